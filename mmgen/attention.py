@@ -1,0 +1,73 @@
+"""Who may look at whom: one rule, the same for training, decoding and probes.
+
+The method is BERT-gen's (bertgen, section 3.2): the input X sees itself only; the token y_t sees X and y_1..y_t; the
+[MASK] m_t that predicts y_t sees X, y_1..y_(t-1) and itself. Written over roles, groups and times, the rule lets every
+m_t of every target of one example share a single pass and a single copy of X without changing any distribution.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .tensors import MASK, PAD, PREFIX, WRITTEN, Layout
+
+
+def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
+    """(B, L, M) bool, True where a query may look at a key.
+
+    `keys` are the slots of a cache followed by the queries themselves; by default the queries alone. Every slot sees
+    itself, padding too, so that no row is wholly masked (softmax over nothing is NaN).
+    """
+    keys = queries if keys is None else keys
+    role, group, time = (t.unsqueeze(-1) for t in (queries.role, queries.group, queries.time))  # (B, L, 1)
+    key_role, key_group, key_time = (t.unsqueeze(-2) for t in (keys.role, keys.group, keys.time))  # (B, 1, M)
+    earlier = (key_time < time) | ((key_time == time) & (role == WRITTEN))
+    told = (key_role == WRITTEN) & (key_group == group) & earlier & (role != PREFIX)
+    seen = ((key_role == PREFIX) | told) & (role != PAD)
+    length, span = queries.role.shape[1], keys.role.shape[1]
+    itself = torch.ones(length, span, dtype=torch.bool, device=seen.device).tril(span - length).triu(span - length)
+    return seen | itself
+
+
+def prefix_layout(mask: Tensor) -> Layout:
+    """The layout of an input's slots, from their mask (B, P): nothing but prefix and padding."""
+    zeros = torch.zeros_like(mask, dtype=torch.long)
+    return Layout(role=torch.where(mask, PREFIX, PAD), group=zeros, time=zeros)
+
+
+class Cache:
+    """Keys and values of slots already encoded, with their layout. A backbone that caches subclasses it.
+
+    The layout is kept here, so that what is remembered and who may look at it cannot drift apart.
+    """
+
+    def __init__(self) -> None:
+        self.layout: Layout | None = None
+
+    def grow(self, layout: Layout) -> Layout:
+        """Remember these slots too; all slots that are remembered now."""
+        self.layout = layout if self.layout is None else self.layout.followed_by(layout)
+        return self.layout
+
+    def __len__(self) -> int:
+        return 0 if self.layout is None else self.layout.role.shape[1]
+
+    def forget(self, slots: int) -> None:
+        """Drop the last `slots` slots of every row."""
+        self._change(lambda t: t[:, :-slots])
+
+    def repeat(self, times: int) -> None:
+        """Every row `times` times in a row."""
+        self._change(lambda t: t.repeat_interleave(times, 0))
+
+    def select(self, rows: Tensor) -> None:
+        """Keep these rows, in this order; a row may come more than once."""
+        self._change(lambda t: t.index_select(0, rows))
+
+    def _change(self, change) -> None:
+        layout = self.layout
+        self.layout = Layout(change(layout.role), change(layout.group), change(layout.time))
+
+
+__all__ = ["MASK", "PAD", "PREFIX", "WRITTEN", "Cache", "Layout", "prefix_layout", "visible"]

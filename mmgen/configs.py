@@ -1,0 +1,143 @@
+"""Configs: one frozen pydantic class a part. It is the name in TOML, the schema, the documentation and the builder.
+
+A part's config subclasses its kind's class below, fixes `type` to its name and builds the part; importing it must not
+import torch, so `build` imports the part's module when it is called:
+
+    class Regions(mmgen.EmbedderConfig):
+        type: Literal["regions"] = "regions"
+        max_regions: int = Field(36, ge=1)
+
+        def build(self, backbone):
+            from .embedder import RegionEmbedder
+            return RegionEmbedder(self, backbone.input_size)
+
+`backbone`, `dataset` and so on in the signatures are the contracts of `mmgen.parts`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from . import parts
+
+
+class Config(BaseModel):
+    """Frozen, and closed: a key that does not exist is an error, never ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+
+class PartConfig(Config):
+    """The config of a part that plugins provide. `type` is its name in recipes."""
+
+    kind: ClassVar[str]
+    type: str
+
+
+class EmbedderConfig(PartConfig):
+    """Turns one input (an image's regions, a caption) into states that a backbone can read."""
+
+    kind: ClassVar[str] = "embedder"
+
+    reads: tuple[str, ...] = Field((), description="fields of an example it reads; by default the one it is named after")
+
+    def build(self, backbone: parts.Backbone) -> parts.Embedder:
+        raise NotImplementedError
+
+
+class ExtractorConfig(PartConfig):
+    """Fills a feature store: from raw images, or from a file of features that somebody published."""
+
+    kind: ClassVar[str] = "extractor"
+
+    def build(self) -> parts.Extractor:
+        raise NotImplementedError
+
+
+class BackboneConfig(PartConfig):
+    """A pretrained encoder with its tokenizer and its masked-language-model head."""
+
+    kind: ClassVar[str] = "backbone"
+
+    def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> parts.Backbone:
+        """The encoder. `texts`: what a vocabulary is learnt from, for encoders that are not pretrained.
+        `folder`: what `Backbone.save` wrote; sizes and tokenizer come from there, weights are loaded by the caller."""
+        raise NotImplementedError
+
+
+class GeneratorConfig(PartConfig):
+    """An objective that can also write: how targets are laid out, learnt and generated."""
+
+    kind: ClassVar[str] = "generator"
+
+    def build(self, backbone: parts.Backbone) -> parts.Generator:
+        raise NotImplementedError
+
+
+class DatasetConfig(PartConfig):
+    """Examples in splits. The three names say which split is learnt from, watched, and written for."""
+
+    kind: ClassVar[str] = "dataset"
+
+    train: str = Field("train", description="the split that steps learn from")
+    validate_on: str = Field("val", description="the split whose loss is watched while training")
+    evaluate: str = Field("test", description="the split that every step writes for and is scored on")
+
+    def build(self) -> parts.Dataset:
+        raise NotImplementedError
+
+
+class MetricConfig(PartConfig):
+    """Scores generations against examples."""
+
+    kind: ClassVar[str] = "metric"
+
+    def build(self) -> parts.Metric:
+        raise NotImplementedError
+
+
+class ProbeConfig(PartConfig):
+    """Looks into a trained model and writes tables and pictures."""
+
+    kind: ClassVar[str] = "probe"
+
+    def build(self) -> parts.Probe:
+        raise NotImplementedError
+
+
+class Decoding(Config):
+    """How text is searched for: the options of transformers' `generate`, under its names.
+
+    `num_beam_groups` and `diversity_penalty` are diverse beam search (Vijayakumar et al., 2018), mmgen's own.
+    """
+
+    num_beams: int = Field(1, ge=1, description="beams; 1 is greedy search, or sampling with do_sample")
+    do_sample: bool = Field(False, description="draw tokens instead of taking the likeliest")
+    temperature: float = Field(1.0, gt=0, description="divides the logits before sampling")
+    top_k: int = Field(0, ge=0, description="sample among the k likeliest tokens; 0 is off")
+    top_p: float = Field(1.0, gt=0, le=1, description="sample among the likeliest tokens that hold this probability")
+    min_p: float | None = Field(None, ge=0, le=1, description="drop tokens under this share of the likeliest one's probability")
+    typical_p: float = Field(1.0, gt=0, le=1, description="locally typical sampling")
+    length_penalty: float = Field(1.0, description="exponent of the length that a beam's score is divided by")
+    early_stopping: bool = Field(False, description="stop as soon as num_beams sentences have ended")
+    no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size twice; 0 is off")
+    repetition_penalty: float = Field(1.0, gt=0, description="over 1 discourages tokens already written")
+    num_return_sequences: int = Field(1, ge=1, description="texts an example")
+    num_beam_groups: int = Field(1, ge=1, description="groups of beams that are pushed apart; over 1 is diverse beam search")
+    diversity_penalty: float = Field(0.0, ge=0, description="taken off a token's score for every earlier group that chose it")
+
+    def model_post_init(self, context: Any) -> None:
+        if self.num_beams % self.num_beam_groups:
+            raise ValueError(f"num_beams ({self.num_beams}) must be a multiple of num_beam_groups ({self.num_beam_groups})")
+        if self.num_beam_groups > 1 and self.do_sample:
+            raise ValueError("diverse beam search (num_beam_groups > 1) does not sample; drop do_sample")
+        if self.num_return_sequences > self.num_beams and not self.do_sample:
+            raise ValueError(
+                f"num_return_sequences ({self.num_return_sequences}) needs as many num_beams ({self.num_beams}), or do_sample = true"
+            )

@@ -1,0 +1,208 @@
+"""Contracts of the parts that plugins provide. Shape letters are those of `mmgen.tensors`.
+
+Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here needs the framework around it.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from torch import Tensor, nn
+
+from .configs import Decoding
+from .errors import DataError
+from .tensors import Batch, Encoded, Example, Generation, Loss, Scores, Segment, Slots, Tail
+
+if TYPE_CHECKING:
+    import numpy as np
+    from PIL import Image
+
+    from .attention import Cache
+
+
+class Reader(abc.ABC):
+    """The part of an embedder that runs in loader workers: no parameters, and it can be pickled."""
+
+    @abc.abstractmethod
+    def read(self, example: Example) -> Any:
+        """What the embedder needs of one example (arrays, token ids). Raises DataError when it is not to be had."""
+
+    @abc.abstractmethod
+    def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
+        """B items of `read` as padded tensors, the keyword arguments of `Embedder.forward`."""
+
+    def length(self, item: Any) -> int:
+        """Slots that an item will take; batches are put together by it."""
+        return len(item)
+
+
+class Embedder(nn.Module, abc.ABC):
+    """One input of an example as states of the backbone's `input_size`. Owns what is learnt about its modality."""
+
+    reader: Reader
+
+    @abc.abstractmethod
+    def forward(self, **collated: Tensor) -> Segment:
+        """What `reader.collate` made of B examples -> states (B, N, E) and mask (B, N). Padded slots are masked, and
+        change nothing: a row's states do not depend on the other rows."""
+
+    def describe(self, example: Example) -> dict[str, Any]:
+        """What people see of the N slots: {"labels": [N texts], "boxes": [N boxes, relative], ...}; for pictures only."""
+        return {}
+
+
+class Backbone(nn.Module, abc.ABC):
+    """A pretrained encoder with its tokenizer and its masked-language-model head.
+
+    input_size     E, the width of word embeddings (which may be narrower than the states)
+    hidden_size    H, the width of states
+    max_positions  longest row, in positions
+    masks          "any": an arbitrary attention mask is obeyed; "causal": slots are read left to right only
+    caches         encode fills and uses the cache that `new_cache` makes
+    tokenizer      a tokenizer of transformers, or one that is called and decodes like it
+    """
+
+    input_size: int
+    hidden_size: int
+    max_positions: int
+    masks: ClassVar[Literal["any", "causal"]] = "any"
+    caches: bool
+    tokenizer: Any
+    start_id: int  # [CLS], <s>
+    end_id: int  # [SEP], </s>: parts the inputs and ends a text, the paper's [EOS]
+    mask_id: int
+    pad_id: int
+
+    @abc.abstractmethod
+    def embed(self, ids: Tensor) -> Tensor:
+        """Word embeddings alone, without position, type and normalisation: (B, L) -> (B, L, E)."""
+
+    @abc.abstractmethod
+    def encode(self, slots: Slots, cache: Cache | None = None, keep: Sequence[str] = ()) -> Encoded:
+        """Rows through the encoder. With a cache, `slots` follow those remembered in it, see them as
+        `mmgen.attention.visible` tells, and are remembered too. `keep` may name "hidden" and "attentions"."""
+
+    @abc.abstractmethod
+    def logits(self, states: Tensor) -> Tensor:
+        """The masked-language-model head: (..., H) -> (..., V)."""
+
+    def new_cache(self) -> Cache:
+        """An empty cache; only for backbones with `caches`."""
+        raise NotImplementedError(f"{type(self).__name__} does not cache")
+
+    @abc.abstractmethod
+    def save(self, folder: Path) -> None:
+        """Everything but the weights (sizes, tokenizer), so that `BackboneConfig.build(folder=folder)` finds it."""
+
+    def encode_text(self, text: str) -> list[int]:
+        """Token ids of a text, without special tokens."""
+        return self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+
+    def decode_text(self, ids: Iterable[int]) -> str:
+        """The text of token ids, special tokens left out."""
+        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True).strip()
+
+
+class Objective(nn.Module, abc.ABC):
+    """What a step learns. May own parameters (a head). `model` is a `mmgen.model.Model`."""
+
+    @abc.abstractmethod
+    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
+        """B x K targets, each a list of token ids with its end, as slots behind the prefix. Runs in loader workers."""
+
+    @abc.abstractmethod
+    def forward(self, model: Any, batch: Batch) -> Loss:
+        """Sum of the losses over predicted tokens, and their number."""
+
+
+class Generator(Objective):
+    """An objective that can also write.
+
+    max_tokens  tokens of a target, its end included, while learning and while writing
+    needs       what it asks of `Backbone.masks`
+    """
+
+    max_tokens: int
+    needs: ClassVar[Literal["any", "causal"]] = "any"
+
+    @abc.abstractmethod
+    def generate(self, model: Any, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        """`options.num_return_sequences` texts for each of the B examples, best first. Draws from torch's generator."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A raw image on its way into a feature store. `load` opens it: files are touched only when it is called."""
+
+    key: str
+    load: Any  # () -> PIL.Image.Image, RGB
+    boxes: Sequence[Sequence[float]] | None = None  # R x (x0, y0, x1, y1) relative to the image, where known
+    labels: Sequence[str] | None = None  # R texts, where known
+
+
+@dataclass(frozen=True)
+class Record:
+    """The features of one image."""
+
+    key: str
+    features: np.ndarray  # (R, D) float
+    boxes: np.ndarray | None = None  # (R, 4) float32 (x0, y0, x1, y1), relative to the image's size
+    labels: tuple[str, ...] | None = None
+    scores: np.ndarray | None = None  # (R,) float32, the detector's confidence
+
+
+class Extractor(abc.ABC):
+    """Makes records for a feature store: detectors, CNN grids, importers of published files.
+
+    fingerprint  what made the features (name, hash of the weights, settings); two stores with equal ones can be mixed
+    """
+
+    fingerprint: Mapping[str, Any]
+
+    @abc.abstractmethod
+    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record]:
+        """One record an image, but for the keys in `skip` (a store that is being continued). Constant memory."""
+
+
+class Dataset(abc.ABC):
+    """Examples in named splits: the same every time, ids unique over all splits."""
+
+    @abc.abstractmethod
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits there are."""
+
+    @abc.abstractmethod
+    def split(self, name: str) -> Sequence[Example]:
+        """The examples of a split. Raises DataError for a name there is not."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """Counts, licence, where to get it; "published": the paper's rows, where the data set is the paper's."""
+
+    def pictures(self) -> Iterable[Picture]:
+        """Raw images of all splits, each key once; for extracting features and for reports."""
+        raise DataError("this data set has no raw images; give the embedder a file of features")
+
+
+class Metric(abc.ABC):
+    """Scores texts."""
+
+    @abc.abstractmethod
+    def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
+        """One generation an example, in the same order; references are the examples' targets."""
+
+    def references(self, examples: Sequence[Example]) -> Scores | None:
+        """What the references themselves reach and what chance is, where that means something."""
+        return None
+
+
+class Probe(abc.ABC):
+    """Looks into a trained model."""
+
+    @abc.abstractmethod
+    def run(self, model: Any, examples: Sequence[Example], out: Path) -> dict[str, Any]:
+        """Writes tables and pictures into `out`; returns what a report shows of them."""

@@ -1,0 +1,161 @@
+"""What passes between the parts: small frozen dataclasses, and the one legend of shape letters.
+
+    B  examples in a batch        K  questions of one example       V  words in the vocabulary
+    N  slots of one input         P  slots of the whole prefix      S  slots of the tail (what is written)
+    L  slots of a whole row       M  slots a query may look at (those kept in a cache included)
+    E  width a backbone reads     H  width of its states            T  tokens of a target, its end included
+    R  regions of an image        D  width of a feature
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+PAD, PREFIX, WRITTEN, MASK = range(4)  # roles of a slot; who may look at whom follows from them (mmgen.attention)
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example of a data set: keys and texts, never tensors.
+
+    inputs   field name -> a key (of a feature store), a text, or a tuple of alternatives of which one is drawn
+    targets  the texts to write; several for one example share its prefix
+    facts    what is known beyond inputs and targets (a drawn scene's things); for metrics, probes and reports only
+    """
+
+    id: str
+    inputs: Mapping[str, Any]
+    targets: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One input, embedded."""
+
+    states: Tensor  # (B, N, E)
+    mask: Tensor  # (B, N) bool, True where a slot is real
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Three small integers a slot, from which `mmgen.attention.visible` tells who may look at whom."""
+
+    role: Tensor  # (B, L) PAD, PREFIX, WRITTEN or MASK
+    group: Tensor  # (B, L) 0 for the prefix, k for the k-th target
+    time: Tensor  # (B, L) 0 for the prefix, t for the t-th token of a target and for the mask that predicts it
+
+    @property
+    def real(self) -> Tensor:
+        """(B, L) bool: slots that are not padding."""
+        return self.role != PAD
+
+    def followed_by(self, other: Layout) -> Layout:
+        return join(self, other)
+
+    def repeat(self, n: int) -> Layout:
+        return Layout(*(getattr(self, f.name).repeat_interleave(n, 0) for f in fields(self)))
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Target slots as a generator lays them out behind the prefix; made on the CPU, in loader workers."""
+
+    ids: Tensor  # (B, S) tokens to embed, [MASK] among them
+    offsets: Tensor  # (B, S) position, counted from the first after the prefix
+    layout: Layout  # (B, S)
+    labels: Tensor  # (B, S) the token to predict at a slot, -100 where nothing is predicted
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Whole rows, the one input of a backbone."""
+
+    states: Tensor  # (B, L, E)
+    positions: Tensor  # (B, L) counted from 0 over real slots; a backbone adds its own offset
+    types: Tensor  # (B, L) token types
+    layout: Layout  # (B, L)
+
+    def followed_by(self, other: Slots) -> Slots:
+        return join(self, other)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What a backbone gives back; `hidden` and `attentions` only when asked for through `keep`."""
+
+    last: Tensor  # (B, L, H)
+    hidden: tuple[Tensor, ...] = ()  # one (B, L, H) a layer, the embeddings first
+    attentions: tuple[Tensor, ...] = ()  # one (B, heads, L, M) a layer
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What loader workers make of examples: every input collated by its reader, the targets laid out by the generator."""
+
+    ids: tuple[str, ...]
+    inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> what its reader collated; in the step's order
+    tail: Tail | None = None
+
+    def to(self, device: torch.device | str) -> Batch:
+        return apply(self, lambda tensor: tensor.to(device, non_blocking=True))
+
+    def pin_memory(self) -> Batch:
+        return apply(self, lambda tensor: tensor.pin_memory())
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A sum and what it is a sum over, so that it can be averaged over any split of a step."""
+
+    sum: Tensor  # ()
+    count: Tensor  # () number of predicted tokens
+
+    @property
+    def mean(self) -> Tensor:
+        return self.sum / self.count.clamp(min=1)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One text written for one example. `score`: mean log-probability of its tokens, the end included."""
+
+    id: str
+    text: str
+    tokens: tuple[int, ...]
+    score: float
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a metric says: values over all examples, and for every single one.
+
+    `None` marks a value that cannot be had here; `notes` says why, or how the values were made.
+    """
+
+    values: Mapping[str, float | None]
+    per_example: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def apply(value: Any, change: Any) -> Any:
+    """`value` with `change` made to every tensor inside it, in dataclasses and mappings alike."""
+    if isinstance(value, Tensor):
+        return change(value)
+    if is_dataclass(value):
+        return replace(value, **{f.name: apply(getattr(value, f.name), change) for f in fields(value)})
+    if isinstance(value, Mapping):
+        return {key: apply(inner, change) for key, inner in value.items()}
+    return value
+
+
+def join(first: Any, second: Any) -> Any:
+    """Two dataclasses of (B, L, ...) tensors as one, the second's slots after the first's."""
+    if isinstance(first, Tensor):
+        return torch.cat([first, second], 1)
+    return replace(first, **{f.name: join(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)})

@@ -1,0 +1,1 @@
+"""mmgen_masked"""

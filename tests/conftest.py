@@ -1,0 +1,31 @@
+"""Tests run offline and on few threads; real data and weights are used where a checkout has them beside it."""
+
+import os
+from pathlib import Path
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def shared(relative: str) -> Path:
+    path = SHARED / relative
+    if not path.exists():
+        pytest.skip(f"needs {relative}, which is not beside this checkout")
+    return path
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    """A real pretrained encoder: BERT architecture, 6 layers, 384 wide, without a masked-LM head."""
+    return shared("weights/minilm")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Real questions, images, region features and captions."""
+    return shared("data")
