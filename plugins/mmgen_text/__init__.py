@@ -1,1 +1,24 @@
-"""mmgen_text"""
+"""Text as an input: its tokens through the backbone's own word embeddings."""
+
+from typing import Literal
+
+from pydantic import Field
+
+import mmgen
+
+
+class Text(mmgen.EmbedderConfig):
+    """Captions, or any text, as the backbone's own word embeddings; nothing of its own to learn."""
+
+    type: Literal["text"] = "text"
+    max_tokens: int = Field(64, ge=1, description="longer texts are cut")
+
+    def build(self, backbone):
+        from .embedder import TextEmbedder
+
+        return TextEmbedder(self, backbone)
+
+
+@mmgen.hookimpl
+def register_embedders():
+    return [Text]

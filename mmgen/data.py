@@ -1,0 +1,179 @@
+"""From examples to batches: what is drawn for a visit, how an update is put together, and the loader that does it.
+
+Everything here is a function of (seed, step, epoch, update): there is no sampler state to save. What resumes, repeats
+and is split over processes follows from that.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch.utils.data import DataLoader
+
+from .errors import DataError
+from .model import Model
+from .tensors import Batch, Example
+
+
+def settle(example: Example, draw: random.Random | None = None) -> Example:
+    """The example with one of each input's alternatives: drawn where `draw` is given, else the first."""
+    chosen = {}
+    for name, value in example.inputs.items():
+        if isinstance(value, tuple):
+            if not value:
+                continue
+            value = draw.choice(value) if draw else value[0]
+        chosen[name] = value
+    return replace(example, inputs=chosen)
+
+
+class Collator:
+    """Settled examples -> Batch. Holds readers and the generator's layout, and nothing that lives on a device.
+
+    inputs   names of the inputs a step reads, in the recipe's order
+    targets  whether questions are laid out too
+    """
+
+    def __init__(self, model: Model, inputs: Sequence[str], targets: bool = True) -> None:
+        self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
+        self.tokenizer, self.end_id = model.backbone.tokenizer, model.backbone.end_id
+        self.lay_out = model.generator.lay_out if targets else None
+        self.max_tokens = model.generator.max_tokens
+
+    def __call__(self, examples: Sequence[Example]) -> Batch:
+        inputs = {
+            name: reader.collate([reader.read(settle(example)) for example in examples])
+            for name, reader in self.readers.items()
+        }
+        tail = self.lay_out([self.targets(example) for example in examples]) if self.lay_out else None
+        return Batch(tuple(example.id for example in examples), inputs, tail)
+
+    def targets(self, example: Example) -> list[list[int]]:
+        """Token ids of an example's targets, cut to the generator's limit, the end token last."""
+        if not example.targets:
+            raise DataError(f"example '{example.id}' has no target to learn from")
+        return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
+
+    def cut(self, examples: Sequence[Example]) -> int:
+        """How many targets are longer than the limit."""
+        texts = [text for example in examples for text in example.targets]
+        return sum(len(tokens) >= self.max_tokens for tokens in self._tokens(texts)) if texts else 0
+
+    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One example in one epoch."""
+
+    index: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What every optimiser update of a step learns from: `updates[u]` lists micro-batches, each a list of visits.
+
+    An update takes examples, in an order drawn for each epoch, until their pairs (one input and one question) reach
+    `batch_size`. Its micro-batches do not depend on the number of processes, so that any number computes the same.
+    """
+
+    seed: int
+    step: str
+    updates: tuple[tuple[tuple[Visit, ...], ...], ...]
+    per_epoch: int
+
+    @classmethod
+    def make(cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int) -> Plan:
+        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding."""
+        if not examples:
+            raise DataError("there is nothing to learn from: the split has no examples")
+        pairs = [len(example.targets) for example in examples]
+        lengths = [max(map(len, example.targets), default=0) for example in examples]
+        updates, per_epoch = [], 0
+        for epoch in range(epochs):
+            order = list(range(len(examples)))
+            random.Random(f"{seed}/{step}/order/{epoch}").shuffle(order)
+            chunks = _until(order, pairs, batch_size)
+            per_epoch = per_epoch or len(chunks)
+            for chunk in chunks:
+                chunk.sort(key=lambda index: (lengths[index], index))
+                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _until(chunk, pairs, micro_batch)))
+        return cls(seed, step, tuple(updates), per_epoch)
+
+    def __len__(self) -> int:
+        return len(self.updates)
+
+    def draw(self, example: Example, visit: Visit) -> Example:
+        """The example as it is seen on this visit: which of several captions is drawn here."""
+        return settle(example, random.Random(f"{self.seed}/{self.step}/{visit.epoch}/{example.id}"))
+
+
+def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[int]]:
+    """`order` cut into runs that end once their pairs reach the limit."""
+    runs, run, count = [], [], 0
+    for index in order:
+        run.append(index)
+        count += pairs[index]
+        if count >= limit:
+            runs.append(run)
+            run, count = [], 0
+    return runs + ([run] if run else [])
+
+
+class MicroBatches(torch.utils.data.Dataset):
+    """The micro-batches of one process from an update on, each ready to learn from; item i is made by any worker."""
+
+    def __init__(self, examples: Sequence[Example], plan: Plan, collate: Collator, start: int, rank: int, world: int) -> None:
+        self.examples, self.plan, self.collate = examples, plan, collate
+        self.places = [
+            (update, micro) for update in range(start, len(plan)) for micro in share(len(plan.updates[update]), rank, world)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, place: int) -> tuple[int, int, Batch]:
+        update, micro = self.places[place]
+        visits = self.plan.updates[update][micro]
+        return update, micro, self.collate([self.plan.draw(self.examples[visit.index], visit) for visit in visits])
+
+
+def share(micros: int, rank: int, world: int) -> list[int]:
+    """The micro-batches of an update that fall to a process. One that gets none repeats the last (with no weight), since
+    every process must take part in the averaging of gradients."""
+    return list(range(rank, micros, world)) or [micros - 1]
+
+
+def updates(
+    examples: Sequence[Example], plan: Plan, collate: Collator, *, start: int = 0, rank: int = 0, world: int = 1, workers: int = 0, pin: bool = False
+) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
+    """(update, its micro-batches with their numbers) for one process, from `start` to the end."""
+    micro_batches = MicroBatches(examples, plan, collate, start, rank, world)
+    loader = DataLoader(micro_batches, batch_size=None, num_workers=workers, pin_memory=pin, persistent_workers=False)
+    current, gathered = start, []
+    for update, micro, batch in loader:
+        if update != current:
+            yield current, gathered
+            current, gathered = update, []
+        gathered.append((micro, batch))
+    if gathered:
+        yield current, gathered
+
+
+def in_order(examples: Sequence[Example], collate: Collator, batch_size: int) -> Iterator[tuple[list[int], Batch]]:
+    """Batches for evaluation, examples of like prefix length together: (their indices, the batch)."""
+    lengths = [_length(collate.readers, settle(example)) for example in examples]
+    order = sorted(range(len(examples)), key=lambda index: (lengths[index], index))
+    for first in range(0, len(order), batch_size):
+        indices = order[first : first + batch_size]
+        yield indices, collate([examples[index] for index in indices])
+
+
+def _length(readers: Mapping, example: Example) -> int:
+    """A cheap guess at the prefix's length: texts by their characters, everything else alike."""
+    return sum(len(value) for value in example.inputs.values() if isinstance(value, str))

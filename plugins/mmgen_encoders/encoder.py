@@ -1,0 +1,217 @@
+"""One backbone around any masked-language-model encoder of transformers: what differs between families is found here.
+
+This is also the adapter to transformers: what a newer version changes about caches, masks or heads is mended here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, DynamicCache, PreTrainedConfig, PreTrainedModel
+
+from mmgen.attention import Cache, visible
+from mmgen.errors import DataError
+from mmgen.parts import Backbone
+from mmgen.tensors import Encoded, Slots
+
+from . import Encoder
+from .vocabulary import learn
+
+log = logging.getLogger("mmgen")
+
+
+class EncoderCache(Cache):
+    """Keys and values in transformers' own cache, kept in step with their layout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states = DynamicCache()
+
+    def forget(self, slots: int) -> None:
+        super().forget(slots)
+        self.states.crop(-slots)
+
+    def repeat(self, times: int) -> None:
+        super().repeat(times)
+        self.states.batch_repeat_interleave(times)
+
+    def select(self, rows: Tensor) -> None:
+        super().select(rows)
+        self.states.batch_select_indices(rows)
+
+
+class EncoderBackbone(Backbone):
+    """A `...ForMaskedLM` of transformers as `mmgen.parts.Backbone` describes it.
+
+    `model` is that very module: take it out, or put another's weights in, as you like.
+    """
+
+    def __init__(self, config: Encoder, model: PreTrainedModel, tokenizer) -> None:
+        super().__init__()
+        self.config, self.model, self.tokenizer = config, model, tokenizer
+        self.caches = config.caches
+        self.embeddings = [model.get_input_embeddings()]  # in a list: a second name must not register it twice
+        self.input_size = self.embeddings[0].embedding_dim
+        self.hidden_size = model.config.hidden_size
+        self.first_position = self.embeddings[0].padding_idx + 1 if config.positions_after_padding else 0
+        self.max_positions = model.config.max_position_embeddings - self.first_position
+        self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
+        self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
+        self._accepts = inspect.signature(model.base_model.forward).parameters
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.model.get_input_embeddings()(ids)
+
+    def encode(self, slots: Slots, cache: Cache | None = None, keep: Sequence[str] = ()) -> Encoded:
+        keys = slots.layout if cache is None else cache.grow(slots.layout)
+        mask = visible(slots.layout, keys).unsqueeze(1)  # (B, 1, L, M)
+        more = {} if cache is None else {"past_key_values": cache.states}
+        if "token_type_ids" in self._accepts:
+            more["token_type_ids"] = slots.types
+        eager = "attentions" in keep or self._attention != "sdpa"
+        with self._eager() if eager else contextlib.nullcontext():
+            out = self.model.base_model(
+                inputs_embeds=slots.states,
+                attention_mask=additive(mask, slots.states.dtype) if eager else mask,
+                position_ids=slots.positions + self.first_position,
+                output_hidden_states="hidden" in keep,
+                output_attentions="attentions" in keep,
+                **more,
+            )
+        if cache is not None and cache.states.get_seq_length() != len(cache):
+            raise RuntimeError(f"{self.config.type} did not fill the cache it was handed")
+        return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), tuple(out.attentions or ()))
+
+    def logits(self, states: Tensor) -> Tensor:
+        model = self.model
+        if hasattr(model, "generator_predictions"):  # ELECTRA
+            return model.generator_lm_head(model.generator_predictions(states))
+        if hasattr(model, "vocab_projector"):  # DistilBERT
+            return model.vocab_projector(model.vocab_layer_norm(model.activation(model.vocab_transform(states))))
+        return head(model)(states)
+
+    def new_cache(self) -> EncoderCache:
+        return EncoderCache()
+
+    def save(self, folder: Path) -> None:
+        self.model.config.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    @property
+    def _attention(self) -> str:
+        return self.model.config._attn_implementation
+
+    @contextlib.contextmanager
+    def _eager(self) -> Iterator[None]:
+        """Attention weights are only computed by the eager attention (and it wants a mask that is added)."""
+        before = self._attention
+        self.model.set_attn_implementation("eager")
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(before)
+
+
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """A boolean mask as numbers to add to attention scores: the eager attention would add True as 1, without a word."""
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
+
+
+def head(model: PreTrainedModel) -> nn.Module:
+    """The masked-language-model head as one module, where the family keeps it in one."""
+    for name in ("cls", "lm_head", "predictions"):
+        if hasattr(model, name):
+            return getattr(model, name)
+    raise RuntimeError(f"no masked-language-model head found in {type(model).__name__}")
+
+
+def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> EncoderBackbone:
+    """The backbone of a saved folder, of pretrained weights, or from scratch (see `BackboneConfig.build`)."""
+    if folder is not None:
+        sizes, tokenizer = AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
+    if config.weights is not None:
+        return _pretrained(config)
+    if texts is None:
+        raise DataError(f"backbone '{config.type}' has no weights to load and no texts to learn a vocabulary from; set backbone.weights")
+    tokenizer = learn(texts, config.vocabulary)
+    sizes = _sizes(config, len(tokenizer), tokenizer.pad_token_id)
+    log.info("%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained", config.type, config.layers, config.width, len(tokenizer))
+    return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
+
+
+def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
+    return AutoModelForMaskedLM.from_config(sizes, dtype=torch.float32)
+
+
+def _sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
+    if config.width % config.heads:
+        raise DataError(f"backbone.width ({config.width}) must be a multiple of backbone.heads ({config.heads})")
+    sizes = AutoConfig.for_model(config.type)
+    wanted = {
+        "vocab_size": vocabulary, "hidden_size": config.width, "num_hidden_layers": config.layers, "pad_token_id": padding,
+        "num_attention_heads": config.heads, "intermediate_size": 4 * config.width, "embedding_size": config.width,
+        "hidden_dim": 4 * config.width, "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
+    }  # fmt: skip
+    known = sizes.to_dict()
+    for name, value in wanted.items():
+        if name in known or name in sizes.attribute_map:
+            setattr(sizes, name, value)
+    _set_dropout(sizes, config.dropout)
+    return sizes
+
+
+def _set_dropout(sizes: PreTrainedConfig, dropout: float | None) -> None:
+    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
+        if dropout is not None and hasattr(sizes, name):
+            setattr(sizes, name, dropout)
+
+
+def _pretrained(config: Encoder) -> EncoderBackbone:
+    sizes, tokenizer = _load(config, lambda name: (AutoConfig.from_pretrained(name), AutoTokenizer.from_pretrained(name)))
+    if sizes.model_type != config.type:
+        raise DataError(f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = \"{sizes.model_type}\"")
+    _set_dropout(sizes, config.dropout)
+    model, found = _load(
+        config,
+        lambda name: AutoModelForMaskedLM.from_pretrained(
+            name, config=sizes, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+        ),
+    )
+    model.config.name_or_path = ""  # a saved run must not remember where weights lay on this machine
+    missing = [name for name in found["missing_keys"] if not name.startswith(model.base_model_prefix + ".")]
+    absent = [name for name in found["missing_keys"] if name not in missing]
+    if absent:
+        raise DataError(f"backbone.weights: '{config.weights}' lacks {len(absent)} weights of a {config.type}, {absent[0]} among them")
+    if missing:
+        start_head(model)
+        log.info("%s: no masked-LM head among its weights; it is tied to the word embeddings and its transform starts as the identity", config.weights)
+    return EncoderBackbone(config, model, tokenizer)
+
+
+def _load(config: Encoder, load):
+    try:
+        return load(config.weights)
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise DataError(
+            f"backbone.weights: '{config.weights}' cannot be loaded ({first}); give a folder with config.json, tokenizer and "
+            "model.safetensors, or a hub name and a connection"
+        ) from None
+
+
+def start_head(model: PreTrainedModel) -> None:
+    """A fresh head that already reads states as words: its transform starts as the identity, so that scores are the
+    products of normalised states and word embeddings, as in a head that was pretrained."""
+    with torch.no_grad():
+        for name, module in model.named_modules():
+            outside = not name.startswith(model.base_model_prefix + ".") and name != model.base_model_prefix
+            if outside and isinstance(module, nn.Linear) and module.in_features == module.out_features:
+                nn.init.eye_(module.weight)
+                nn.init.zeros_(module.bias)

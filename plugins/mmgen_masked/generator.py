@@ -1,0 +1,77 @@
+"""The masked-decoding generator: P(y_t | X, y_<t) is read off a [MASK] that sees X and y_<t (bertgen, section 3.2).
+
+All positions of all questions of one input are learnt in one pass: a question y_1..y_T is laid out as
+y_1..y_(T-1), m_1..m_T, where m_t is a [MASK] with y_t's position. Who sees whom is `mmgen.attention`'s to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.checkpoint import checkpoint
+
+from mmgen import Decoding
+from mmgen.parts import Backbone, Generator
+from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail
+
+from . import Masked
+from .search import search
+
+HEAD_SLOTS = 1024  # predicted slots that go through the vocabulary head at a time, so that logits stay small
+
+
+class MaskedGenerator(Generator):
+    """Learns and writes; has no parameters of its own."""
+
+    def __init__(self, config: Masked, backbone: Backbone) -> None:
+        super().__init__()
+        self.max_tokens = config.max_tokens
+        self.mask_id, self.pad_id = backbone.mask_id, backbone.pad_id
+
+    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
+        rows = [torch.cat([self._slots(y, k) for k, y in enumerate(questions, 1)]) for questions in targets]
+        ids, offsets, role, group, time, labels = pad_sequence(rows, batch_first=True).unbind(-1)  # (B, S) each
+        padding = role == PAD
+        return Tail(ids.masked_fill(padding, self.pad_id), offsets, Layout(role, group, time), labels.masked_fill(padding, -100))
+
+    def _slots(self, target: Sequence[int], group: int) -> Tensor:
+        """(2T - 1, 6): one target's slots, each with its id, offset, role, group, time and label."""
+        y = torch.tensor(target)  # (T,)
+        times = torch.arange(1, len(y) + 1)
+        masks = torch.full_like(y, self.mask_id)
+        told = [y, times - 1, torch.full_like(y, WRITTEN), torch.full_like(y, group), times, torch.full_like(y, -100)]
+        asked = [masks, times - 1, torch.full_like(y, MASK), torch.full_like(y, group), times, y]
+        return torch.cat([torch.stack(told, 1)[:-1], torch.stack(asked, 1)])
+
+    def forward(self, model, batch: Batch) -> Loss:
+        prefix = model.prefix(batch)
+        row = prefix.followed_by(model.behind(prefix, batch.tail))
+        states = model.backbone.encode(row).last[:, prefix.positions.shape[1] :]  # (B, S, H)
+        asked = batch.tail.labels != -100
+        return self._loss(model.backbone, states[asked], batch.tail.labels[asked])
+
+    def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Loss:
+        """Cross-entropy over predicted slots: states (n, H), labels (n,)."""
+
+        def chunk(states: Tensor, labels: Tensor) -> Tensor:
+            return F.cross_entropy(backbone.logits(states).float(), labels, reduction="sum")
+
+        chunks = list(zip(states.split(HEAD_SLOTS), labels.split(HEAD_SLOTS), strict=True))
+        if len(chunks) == 1:
+            total = chunk(*chunks[0])
+        else:  # logits are made again on the way back instead of being kept
+            total = torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
+        return Loss(total, torch.tensor(len(labels), device=labels.device))
+
+    def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        found = search(model, model.prefix(batch), options, self.max_tokens)
+        per_example = options.num_return_sequences
+        texts = []
+        for row, (tokens, score) in enumerate(found):
+            tokens = tokens[: tokens.index(model.backbone.end_id) + 1] if model.backbone.end_id in tokens else tokens
+            texts.append(Generation(batch.ids[row // per_example], model.backbone.decode_text(tokens), tuple(tokens), score))
+        return [texts[i : i + per_example] for i in range(0, len(texts), per_example)]
