@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from . import parts
+    from .tensors import Example
 
 
 class Config(BaseModel):
@@ -49,6 +50,10 @@ class EmbedderConfig(PartConfig):
 
     def build(self, backbone: parts.Backbone) -> parts.Embedder:
         raise NotImplementedError
+
+    def texts(self, example: Example) -> Iterable[str]:
+        """Texts of an example that a vocabulary learnt from the data should know."""
+        return ()
 
 
 class ExtractorConfig(PartConfig):

@@ -7,7 +7,7 @@ and is split over processes follows from that.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -45,7 +45,7 @@ class Collator:
 
     def __call__(self, examples: Sequence[Example]) -> Batch:
         inputs = {
-            name: reader.collate([reader.read(settle(example)) for example in examples])
+            name: reader.collate([reader.read(example) for example in examples])
             for name, reader in self.readers.items()
         }
         tail = self.lay_out([self.targets(example) for example in examples]) if self.lay_out else None
@@ -165,15 +165,14 @@ def updates(
         yield current, gathered
 
 
-def in_order(examples: Sequence[Example], collate: Collator, batch_size: int) -> Iterator[tuple[list[int], Batch]]:
-    """Batches for evaluation, examples of like prefix length together: (their indices, the batch)."""
-    lengths = [_length(collate.readers, settle(example)) for example in examples]
+def in_order(examples: Sequence[Example], batch_size: int) -> Iterator[list[int]]:
+    """Indices of examples in batches for evaluation; those with inputs of like length go together."""
+    lengths = [_length(settle(example)) for example in examples]
     order = sorted(range(len(examples)), key=lambda index: (lengths[index], index))
     for first in range(0, len(order), batch_size):
-        indices = order[first : first + batch_size]
-        yield indices, collate([examples[index] for index in indices])
+        yield order[first : first + batch_size]
 
 
-def _length(readers: Mapping, example: Example) -> int:
+def _length(example: Example) -> int:
     """A cheap guess at the prefix's length: texts by their characters, everything else alike."""
     return sum(len(value) for value in example.inputs.values() if isinstance(value, str))

@@ -87,19 +87,17 @@ class Model(nn.Module):
     ) -> list[list[Generation]]:
         """Texts for examples, best first: `options.num_return_sequences` each. `inputs`: which of the model's inputs to
         read (all by default). Evaluates, and leaves the training mode as it was."""
-        from .data import Collator
+        from .data import Collator, settle
 
         collate = Collator(self, inputs or self.inputs, targets=False)
         training = self.training
         self.eval()
         try:
-            return [
-                texts
-                for first in range(0, len(examples), batch_size)
-                for texts in self.generator.generate(
-                    self, collate(examples[first : first + batch_size]).to(self.device), options or Decoding()
-                )
-            ]
+            written = []
+            for first in range(0, len(examples), batch_size):
+                batch = collate([settle(example) for example in examples[first : first + batch_size]])
+                written += self.generator.generate(self, batch.to(self.device), options or Decoding())
+            return written
         finally:
             self.train(training)
 

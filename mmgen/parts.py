@@ -50,6 +50,11 @@ class Embedder(nn.Module, abc.ABC):
         """What `reader.collate` made of B examples -> states (B, N, E) and mask (B, N). Padded slots are masked, and
         change nothing: a row's states do not depend on the other rows."""
 
+    def keep(self) -> dict[str, Any]:
+        """Fields of its config that were found while building (a file's width, its fingerprint). A run keeps them, so that
+        the embedder can be built again without the files."""
+        return {}
+
     def describe(self, example: Example) -> dict[str, Any]:
         """What people see of the N slots: {"labels": [N texts], "boxes": [N boxes, relative], ...}; for pictures only."""
         return {}
@@ -196,7 +201,7 @@ class Metric(abc.ABC):
         """One generation an example, in the same order; references are the examples' targets."""
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
-        """What the references themselves reach and what chance is, where that means something."""
+        """What the references themselves reach and, as "chance_<name>", what chance is; where that means something."""
         return None
 
 

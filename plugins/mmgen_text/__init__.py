@@ -18,6 +18,10 @@ class Text(mmgen.EmbedderConfig):
 
         return TextEmbedder(self, backbone)
 
+    def texts(self, example):
+        value = example.inputs.get(self.reads[0], ())
+        return (value,) if isinstance(value, str) else value
+
 
 @mmgen.hookimpl
 def register_embedders():

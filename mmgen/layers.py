@@ -1,0 +1,173 @@
+"""Layers of a recipe: parent < file < profile < --set. Which value counts, and which layer it came from.
+
+Tables are merged key by key; a table whose `type` changes starts afresh, since another part's keys mean nothing to it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import RecipeError
+from .registry import did_you_mean
+
+Key = tuple[str, ...]  # the path of a value: ("steps", "both", "epochs")
+
+
+@dataclass
+class Layered:
+    """Merged tables, and for every value the place it came from ("recipes/my.toml:9", "--set a.b=1")."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[Key, str] = field(default_factory=dict)
+
+    def lay(self, table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
+        """Lay a table over what is there."""
+        self._merge(self.values, table, origins, at, at)
+
+    def _merge(self, below: dict, above: dict, origins: dict[Key, str], source: Key, target: Key) -> None:
+        for name, value in above.items():
+            here, there = (*source, name), (*target, name)
+            if isinstance(value, dict):
+                old = below.get(name)
+                if not isinstance(old, dict) or ("type" in value and value["type"] != old.get("type", value["type"])):
+                    below[name] = {}
+                    self._drop(there)
+                self.origins[there] = origins.get(here, self.origins.get(there, ""))
+                self._merge(below[name], value, origins, here, there)
+            else:
+                below[name] = value
+                self._drop(there)
+                self.origins[there] = origins.get(here, "")
+
+    def _drop(self, path: Key) -> None:
+        for key in [key for key in self.origins if key[: len(path)] == path]:
+            del self.origins[key]
+
+    def place(self, path: Key) -> str:
+        """Where a value, or the nearest table around it, was written."""
+        while path and not self.origins.get(path):
+            path = path[:-1]
+        return self.origins.get(path, "") if path else ""
+
+
+def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[Layered, str | None]:
+    """All layers of a recipe file, merged, and the profile's name. Raises RecipeError."""
+    merged = Layered()
+    for table, origins in _files(path):
+        merged.lay(table, origins)
+    profiles = merged.values.pop("profiles", {})
+    default = merged.values.pop("profile", None)
+    chosen = profile or default
+    if chosen is not None:
+        if not isinstance(profiles, dict) or chosen not in profiles:
+            where = "--profile" if profile else merged.place(("profile",))
+            raise RecipeError(f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: {', '.join(profiles) or 'none'}")
+        origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", chosen)}
+        merged.lay(profiles[chosen], origins)
+    for setting in sets:
+        merged.lay(*_setting(setting))
+    return merged, chosen
+
+
+def profiles(path: Path) -> list[str]:
+    """Names of a recipe's profiles, its parents' among them."""
+    merged = Layered()
+    for table, origins in _files(path):
+        merged.lay(table, origins)
+    found = merged.values.get("profiles", {})
+    return list(found) if isinstance(found, dict) else []
+
+
+def _files(path: Path, seen: tuple[Path, ...] = ()) -> list[tuple[dict, dict[Key, str]]]:
+    """The file's table after its parents', each with its origins."""
+    if path.resolve() in seen:
+        raise RecipeError(f"{path}: extends itself, by way of {' and '.join(map(str, seen))}")
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise RecipeError(f"{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read: {error}") from None
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise RecipeError(_toml_error(path, error)) from None
+    origins = {key: f"{path}:{line}" for key, line in lines(text).items()}
+    parent = table.pop("extends", None)
+    if parent is None:
+        return [(table, origins)]
+    if not isinstance(parent, str):
+        raise RecipeError(f"{origins.get(('extends',), path)}: extends: give one recipe's path, relative to this file")
+    return [*_files(path.parent / parent, (*seen, path.resolve())), (table, origins)]
+
+
+def _toml_error(path: Path, error: Exception) -> str:
+    place = re.search(r"\(at line (\d+), column \d+\)", str(error))
+    reason = re.sub(r" \(at .*\)", "", str(error))
+    return f"{path}:{place[1] if place else 1}: not valid TOML: {reason[:1].lower()}{reason[1:]}"
+
+
+def _setting(setting: str) -> tuple[dict, dict[Key, str]]:
+    """`a.b=value`, the value as TOML; a bare word is taken as a string."""
+    name, equals, value = setting.partition("=")
+    if not equals or not name.strip():
+        raise RecipeError(f"--set {setting}: write it as a.b=value, the value as in TOML")
+    try:
+        table = tomllib.loads(f"{name.strip()} = {value}")
+    except tomllib.TOMLDecodeError:
+        try:
+            table = tomllib.loads(f"{name.strip()} = '''{value}'''")
+        except tomllib.TOMLDecodeError as error:
+            raise RecipeError(f"--set {setting}: not a TOML value: {error}") from None
+    return table, {key: f"--set {setting}" for key in _paths(table)}
+
+
+def _paths(table: dict, at: Key = ()) -> list[Key]:
+    found = []
+    for name, value in table.items():
+        found.append((*at, name))
+        if isinstance(value, dict):
+            found += _paths(value, (*at, name))
+    return found
+
+
+_KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*'))*)\s*(=|\])""")
+_NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+
+
+def lines(text: str) -> dict[Key, int]:
+    """The line of every key and table of a TOML text (tomllib keeps none). Values over several lines are passed over."""
+    found: dict[Key, int] = {}
+    table: Key = ()
+    depth, quotes = 0, ""  # open brackets, or the triple quote, of a value over several lines
+    for number, line in enumerate(text.splitlines(), 1):
+        if quotes:
+            quotes = "" if quotes in line else quotes
+            continue
+        if depth > 0:
+            depth += _brackets(line)
+            continue
+        header = line.lstrip().startswith("[")
+        match = _KEY.match(line.lstrip().lstrip("[") if header else line)
+        if not match:
+            continue
+        names = tuple(name.strip("\"'") for name in _NAME.findall(match[1]))
+        if header:
+            table = names
+        path = names if header else (*table, *names)
+        for size in range(1, len(path) + 1):
+            found.setdefault(path[:size], number)
+        if not header:
+            value = line.lstrip()[match.end() :]
+            quotes = next((q for q in ('"' * 3, "'" * 3) if value.count(q) % 2), "")
+            depth = 0 if quotes else max(0, _brackets(value))
+    return found
+
+
+def _brackets(line: str) -> int:
+    bare = re.sub(r"\"(?:\\.|[^\"\\])*\"|'[^']*'|#.*", "", line)
+    return bare.count("[") + bare.count("{") - bare.count("]") - bare.count("}")

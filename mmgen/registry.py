@@ -1,0 +1,189 @@
+"""What is installed: every part that a plugin provides, who provides it, and which plugins failed and why.
+
+Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests make their own with
+`collect`. A plugin that fails is recorded with its reason and never stops another.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType, ModuleType
+
+import pluggy
+
+from . import configs, hookspecs
+from .configs import PartConfig
+from .errors import PluginError
+
+KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(
+    {  # kind -> the hook that registers it, the class that its configs are of
+        "embedder": ("register_embedders", configs.EmbedderConfig),
+        "extractor": ("register_extractors", configs.ExtractorConfig),
+        "backbone": ("register_backbones", configs.BackboneConfig),
+        "generator": ("register_generators", configs.GeneratorConfig),
+        "dataset": ("register_datasets", configs.DatasetConfig),
+        "metric": ("register_metrics", configs.MetricConfig),
+        "probe": ("register_probes", configs.ProbeConfig),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a plugin comes from: its entry point's name, its distribution and that one's version."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part that can be named in a recipe."""
+
+    kind: str
+    name: str
+    config: type[PartConfig]
+    source: Source
+
+    @property
+    def place(self) -> str:
+        """file:line of the config class."""
+        try:
+            return f"{inspect.getsourcefile(self.config)}:{inspect.getsourcelines(self.config)[1]}"
+        except (OSError, TypeError):
+            return self.config.__module__
+
+    @property
+    def summary(self) -> str:
+        """The first line of the config's docstring."""
+        return (inspect.getdoc(self.config) or "").partition("\n")[0]
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A plugin, or one of its hooks, that failed."""
+
+    source: Source
+    reason: str
+
+    def __str__(self) -> str:
+        return f"plugin '{self.source.plugin}' ({self.source}) failed to load: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Parts by kind and name. More than one part under a name is a conflict, and an error once that name is wanted."""
+
+    parts: tuple[Part, ...]
+    broken: tuple[Broken, ...]
+
+    def of_kind(self, kind: str) -> list[Part]:
+        return sorted((part for part in self.parts if part.kind == kind), key=lambda part: part.name)
+
+    def get(self, kind: str, name: str) -> Part:
+        """The one part of this kind and name. Raises PluginError: unknown (with did-you-mean, what is installed and what
+        is broken), or provided twice."""
+        found = [part for part in self.of_kind(kind) if part.name == name]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise PluginError(conflict(found))
+        names = sorted({part.name for part in self.of_kind(kind)})
+        lines = [
+            f"no {kind} is called '{name}'{did_you_mean(name, names)}",
+            f"  installed {kind}s: {', '.join(names) or 'none'}",
+            *(f"  {broken}" for broken in self.broken),
+        ]
+        raise PluginError("\n".join(lines))
+
+    def conflicts(self) -> list[str]:
+        keys = {(part.kind, part.name): [] for part in self.parts}
+        for part in self.parts:
+            keys[part.kind, part.name].append(part)
+        return [conflict(parts) for parts in keys.values() if len(parts) > 1]
+
+
+def conflict(parts: list[Part]) -> str:
+    owners = " and ".join(dict.fromkeys(str(part.source) for part in parts))
+    return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def installed() -> Registry:
+    """The parts of every installed distribution with an entry point in the group `mmgen`."""
+    loaded, broken = [], []
+    for entry in sorted(importlib.metadata.entry_points(group=hookspecs.GROUP), key=lambda entry: entry.name):
+        source = Source(entry.name, entry.dist.name, entry.dist.version)
+        try:
+            loaded.append((source, entry.load()))
+        except (Exception, SystemExit) as error:  # whatever a stranger's import does, the others go on
+            broken.append(Broken(source, _reason(error)))
+    return collect(loaded, broken)
+
+
+def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broken] = ()) -> Registry:
+    """A registry of these modules."""
+    parts, failures = [], list(broken)
+    for source, module in plugins:
+        for outcome in _register(source, module):
+            (parts if isinstance(outcome, Part) else failures).append(outcome)
+    return Registry(tuple(parts), tuple(failures))
+
+
+def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
+    """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
+    manager = pluggy.PluginManager(hookspecs.GROUP)
+    manager.add_hookspecs(hookspecs)
+    try:
+        manager.register(module)
+        manager.check_pending()
+    except Exception as error:
+        yield Broken(source, _unknown_hook(error))
+        return
+    for name, function in vars(module).items():
+        if name.startswith("register_") and inspect.isfunction(function) and not hasattr(function, f"{hookspecs.GROUP}_impl"):
+            yield Broken(source, f"{name} is not decorated with @mmgen.hookimpl")
+    for kind, (hook, wanted) in KINDS.items():
+        for implementation in getattr(manager.hook, hook).get_hookimpls():
+            try:
+                classes = list(implementation.function())
+            except Exception as error:
+                yield Broken(source, f"{hook}: {_reason(error)}")
+                continue
+            for config in classes:
+                yield _checked(source, kind, hook, wanted, config)
+
+
+def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], config: object) -> Part | Broken:
+    if not (inspect.isclass(config) and issubclass(config, wanted)):
+        return Broken(source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{wanted.__name__}")
+    name = config.model_fields["type"].default
+    if not isinstance(name, str):
+        return Broken(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
+    return Part(kind, name, config, source)
+
+
+def _unknown_hook(error: Exception) -> str:
+    """pluggy's complaint about a hook that does not exist, in our words."""
+    text = _reason(error)
+    if "unknown hook" in text:
+        hook = text.split("unknown hook ")[1].split("'")[1]
+        return f"there is no hook '{hook}'{did_you_mean(hook, [hook for hook, _ in KINDS.values()])}"
+    return text
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return text if isinstance(error, ImportError) and text else f"{type(error).__name__}: {text}" if text else type(error).__name__

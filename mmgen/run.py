@@ -1,0 +1,173 @@
+"""Recipe in, results out: the list of what happens in a run."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from . import report
+from .checkpoint import load_state, load_weights, read_json, state, write_json
+from .configs import Decoding, EmbedderConfig
+from .errors import RunError
+from .model import Model, compose
+from .parts import Dataset
+from .progress import Progress
+from .recipe import PRETRAINED, Recipe
+from .registry import Registry, installed
+from .runfolder import RunFolder
+from .stages import extract, score, train, write
+from .tensors import Example, Generation
+
+
+def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progress: Progress | None = None) -> RunFolder:
+    """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts from."""
+    accelerator = Accelerator()
+    progress = progress if progress and accelerator.is_main_process else Progress()
+    folder = RunFolder.of(recipe)
+    began = time.monotonic()
+    with folder.locked() if accelerator.is_main_process else contextlib.nullcontext():
+        dataset = recipe.data.build()
+        if accelerator.is_main_process:
+            folder.claim(recipe, dataset, fresh)
+        accelerator.wait_for_everyone()
+        todo = [name for name in recipe.ordered(only) if not folder.finished(name)]
+        if todo:
+            introduce(recipe, dataset, folder, progress)
+            recipe = fill_stores(recipe, dataset, folder, accelerator, progress)
+            model = build_model(recipe, dataset)
+            initial = {name: tensor.clone() for name, tensor in state(model).items()}
+            if accelerator.is_main_process:
+                keep_parts(model, folder)
+        for name in todo:
+            run_step(recipe, name, model, initial, dataset, folder, accelerator, progress)
+        if accelerator.is_main_process:
+            report.write_table(recipe, folder, dataset)
+    progress.say(report.table(recipe, folder, dataset))
+    done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
+    progress.say(f"{done}; everything is in {folder.path}")
+    return folder
+
+
+def run_step(
+    recipe: Recipe,
+    name: str,
+    model: Model,
+    initial: dict[str, Tensor],
+    dataset: Dataset,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    progress: Progress,
+) -> None:
+    """One row of the table, from wherever it was left."""
+    step, place = recipe.steps[name], folder.step(name)
+    test = dataset.split(recipe.data.evaluate)
+    common = {"folder": place, "accelerator": accelerator, "progress": progress, "seed": recipe.seed}
+    if folder.finished(name, "weights.safetensors"):
+        load_weights(model, place / "weights.safetensors")
+    else:
+        if step.start == PRETRAINED:
+            load_state(model, initial, "the model as it was built")
+        else:
+            load_weights(model, folder.step(step.start) / "weights.safetensors")
+        validation = dataset.split(recipe.data.validate_on) if recipe.data.validate_on in dataset.splits() else ()
+        train.train(model, name, step, dataset.split(recipe.data.train), validation, **common)
+    if not folder.finished(name, "generations.jsonl"):
+        write.write(model, name, step, test, recipe.decoding, **common)
+    if accelerator.is_main_process:
+        texts = write.read(place)
+        score.score(name, texts, test, recipe.metrics, place, progress)
+        progress.say(report.samples(texts, test))
+    accelerator.wait_for_everyone()
+
+
+def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Progress) -> None:
+    """What a person should know before it starts."""
+    profile = f", profile {recipe.profile}" if recipe.profile else ""
+    progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
+    counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
+    progress.say(f"data: {recipe.data.type} ({counts})")
+
+
+def build_model(recipe: Recipe, dataset: Dataset | None = None, folder: Path | None = None) -> Model:
+    """The model as it is before any step: from the recipe and its seed, or from what a run keeps in `folder`."""
+    texts = list(vocabulary_texts(recipe, dataset)) if dataset else None
+    with torch.random.fork_rng():
+        torch.manual_seed(train.derive(recipe.seed, "model"))
+        return compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close)
+
+
+def vocabulary_texts(recipe: Recipe, dataset: Dataset) -> Iterator[str]:
+    """What a vocabulary is learnt from: the targets and texts of the training split."""
+    for example in dataset.split(recipe.data.train):
+        yield from example.targets
+        for config in recipe.inputs.values():
+            yield from config.texts(example)
+
+
+def fill_stores(recipe: Recipe, dataset: Dataset, folder: RunFolder, accelerator: Accelerator, progress: Progress) -> Recipe:
+    """The recipe with a features file for every input that names an extractor instead of one.
+
+    The file is kept beside the seeds' folders and is used by all of them.
+    """
+    inputs = dict(recipe.inputs)
+    for name, config in recipe.inputs.items():
+        extractor = getattr(config, "extractor", None)
+        if extractor is None or config.features is not None:
+            continue
+        made_from = json.dumps([extractor.model_dump(mode="json"), read_json(folder.path / "data.json")["fingerprint"]])
+        path = folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
+        if accelerator.is_main_process and not path.exists():
+            summary = extract.extract(extractor.build(), dataset.pictures(), path, progress=progress)
+            for key, reason in summary.broken:
+                progress.say(f"{name}: picture '{key}' was skipped: {reason}")
+        accelerator.wait_for_everyone()
+        inputs[name] = config.model_copy(update={"features": path})
+    return recipe.model_copy(update={"inputs": inputs})
+
+
+def keep_parts(model: Model, folder: RunFolder) -> None:
+    """What a run needs to be loaded without the files it was made from."""
+    folder.backbone.mkdir(parents=True, exist_ok=True)
+    model.backbone.save(folder.backbone)
+    kept = {name: embedder.keep() for name, embedder in model.embedders.items()}
+    write_json(folder.path / "inputs.json", kept)
+
+
+@dataclass
+class Run:
+    """A finished run (or one that goes on), loaded: its recipe, and the model of one of its steps."""
+
+    folder: RunFolder
+    recipe: Recipe
+    step: str
+    model: Model
+
+    def generate(self, examples: Sequence[Example], options: Decoding | None = None) -> list[list[Generation]]:
+        """Texts for examples as this step reads them, best first. `options` default to the recipe's."""
+        return self.model.generate(examples, options or self.recipe.decoding, self.recipe.steps[self.step].inputs)
+
+
+def load_run(path: str | Path, step: str | None = None, registry: Registry | None = None) -> Run:
+    """The model of a run's step (by default the last one that has weights), in eval mode. Raises RunError."""
+    folder = RunFolder(Path(path))
+    recipe = folder.recipe(registry or installed())
+    trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    if not trained:
+        raise RunError(f"{path}: no step has been learnt yet; go on with `mmgen run`")
+    chosen = step or trained[-1]
+    if chosen not in trained:
+        raise RunError(f"{path}: no weights of a step '{chosen}'; there are: {', '.join(trained)}")
+    kept = read_json(folder.path / "inputs.json")
+    inputs: dict[str, EmbedderConfig] = {name: config.model_copy(update=kept.get(name, {})) for name, config in recipe.inputs.items()}
+    model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
+    load_weights(model, folder.step(chosen) / "weights.safetensors")
+    return Run(folder, recipe, chosen, model.eval())

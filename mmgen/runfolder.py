@@ -1,0 +1,127 @@
+"""A run's folder: what is in it, whose it is, and that only one process writes it.
+
+    runs/<name>/<profile>/seed-<n>/
+        recipe.json  environment.json  data.json  inputs.json  backbone/
+        steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
+        table.md
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from . import checkpoint
+from .errors import RunError
+from .parts import Dataset
+from .recipe import Recipe, from_json
+from .registry import Registry
+
+VERSIONS = ("mmgen-framework", "torch", "transformers", "accelerate", "tokenizers", "timm", "numpy", "pycocoevalcap")
+
+
+class RunFolder:
+    """Paths and the files that describe a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> RunFolder:
+        return cls(Path(recipe.output) / recipe.name / (recipe.profile or "default") / f"seed-{recipe.seed}")
+
+    def step(self, name: str) -> Path:
+        return self.path / "steps" / name
+
+    def finished(self, step: str, file: str = "scores.json") -> bool:
+        return (self.step(step) / file).exists()
+
+    @property
+    def backbone(self) -> Path:
+        return self.path / "backbone"
+
+    def recipe(self, registry: Registry) -> Recipe:
+        path = self.path / "recipe.json"
+        if not path.exists():
+            raise RunError(f"{self.path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)")
+        return from_json(path.read_text(encoding="utf-8"), registry, str(path))
+
+    def claim(self, recipe: Recipe, dataset: Dataset, fresh: bool) -> None:
+        """Make the folder this recipe's. Raises RunError when it is another's, and says what differs."""
+        if fresh and self.path.exists():
+            shutil.rmtree(self.path)
+        fingerprint = data_fingerprint(dataset, recipe)
+        if (self.path / "recipe.json").exists():
+            before = checkpoint.read_json(self.path / "recipe.json")
+            changes = differences(before, recipe.identity())
+            saved = checkpoint.read_json(self.path / "data.json")["fingerprint"] if (self.path / "data.json").exists() else fingerprint
+            if saved != fingerprint:
+                changes.append("the data set's examples have changed")
+            if changes:
+                raise RunError("\n".join([f"{self.path} holds a run of another recipe; use --fresh to do it anew, or another name:", *(f"  {change}" for change in changes)]))
+        checkpoint.write_json(self.path / "data.json", {"fingerprint": fingerprint, **dataset.describe()})
+        checkpoint.write_json(self.path / "environment.json", environment())
+        checkpoint.write_json(self.path / "recipe.json", recipe.identity())
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one run writes here. The system lets go of the lock when its process ends, however it ends."""
+        import fcntl
+
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / ".lock").open("w")
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be written: {error}") from None
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise RunError(f"{self.path}: another run is writing here; wait for it, or stop it") from None
+            yield
+
+
+def differences(before: Any, now: Any, path: str = "") -> list[str]:
+    """What differs between two tables, a line each: path: then -> now."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return [line for key in dict.fromkeys([*before, *now]) for line in differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))]
+    return [] if before == now else [f"{path}: {json.dumps(before)} -> {json.dumps(now)}"]
+
+
+def data_fingerprint(dataset: Dataset, recipe: Recipe) -> str:
+    """A hash of every example that the run can see."""
+    digest = hashlib.sha256()
+    for split in (recipe.data.train, recipe.data.validate_on, recipe.data.evaluate):
+        if split in dataset.splits():
+            for example in dataset.split(split):
+                digest.update(repr((example.id, sorted(example.inputs.items()), example.targets)).encode())
+    return digest.hexdigest()
+
+
+def environment() -> dict[str, Any]:
+    """Versions, machine and device: what besides recipe and data can change a result."""
+    import torch
+
+    versions = {}
+    for name in VERSIONS:
+        with contextlib.suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return {
+        "command": " ".join(["mmgen", *sys.argv[1:]]),
+        "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "versions": versions,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "threads": torch.get_num_threads(),
+        "can change the result": "another device, another number of threads, another version of torch or transformers",
+    }

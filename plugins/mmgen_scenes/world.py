@@ -1,0 +1,191 @@
+"""The world: which kinds of things there are, what they can look like, and how a scene is put together.
+
+Boxes are (x0, y0, x1, y1) relative to the picture's side, y downwards. Nothing here draws or writes text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from random import Random
+
+COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "white", "black", "brown")
+SIZES = ("small", "big")
+GROUNDS = ("grass", "sand", "snow")
+SIDES = ("left", "right")
+
+BRIGHT = ("red", "orange", "yellow", "green", "blue", "purple")
+ANY = (*BRIGHT, "white", "black")
+FUR = ("orange", "white", "black", "brown")
+
+SIDE_LENGTH = {"small": 0.165, "big": 0.275}  # of a square as large as the thing's box, before the kind's scale
+MOST = {"sky": 3, "water": 2, "ground": 5}  # things that fit into a zone
+HORIZON = (0.40, 0.45)
+WATER_HEIGHT = 0.18
+MOST_HIDDEN = 0.06  # share of the smaller of two boxes that the other may cover
+ATTEMPTS = 30  # places tried for a thing before the scene is begun anew
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of thing. `moves`: what can be asked of it, "looking" (at something), "going" (some way), or nothing."""
+
+    name: str
+    plural: str
+    zone: str  # "sky", "water" or "ground"
+    colors: tuple[str, ...]
+    aspect: float  # width over height
+    scale: float = 1.0
+    moves: str = ""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One thing in a scene. `place` is "sky", "water" or the scene's ground; `side` "left", "right" or "" (between)."""
+
+    kind: str
+    color: str
+    size: str
+    place: str
+    side: str
+    facing: str  # "left" or "right"
+    box: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Group:
+    """All things of one kind in a scene: one to three, of one colour and size."""
+
+    kind: Kind
+    color: str
+    size: str
+    place: str
+    members: tuple[int, ...]  # indices into Scene.things
+
+    @property
+    def plural(self) -> bool:
+        return len(self.members) > 1
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A scene. `look` seeds what has no meaning: hills, light, tufts of grass."""
+
+    id: str
+    ground: str  # "grass", "sand" or "snow"
+    horizon: float
+    water: bool
+    look: int
+    things: tuple[Thing, ...]
+    groups: tuple[Group, ...]
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("sun", "suns", "sky", ("yellow", "orange", "red"), 1.0),
+        Kind("bird", "birds", "sky", ANY, 1.2, 0.9, "looking"),
+        Kind("kite", "kites", "sky", BRIGHT, 0.7, 1.05),
+        Kind("balloon", "balloons", "sky", BRIGHT, 0.75, 1.1),
+        Kind("plane", "planes", "sky", ANY, 1.7, 1.05, "going"),
+        Kind("butterfly", "butterflies", "sky", BRIGHT, 1.2, 0.85),
+        Kind("rocket", "rockets", "sky", ANY, 0.6, 1.05),
+        Kind("boat", "boats", "water", ANY, 1.0, 1.1, "going"),
+        Kind("duck", "ducks", "water", ("yellow", "white", "brown", "green", "blue"), 1.1, 0.9, "looking"),
+        Kind("whale", "whales", "water", ("blue", "black", "white", "purple"), 1.5, 1.0),
+        Kind("dog", "dogs", "ground", FUR, 1.2, 1.0, "looking"),
+        Kind("cat", "cats", "ground", FUR, 0.85, 0.95, "looking"),
+        Kind("horse", "horses", "ground", ("white", "black", "brown"), 1.1, 1.15, "looking"),
+        Kind("rabbit", "rabbits", "ground", ("white", "black", "brown"), 0.65, 0.9, "looking"),
+        Kind("snail", "snails", "ground", (*BRIGHT, "brown"), 1.4, 0.85, "going"),
+        Kind("tree", "trees", "ground", ("green", "orange", "yellow", "red"), 0.75, 1.2),
+        Kind("flower", "flowers", "ground", ("red", "orange", "yellow", "blue", "purple", "white"), 0.7, 0.95),
+        Kind("mushroom", "mushrooms", "ground", ("red", "orange", "purple", "brown", "blue"), 1.0, 0.85),
+        Kind("house", "houses", "ground", ("red", "yellow", "green", "blue", "purple", "white", "brown"), 1.0, 1.2),
+        Kind("tent", "tents", "ground", BRIGHT, 1.3, 1.05),
+        Kind("car", "cars", "ground", ANY, 1.8, 1.05, "going"),
+        Kind("bus", "buses", "ground", ANY, 1.6, 1.15, "going"),
+        Kind("ball", "balls", "ground", BRIGHT, 1.0, 0.8),
+        Kind("umbrella", "umbrellas", "ground", (*BRIGHT, "black"), 1.0, 1.0),
+        Kind("chair", "chairs", "ground", (*ANY, "brown"), 1.0, 0.95),
+        Kind("drum", "drums", "ground", BRIGHT, 1.0, 0.9),
+        Kind("cup", "cups", "ground", ANY, 1.1, 0.8),
+        Kind("robot", "robots", "ground", ANY, 0.75, 1.0, "looking"),
+    )
+}
+
+
+def sample(rng: Random, name: str, fewest: int, most: int) -> Scene:
+    """A scene called `name` of `fewest` to `most` things, everything drawn from `rng`."""
+    while True:
+        scene = Scene(
+            id=name,
+            ground=rng.choice(GROUNDS),
+            horizon=round(rng.uniform(*HORIZON), 3),
+            water=rng.random() < 0.6,
+            look=rng.randrange(2**31),
+            things=(),
+            groups=(),
+        )
+        scene = _furnish(rng, scene, rng.randint(fewest, most))
+        if scene is not None:
+            return scene
+
+
+def _furnish(rng: Random, scene: Scene, wanted: int) -> Scene | None:
+    """The scene with `wanted` things in it, no kind in two groups; None when they found no room."""
+    room = dict(MOST, water=MOST["water"] if scene.water else 0)
+    kinds = list(KINDS.values())
+    rng.shuffle(kinds)
+    things: list[Thing] = []
+    groups: list[Group] = []
+    for kind in kinds:
+        count = min(rng.choices((1, 2, 3), (80, 15, 5))[0], wanted - len(things))
+        if kind.name == "sun":
+            count = min(count, 1)
+        if count > room[kind.zone]:
+            continue
+        if count == 0:
+            return replace(scene, things=tuple(things), groups=tuple(groups))
+        place = scene.ground if kind.zone == "ground" else kind.zone
+        color, size = rng.choice(kind.colors), rng.choice(SIZES)
+        members = range(len(things), len(things) + count)
+        for _ in members:
+            box = _room(rng, scene, kind, size, things)
+            if box is None:
+                return None
+            things.append(Thing(kind.name, color, size, place, _side(box), rng.choice(SIDES), box))
+        groups.append(Group(kind, color, size, place, tuple(members)))
+        room[kind.zone] -= count
+    return None
+
+
+def _room(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]) -> tuple[float, ...] | None:
+    """A free box for one more thing."""
+    side = SIDE_LENGTH[size] * kind.scale * rng.uniform(0.94, 1.06)
+    width, height = side * math.sqrt(kind.aspect), side / math.sqrt(kind.aspect)
+    shore = scene.horizon + WATER_HEIGHT * scene.water
+    lowest, highest = {  # where the bottom of the box may be
+        "sky": (0.02 + height, scene.horizon - 0.01),
+        "water": (scene.horizon + 0.08, shore - 0.03),
+        "ground": (shore + 0.06, 0.97),
+    }[kind.zone]
+    for _ in range(ATTEMPTS):
+        x0, y1 = rng.uniform(0.015, 0.985 - width), rng.uniform(lowest, highest)
+        box = tuple(round(v, 4) for v in (x0, y1 - height, x0 + width, y1))
+        if box[1] >= 0.01 and all(_hidden(box, thing.box) <= MOST_HIDDEN for thing in things):
+            return box
+    return None
+
+
+def _hidden(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    """Intersection of two boxes as a share of the smaller one."""
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    return width * height / min((a[2] - a[0]) * (a[3] - a[1]), (b[2] - b[0]) * (b[3] - b[1]))
+
+
+def _side(box: tuple[float, ...]) -> str:
+    x = (box[0] + box[2]) / 2
+    return "left" if x < 0.4 else "right" if x > 0.6 else ""
