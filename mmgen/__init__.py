@@ -7,6 +7,7 @@ from .configs import (
     Decoding,
     EmbedderConfig,
     ExtractorConfig,
+    FeaturesConfig,
     GeneratorConfig,
     MetricConfig,
     ProbeConfig,

@@ -17,9 +17,9 @@ import torch, so `build` imports the part's module when it is called:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,9 +60,28 @@ class ExtractorConfig(PartConfig):
     """Fills a feature store: from raw images, or from a file of features that somebody published."""
 
     kind: ClassVar[str] = "extractor"
+    source: ClassVar[Literal["pictures", "file"]] = "pictures"  # what `parts.Extractor.records` takes
 
     def build(self) -> parts.Extractor:
         raise NotImplementedError
+
+
+class FeaturesConfig(EmbedderConfig):
+    """What embedders share whose features come from a store (`mmgen.store`): an extractor's, or somebody's published file.
+
+    `width` and `fingerprint` are found in the file and kept by a run (`parts.Embedder.keep`), so that the embedder can be
+    built again where the file is not.
+    """
+
+    features: Path | None = Field(None, description="the store, an HDF5 file; without it the data set's images go through `extractor`")
+    extractor: SerializeAsAny[ExtractorConfig] | None = Field(None, description="makes the features from raw images")
+    boxes: bool = Field(True, description="append a region's box, four numbers relative to the image's size")
+    normalise: Literal["none", "length", "standard"] = Field(
+        "none", description="features as they are; each region's scaled to length 1; or each dimension to mean 0 and deviation 1 over the store"
+    )
+    allow_other_features: bool = Field(False, description="read a store that another extractor made than the one learnt from")
+    width: int | None = Field(None, ge=1, description="width of a feature; found in the store")
+    fingerprint: dict[str, Any] | None = Field(None, description="what made the features; found in the store")
 
 
 class BackboneConfig(PartConfig):

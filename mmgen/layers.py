@@ -36,7 +36,7 @@ class Layered:
                 if not isinstance(old, dict) or ("type" in value and value["type"] != old.get("type", value["type"])):
                     below[name] = {}
                     self._drop(there)
-                self.origins[there] = origins.get(here, self.origins.get(there, ""))
+                self.origins.setdefault(there, origins.get(here, ""))
                 self._merge(below[name], value, origins, here, there)
             else:
                 below[name] = value

@@ -160,6 +160,14 @@ class Record:
     scores: np.ndarray | None = None  # (R,) float32, the detector's confidence
 
 
+@dataclass(frozen=True)
+class Broken:
+    """An image whose features cannot be had; it is listed and the others go on."""
+
+    key: str
+    reason: str
+
+
 class Extractor(abc.ABC):
     """Makes records for a feature store: detectors, CNN grids, importers of published files.
 
@@ -169,7 +177,7 @@ class Extractor(abc.ABC):
     fingerprint: Mapping[str, Any]
 
     @abc.abstractmethod
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record]:
+    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
         """One record an image, but for the keys in `skip` (a store that is being continued). Constant memory."""
 
 

@@ -140,12 +140,20 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))
     steps = check.tables(values.pop("steps", {}), ("steps",))
-    built["steps"] = {name: check.step(step, training, ("steps", name)) for name, step in steps.items()}
+    whole = training if built["training"] is not None else {}  # a mistake in there has been told, once is enough
+    built["steps"] = {name: check.step(step, whole, ("steps", name)) for name, step in steps.items()}
     check.top({**values, **built})
     check.fits(built)
     if check.problems:
-        raise RecipeError("\n".join(check.problems))
+        raise RecipeError("\n".join(sorted(check.problems, key=_line)))
     return Recipe(**values, **built)
+
+
+def _line(problem: str) -> tuple[str, int]:
+    """Problems are told in the order of their lines."""
+    file, _, rest = problem.partition(":")
+    number = rest.partition(":")[0]
+    return file, int(number) if number.isdigit() else 0
 
 
 def _reading(config: EmbedderConfig | None, name: str) -> EmbedderConfig | None:
@@ -213,7 +221,7 @@ class _Check:
 
     def step(self, table: dict[str, Any], training: Any, path: Key) -> Step | None:
         own = table.get("training", {})
-        if not isinstance(own, dict) or not isinstance(training, dict):
+        if not isinstance(own, dict):
             return self.problem((*path, "training"), "must be a table")
         whole = self.table(Training, {**training, **own}, (*path, "training")) if own else self.table(Training, training, ("training",))
         step = self.table(Step, {name: value for name, value in table.items() if name != "training"}, path)

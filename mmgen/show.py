@@ -10,8 +10,8 @@ from .layers import Key, Layered
 
 def toml(values: dict[str, Any], layers: Layered) -> str:
     """Tables in their order; each value is followed by the place it was written at, or by `default`."""
-    lines: list[tuple[str, str]] = []
-    _table(values, (), layers, lines)
+    lines: list[tuple[str, str]] = [(f"# profile {values['profile']}, already laid over", "")] if values["profile"] else []
+    _table({**values, "profile": None}, (), layers, lines)
     width = min(60, max(len(left) for left, origin in lines if origin))
     return "\n".join(f"{left:<{width}}  # {origin}" if origin else left for left, origin in lines)
 

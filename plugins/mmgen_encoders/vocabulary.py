@@ -1,10 +1,15 @@
-"""A word-piece vocabulary learnt from a data set's texts, for encoders that are built on the spot."""
+"""A word-piece vocabulary learnt from a data set's texts, for encoders that are built on the spot.
+
+The most frequent words are pieces of their own; others are spelt with single characters. (The trainers of `tokenizers`
+would find better pieces, but break ties by the order of a hash table: the same texts give another vocabulary next time.)
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
@@ -12,10 +17,13 @@ SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "se
 
 def learn(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     """An uncased WordPiece tokenizer with BERT's rules and special tokens, of at most `size` pieces."""
-    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    words = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
+    characters = sorted({character for word in words for character in word})
+    pieces = [*SPECIAL.values(), *characters, *(f"##{character}" for character in characters)][:size]
+    frequent = sorted((word for word in words if len(word) > 1), key=lambda word: (-words[word], word))
+    pieces += frequent[: size - len(pieces)]
+    tokenizer = Tokenizer(models.WordPiece({piece: number for number, piece in enumerate(pieces)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
     tokenizer.decoder = decoders.WordPiece(prefix="##")
-    trainer = trainers.WordPieceTrainer(vocab_size=size, special_tokens=list(SPECIAL.values()), show_progress=False)
-    tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)

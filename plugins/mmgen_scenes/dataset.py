@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -11,11 +11,12 @@ from mmgen.errors import DataError
 from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
-from . import Scenes, language
+from . import Scenes, captions, questions
+from .phrases import Text
 from .world import KINDS, Scene, sample
 
 SPLITS = ("train", "val", "test")
-LEGEND = "the whole scene"
+WHOLE = "the whole scene"
 
 
 class DrawnScenes(Dataset):
@@ -32,25 +33,25 @@ class DrawnScenes(Dataset):
     def __init__(self, config: Scenes):
         self.config = config
         self.sizes = dict(zip(SPLITS, (config.train_size, config.val_size, config.test_size), strict=True))
-        self._made = cache(self._make)
+        self._made: dict[str, tuple[tuple[Scene, Example], ...]] = {}
 
     def splits(self) -> tuple[str, ...]:
         return SPLITS
 
     def split(self, name: str) -> Sequence[Example]:
-        return tuple(example for _, example in self._named(name))
+        return tuple(example for _, example in self.scenes(name))
 
     def pictures(self) -> Iterator[Picture]:
         """One picture a scene; its boxes are those of the things and, last, the whole picture."""
         from .draw import draw
 
         for name in SPLITS:
-            for scene, _ in self._named(name):
+            for scene, _ in self.scenes(name):
                 yield Picture(
                     key=scene.id,
                     load=partial(draw, scene, self.config.image_size),
                     boxes=[*(thing.box for thing in scene.things), (0.0, 0.0, 1.0, 1.0)],
-                    labels=[*(f"{thing.color} {thing.kind}" for thing in scene.things), LEGEND],
+                    labels=[*(f"{thing.color} {thing.kind}" for thing in scene.things), WHOLE],
                 )
 
     def describe(self) -> dict[str, Any]:
@@ -65,13 +66,13 @@ class DrawnScenes(Dataset):
             "source": f"mmgen_scenes, seed {self.config.seed}",
         }
 
-    def _named(self, name: str) -> tuple[tuple[Scene, Example], ...]:
+    def scenes(self, name: str) -> tuple[tuple[Scene, Example], ...]:
+        """The scenes of a split beside their examples, made when first asked for."""
         if name not in SPLITS:
             raise DataError(f"drawn scenes have no split '{name}'; there are {', '.join(SPLITS)}")
-        return self._made(name)
-
-    def _make(self, name: str) -> tuple[tuple[Scene, Example], ...]:
-        return tuple(make(self.config, name, i) for i in range(self.sizes[name]))
+        if name not in self._made:
+            self._made[name] = tuple(make(self.config, name, i) for i in range(self.sizes[name]))
+        return self._made[name]
 
 
 def make(config: Scenes, split: str, i: int) -> tuple[Scene, Example]:
@@ -79,9 +80,9 @@ def make(config: Scenes, split: str, i: int) -> tuple[Scene, Example]:
     rng = Random(f"{config.seed}/{split}/{i}")
     scene = sample(rng, f"{split}-{i:05d}", config.min_things, config.max_things)
     told = tuple(rng.sample(range(len(scene.groups)), 2))
-    captions = language.captions(rng, scene, told, config.captions)
-    questions = language.questions(rng, scene, told, config.questions)
-    texts = tuple(caption.text for caption in captions)
+    told_of = captions.write(rng, scene, told, config.captions)
+    asked = questions.write(rng, scene, told, config.questions)
+    texts = tuple(caption.text for caption in told_of)
     captioned = {member for group in told for member in scene.groups[group].members}
     facts = {
         "things": [
@@ -98,16 +99,17 @@ def make(config: Scenes, split: str, i: int) -> tuple[Scene, Example]:
             for position, thing in enumerate(scene.things)
         ],
         "captions": list(texts),
-        "phrases": [_phrases(scene, caption) for caption in captions],
+        "phrases": [_phrases(scene, caption) for caption in told_of],
     }
-    targets = tuple(question.text for question in questions)
+    targets = tuple(question.text for question in asked)
     return scene, Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts)
 
 
-def _phrases(scene: Scene, caption: language.Text) -> list[list[Any]]:
-    """Which characters of a caption name which things."""
-    found = []
+def _phrases(scene: Scene, caption: Text) -> list[list[Any]]:
+    """Which characters of a caption name which things. Looked for in order: "a ball" begins "a balloon" too."""
+    found, end = [], 0
     for phrase, group in zip(caption.phrases, caption.groups, strict=True):
-        start = caption.text.index(phrase.text)
-        found.append([start, start + len(phrase.text), list(scene.groups[group].members)])
+        start = caption.text.index(phrase.text, end)
+        end = start + len(phrase.text)
+        found.append([start, end, list(scene.groups[group].members)])
     return found

@@ -1,15 +1,16 @@
-"""Reads captions and questions about drawn scenes from their words alone: what they name, and whether they are well-formed.
+"""Reads captions and questions about drawn scenes from their words alone: what they name, whether they are well-formed.
 
 It knows the words of the world and nothing of the templates that wrote a text, so it reads whatever a model writes.
-A noun phrase is `[the|a|an|two|three] [small|big] [colour] noun [place]`; what is said inside it is *given* of the thing, and
-has to hold. What is said elsewhere ("is the ball to the left of the tree?") is *asked*, and may be false.
+A noun phrase is `[the|a|an|two|three] [small|big] [colour] noun [place]`; what is said inside it is *given* of the
+thing, and has to hold. What is said elsewhere ("is the ball to the left of the tree?") is *asked*, and may be false.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .world import COLORS, GROUNDS, KINDS, SIZES
@@ -62,7 +63,7 @@ class Mention:
     sizes: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
 
-    def holds(self, things: Iterable[Mapping[str, Any]]) -> bool:
+    def holds(self, things: Sequence[Mapping[str, Any]]) -> bool:
         """Whether a scene has what is named. `things`: the example's facts, see `mmgen_scenes.dataset`."""
         return sum(self._fits(thing) for thing in things) >= self.least
 
@@ -80,6 +81,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"[^\W_]+|\?", text.lower())
 
 
+@lru_cache(maxsize=8192)  # references are judged again and again to say what chance is
 def mentions(text: str) -> tuple[Mention, ...]:
     """The things that a text names, in its order."""
     return tuple(item for _, item in _phrases(words(text)) if isinstance(item, Mention))
@@ -93,13 +95,13 @@ def well_formed(question: str) -> bool:
     return QUESTIONS.fullmatch(" ".join(symbol for symbol, _ in _phrases(tokens[:-1]))) is not None
 
 
-def relevant(question: str, things: Iterable[Mapping[str, Any]]) -> bool:
+def relevant(question: str, things: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a question names something, and everything it names is there as it is said to be."""
     named = mentions(question)
     return bool(named) and all(mention.holds(things) for mention in named)
 
 
-def discovers(question: str, things: Iterable[Mapping[str, Any]], caption: str) -> bool:
+def discovers(question: str, things: Sequence[Mapping[str, Any]], caption: str) -> bool:
     """Whether a question is relevant and names a thing that the caption does not mention. By kinds, which is by things:
     a scene never holds two unlike things of one kind."""
     told = {mention.kind for mention in mentions(caption)}

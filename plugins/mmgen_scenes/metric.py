@@ -1,4 +1,4 @@
-"""Relevance and discovery: what questions about drawn scenes are worth, judged from their words and the scene's facts."""
+"""Relevance and discovery: what questions about drawn scenes are worth, by their words and the scene's facts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ class DiscoveryMetric(Metric):
             for name in ("relevance", "discovery")
         }
         note = f"chance: questions about other scenes ({len(reached)} a scene)"
-        return Scores({**human.values, **chance}, human.per_example, (note,))
+        first = [example.targets[0] for example in examples if example.targets]  # one an example, like what is scored
+        distinct = 100 * len(set(first)) / len(first)
+        return Scores({**human.values, "distinct": distinct, **chance}, human.per_example, (note,))
 
 
 def _scores(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scores:
@@ -49,10 +51,7 @@ def _scores(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scor
     if not examples or not all("things" in example.facts and "captions" in example.facts for example in examples):
         return Scores(dict.fromkeys(NAMES), notes=(UNKNOWN,))
     judged = [
-        [
-            (relevant(text, things), discovers(text, things, caption), well_formed(text))
-            for text in questions
-        ]
+        [(relevant(text, things), discovers(text, things, caption), well_formed(text)) for text in questions]
         for questions, things, caption in (
             (questions, example.facts["things"], example.facts["captions"][0])
             for questions, example in zip(texts, examples, strict=True)
@@ -63,6 +62,8 @@ def _scores(texts: Sequence[Sequence[str]], examples: Sequence[Example]) -> Scor
         for i, name in enumerate(NAMES[:3])
     }
     everything = [each for judgements in judged for each in judgements]
+    if not everything:
+        return Scores(dict.fromkeys(NAMES), notes=("there are no questions to judge",))
     written = [text for questions in texts for text in questions]
     values = {name: 100 * fmean(each[i] for each in everything) for i, name in enumerate(NAMES[:3])}
     return Scores({**values, "distinct": 100 * len(set(written)) / len(written)}, per_example)

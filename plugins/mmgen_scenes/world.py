@@ -22,6 +22,7 @@ SIDE_LENGTH = {"small": 0.165, "big": 0.275}  # of a square as large as the thin
 MOST = {"sky": 3, "water": 2, "ground": 5}  # things that fit into a zone
 HORIZON = (0.40, 0.45)
 WATER_HEIGHT = 0.18
+FEWEST_GROUPS = 3  # two are captioned; something must be left to discover
 MOST_HIDDEN = 0.06  # share of the smaller of two boxes that the other may cover
 ATTEMPTS = 30  # places tried for a thing before the scene is begun anew
 
@@ -92,7 +93,7 @@ KINDS = {
         Kind("rocket", "rockets", "sky", ANY, 0.6, 1.05),
         Kind("boat", "boats", "water", ANY, 1.0, 1.1, "going"),
         Kind("duck", "ducks", "water", ("yellow", "white", "brown", "green", "blue"), 1.1, 0.9, "looking"),
-        Kind("whale", "whales", "water", ("blue", "black", "white", "purple"), 1.5, 1.0),
+        Kind("whale", "whales", "water", ("blue", "black", "white", "purple"), 1.5, 1.0, "going"),
         Kind("dog", "dogs", "ground", FUR, 1.2, 1.0, "looking"),
         Kind("cat", "cats", "ground", FUR, 0.85, 0.95, "looking"),
         Kind("horse", "horses", "ground", ("white", "black", "brown"), 1.1, 1.15, "looking"),
@@ -110,7 +111,7 @@ KINDS = {
         Kind("chair", "chairs", "ground", (*ANY, "brown"), 1.0, 0.95),
         Kind("drum", "drums", "ground", BRIGHT, 1.0, 0.9),
         Kind("cup", "cups", "ground", ANY, 1.1, 0.8),
-        Kind("robot", "robots", "ground", ANY, 0.75, 1.0, "looking"),
+        Kind("robot", "robots", "ground", ANY, 0.75),
     )
 }
 
@@ -133,7 +134,7 @@ def sample(rng: Random, name: str, fewest: int, most: int) -> Scene:
 
 
 def _furnish(rng: Random, scene: Scene, wanted: int) -> Scene | None:
-    """The scene with `wanted` things in it, no kind in two groups; None when they found no room."""
+    """The scene with `wanted` things in it, no kind in two groups; None when that did not work out."""
     room = dict(MOST, water=MOST["water"] if scene.water else 0)
     kinds = list(KINDS.values())
     rng.shuffle(kinds)
@@ -146,7 +147,8 @@ def _furnish(rng: Random, scene: Scene, wanted: int) -> Scene | None:
         if count > room[kind.zone]:
             continue
         if count == 0:
-            return replace(scene, things=tuple(things), groups=tuple(groups))
+            enough = len(groups) >= FEWEST_GROUPS
+            return replace(scene, things=tuple(things), groups=tuple(groups)) if enough else None
         place = scene.ground if kind.zone == "ground" else kind.zone
         color, size = rng.choice(kind.colors), rng.choice(SIZES)
         members = range(len(things), len(things) + count)
@@ -173,12 +175,12 @@ def _room(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing])
     for _ in range(ATTEMPTS):
         x0, y1 = rng.uniform(0.015, 0.985 - width), rng.uniform(lowest, highest)
         box = tuple(round(v, 4) for v in (x0, y1 - height, x0 + width, y1))
-        if box[1] >= 0.01 and all(_hidden(box, thing.box) <= MOST_HIDDEN for thing in things):
+        if box[1] >= 0.01 and all(hidden(box, thing.box) <= MOST_HIDDEN for thing in things):
             return box
     return None
 
 
-def _hidden(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+def hidden(a: tuple[float, ...], b: tuple[float, ...]) -> float:
     """Intersection of two boxes as a share of the smaller one."""
     width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
     if width <= 0 or height <= 0:

@@ -1,0 +1,304 @@
+"""Filling a feature store: records go to a journal beside it, and the HDF5 file is put together when all are there.
+
+A kill at any moment loses at most the record that was being written; the next writer goes on after the last whole one.
+The store appears under its name whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import DataError
+from .journal import Journal
+from .store import FORMAT, PER_REGION, VERSION, FeatureStore, difference
+
+if TYPE_CHECKING:
+    import h5py
+    import numpy as np
+
+    from .parts import Record
+
+TRIED = 32  # records that compression is tried on
+WORTH_IT = 0.9  # compressed only when it takes less than this share
+BUFFER_BYTES = 16 << 20
+CHUNK_BYTES = 1 << 20
+
+
+class StoreWriter:
+    """Fills the store at `path`: a context manager; `finish` makes the file, leaving without it keeps the journal.
+
+        with StoreWriter(path, fingerprint) as writer:
+            for record in records:
+                writer.add(record)
+            writer.finish()
+
+    What is there already, in a partial store or in a finished one, is gone on with when its fingerprint and dtype are the
+    same, and refused with a DataError otherwise.
+
+    keys        the images it holds
+    duplicates  records that were not added because their image is there already
+    clipped     images with boxes that reached outside and were cut to the image
+    """
+
+    def __init__(self, path: str | Path, fingerprint: Mapping[str, Any], dtype: str = "float16") -> None:
+        self.path, self.partial = Path(path), Path(f"{path}.partial")
+        self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
+        self.duplicates = self.clipped = 0
+        self._open = contextlib.ExitStack()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._open.enter_context(_locked(Path(f"{path}.lock"), self.path))
+            self._begin()
+        except BaseException:
+            self._open.close()
+            raise
+
+    def __enter__(self) -> StoreWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def add(self, record: Record) -> bool:
+        """Keep a record; False when its image is there already. Raises DataError for one that cannot be stored: NaN or
+        infinite numbers, another width, boxes that are none."""
+        if record.key in self.keys:
+            self.duplicates += 1
+            return False
+        checked, clipped = check(record, self.purpose["dtype"], self.width)
+        self._journal.append(checked)
+        self.width = checked.features.shape[1]
+        self.keys.add(record.key)
+        self.clipped += clipped
+        return True
+
+    def finish(self, progress: Callable[[], None] = lambda: None) -> None:
+        """Put the store together under its name; `progress` is called after every image. Raises DataError when there is
+        nothing in it, or no room on the disk."""
+        if not self.keys:
+            self.partial.unlink()
+            raise DataError(f"{self.path}: not made, there are no features to put into it")
+        if self._journal.entries:
+            assembling = self.path.with_name(f".{self.path.name}.assembling")
+            try:
+                self._assemble(assembling, progress)
+                _sync(assembling)
+                assembling.replace(self.path)
+                _sync(self.path.parent)
+            except OSError as error:
+                raise DataError(f"{self.path}: cannot be written: {error}; the features are kept in {self.partial}") from None
+            finally:
+                assembling.unlink(missing_ok=True)
+        self.partial.unlink()
+
+    def _begin(self) -> None:
+        """Look at what is there."""
+        self.width: int | None = None
+        self._finished = FeatureStore(self.path) if self.path.exists() else None
+        if self._finished:
+            self._open.callback(self._finished.close)
+            self.width = self._finished.width
+            self._same({"fingerprint": self._finished.fingerprint, "dtype": self._finished.describe()["dtype"]}, self.path)
+        self._journal = Journal(self.partial, self.purpose)
+        self._open.callback(self._leave)
+        self._same(self._journal.purpose, self.partial)
+        self.keys = {entry.key for entry in self._journal.entries} | set(self._finished or ())
+        if self._journal.entries:
+            self.width = self._journal.read(self._journal.entries[-1]).features.shape[1]
+
+    def _leave(self) -> None:
+        self._journal.close()
+        if not self._journal.entries:
+            self.partial.unlink(missing_ok=True)
+
+    def _same(self, there: Mapping[str, Any], path: Path) -> None:
+        for name, ours in self.purpose.items():
+            if there[name] != ours:
+                raise DataError(f"{path}: holds features of another {name} ({difference(there[name], ours)}); delete it, or write elsewhere")
+
+    def _sources(self) -> Iterator[Record]:
+        there = set()
+        if self._finished:
+            there.update(self._finished)
+            yield from self._finished.records()
+        for entry in self._journal.entries:
+            if entry.key not in there:  # both hold it when a kill came between naming the store and deleting the journal
+                yield self._journal.read(entry)
+
+    def _assemble(self, path: Path, progress: Callable[[], None]) -> None:
+        import h5py
+
+        first = [record for record, _ in zip(self._sources(), range(TRIED), strict=False)]
+        with h5py.File(path, "w") as file:
+            file.attrs.update(format=FORMAT, version=VERSION, fingerprint=json.dumps(self.purpose["fingerprint"]))
+            layout = Layout.choose(first, self.width, self.purpose["dtype"])
+            rows = _Rows(file, layout)
+            for record in self._sources():
+                rows.add(record)
+                progress()
+            rows.close()
+
+
+def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
+    """The record as it is stored, and whether boxes were clipped. Raises DataError, naming the image."""
+    import numpy as np
+
+    def wrong(what: str) -> DataError:
+        return DataError(f"image '{record.key}': {what}")
+
+    if not record.key or "\0" in record.key:
+        raise DataError(f"an image has the key {record.key!r}, which names nothing")
+    features = np.asarray(record.features)
+    if features.ndim != 2 or not features.shape[1]:
+        raise wrong(f"features of shape {features.shape}; they must be (regions, width)")
+    if width is not None and features.shape[1] != width:
+        raise wrong(f"features are {features.shape[1]} wide, those before are {width}")
+    if not np.isfinite(features).all():
+        raise wrong("features are not finite (NaN or infinite)")
+    with np.errstate(over="ignore"):
+        stored = np.ascontiguousarray(features, dtype=dtype)
+    if not np.isfinite(stored).all():
+        raise wrong(f"a feature of {np.abs(features).max():.3g} is too large for {dtype}; store float32")
+    regions, clipped = len(stored), False
+    if record.labels is not None and len(record.labels) != regions:
+        raise wrong(f"{len(record.labels)} labels for {regions} regions")
+    boxes, scores = (None if values is None else np.asarray(values, np.float32) for values in (record.boxes, record.scores))
+    if scores is not None and (scores.shape != (regions,) or not np.isfinite(scores).all()):
+        raise wrong(f"scores of shape {scores.shape} for {regions} regions, or not finite")
+    if boxes is not None:
+        if boxes.shape != (regions, 4) or not np.isfinite(boxes).all():
+            raise wrong(f"boxes of shape {boxes.shape} for {regions} regions, or not finite")
+        if (boxes[:, :2] > boxes[:, 2:]).any():
+            raise wrong("a box ends before it begins; boxes are x0, y0, x1, y1")
+        clipped = bool((boxes < -1e-4).any() or (boxes > 1 + 1e-4).any())
+        boxes = boxes.clip(0, 1)
+    labels = None if record.labels is None else tuple(map(str, record.labels))
+    return replace(record, features=stored, boxes=boxes, scores=scores, labels=labels), clipped
+
+
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How features lie in the file."""
+
+    width: int
+    dtype: str
+    rows: int  # of a chunk
+    compression: Mapping[str, Any]
+
+    @classmethod
+    def choose(cls, first: list[Record], width: int, dtype: str) -> Layout:
+        """From the first records: a chunk is an image's size, and compression is used if it is worth it."""
+        import zlib
+
+        import numpy as np
+
+        usual = int(np.median([len(record.features) for record in first]))
+        rows = max(1, min(usual, CHUNK_BYTES // (width * np.dtype(dtype).itemsize)))
+        sample = np.concatenate([record.features for record in first])
+        # the file's own filter: bytes of like significance together, then deflate
+        shuffled = np.ascontiguousarray(sample).view(np.uint8).reshape(-1, sample.dtype.itemsize).T.tobytes()
+        worth_it = len(zlib.compress(shuffled, 1)) < WORTH_IT * max(1, len(shuffled))
+        return cls(width, dtype, rows, {"compression": "gzip", "compression_opts": 1, "shuffle": True} if worth_it else {})
+
+
+class _Rows:
+    """Appends records to the datasets of a new file, some MB at a time and in whole chunks."""
+
+    def __init__(self, file: h5py.File, layout: Layout) -> None:
+        import numpy as np
+
+        self.file, self.layout = file, layout
+        self.keys: list[bytes] = []
+        self.ends: list[int] = []
+        self.labels: dict[str, int] = {}
+        self.waiting: list[dict[str, np.ndarray]] = []
+        self.waiting_rows = self.written = 0
+        self.known: set[str] = set()
+        self._dataset("features", (layout.width,), layout.dtype, rows=layout.rows, **layout.compression)
+        for name, (kind, row) in PER_REGION.items():
+            self._dataset(name, row, f"{kind}4", rows=1024, compression="gzip", compression_opts=1, shuffle=True)
+
+    def add(self, record: Record) -> None:
+        import numpy as np
+
+        count = len(record.features)
+        self.known |= {name for name in PER_REGION if count and getattr(record, name) is not None}
+        labels = [self.labels.setdefault(label, len(self.labels)) for label in record.labels] if record.labels is not None else None
+        columns = {"boxes": record.boxes, "scores": record.scores, "labels": labels}
+        arrays = {"features": record.features}
+        for name, (kind, row) in PER_REGION.items():
+            unknown = np.full((count, *row), np.nan if kind == "f" else -1, f"{kind}4")
+            arrays[name] = unknown if columns[name] is None else np.asarray(columns[name], f"{kind}4").reshape(count, *row)
+        self.waiting.append(arrays)
+        self.waiting_rows += count
+        self.keys.append(record.key.encode())
+        self.ends.append((self.ends[-1] if self.ends else 0) + count)
+        if self.waiting_rows * self.layout.width * 4 > BUFFER_BYTES:
+            self._write(self.waiting_rows - self.waiting_rows % self.layout.rows)
+
+    def close(self) -> None:
+        import h5py
+        import numpy as np
+
+        self._write(self.waiting_rows)
+        for name in PER_REGION:
+            if name not in self.known:
+                del self.file[name]
+        texts = {"keys": self.keys}
+        if "labels" in self.known:
+            texts["label_names"] = [label.encode() for label in self.labels]
+        for name, values in texts.items():
+            kind = h5py.string_dtype("utf-8", max(1, *map(len, values)) if len(values) > 1 else max(1, len(values[0])))
+            self.file.create_dataset(name, data=np.array(values, dtype=kind), dtype=kind, compression="gzip", shuffle=False)
+        self.file.create_dataset("ends", data=np.array(self.ends, np.int64), compression="gzip", shuffle=True)
+
+    def _dataset(self, name: str, row: tuple[int, ...], dtype: str, rows: int, **filters: Any) -> None:
+        self.file.create_dataset(name, (0, *row), dtype, maxshape=(None, *row), chunks=(rows, *row), **filters)
+
+    def _write(self, rows: int) -> None:
+        """The first `rows` of what waits; the rest waits on."""
+        import numpy as np
+
+        if not self.waiting_rows:
+            return
+        rest = {}
+        for name in self.waiting[0]:
+            values = np.concatenate([arrays[name] for arrays in self.waiting])
+            self.file[name].resize(self.written + rows, axis=0)
+            self.file[name][self.written :] = values[:rows]
+            rest[name] = values[rows:].copy()
+        self.waiting, self.waiting_rows, self.written = [rest], len(rest["features"]), self.written + rows
+
+
+@contextlib.contextmanager
+def _locked(path: Path, what: Path) -> Iterator[None]:
+    """One process at a time fills a store."""
+    import fcntl
+
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not path.exists() or path.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                raise BlockingIOError  # its owner has just gone, and the file with him
+        except BlockingIOError:
+            raise DataError(f"{what}: another process is filling it") from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

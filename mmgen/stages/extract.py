@@ -1,0 +1,120 @@
+"""Extract: fill a feature store from pictures, or from a file of features that somebody published."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sized
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from PIL import Image, ImageOps
+
+from ..errors import DataError
+from ..filling import StoreWriter
+from ..parts import Broken, Extractor, Picture
+from ..progress import Progress
+from ..store import image_key
+
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What became of a source.
+
+    written     images that were added
+    skipped     images that were in the store already
+    broken      (key, reason) of images that were left out
+    duplicates  records left out because their image had come before
+    clipped     images with boxes that reached outside and were cut
+    """
+
+    path: Path
+    written: int
+    skipped: int
+    broken: tuple[tuple[str, str], ...]
+    duplicates: int
+    clipped: int
+
+
+def extract(
+    extractor: Extractor,
+    source: Iterable[Picture] | Path,
+    path: Path,
+    *,
+    dtype: str = "float16",
+    progress: Progress | None = None,
+    label: str = "features",
+) -> Summary:
+    """Everything of `source` that is not in the store at `path` yet. What cannot be read is listed, not fatal.
+
+    Stopped at any moment, the same call goes on where it was. Raises DataError when nothing at all could be read, or when
+    the source breaks off; what was read until then is kept for the next call.
+    """
+    progress, broken, written = progress or Progress(), [], 0
+    with StoreWriter(path, extractor.fingerprint, dtype) as writer:
+        there = frozenset(writer.keys)
+        total = len(source) if isinstance(source, Sized) else None
+        with progress.task(label, total, "images") as advance:
+            advance(len(there) if total is None else min(len(there), total))
+            try:
+                for outcome in extractor.records(source, there):
+                    reason = outcome.reason if isinstance(outcome, Broken) else None
+                    if reason is None:
+                        try:
+                            written += writer.add(outcome)
+                        except DataError as error:
+                            reason = str(error)
+                    if reason is not None:
+                        broken.append((outcome.key, reason))
+                    advance(1, f"{len(broken)} broken" if broken else "")
+            except DataError as error:
+                if not writer.keys:
+                    raise
+                raise DataError(f"{error}; {len(writer.keys)} images are kept in {writer.partial}, and the same command goes on from there") from None
+        if not writer.keys:
+            reason = f"the first of {len(broken)}: {broken[0][0]}: {broken[0][1]}" if broken else "the source holds no images"
+            raise DataError(f"{path}: not made, no image gave features; {reason}")
+        with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
+            writer.finish(lambda: advance(1))
+        return Summary(path, written, len(there), tuple(broken), writer.duplicates, writer.clipped)
+
+
+def folder_pictures(folder: str | Path) -> list[Picture]:
+    """Every image in a folder and the folders inside it, by key; none is opened. Raises DataError when there are none, or
+    when two have one key."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; give a folder of images")
+    pictures: dict[str, Path] = {}
+    for path in sorted(_files(folder)):
+        other = pictures.setdefault(image_key(path.name), path)
+        if other is not path:
+            raise DataError(f"{path}: has the key '{image_key(path.name)}', and so has {other}; rename one of them")
+    if not pictures:
+        raise DataError(f"{folder}: holds no images ({', '.join(sorted(SUFFIXES))})")
+    return [Picture(key, partial(open_image, path)) for key, path in pictures.items()]
+
+
+def picture(path: str | Path) -> Picture:
+    """One image file."""
+    return Picture(image_key(Path(path).name), partial(open_image, Path(path)))
+
+
+def open_image(path: Path) -> Image.Image:
+    """RGB, turned the right way up. Raises DataError for what is no image, is truncated, or would fill the memory."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                return ImageOps.exif_transpose(image).convert("RGB")
+    except Exception as error:  # decoders of damaged files raise nearly anything
+        raise DataError(f"{path}: not an image that can be read: {str(error).partition(chr(10))[0] or type(error).__name__}") from None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for root, _, names in os.walk(folder):
+        yield from (Path(root, name) for name in names if Path(name).suffix.lower() in SUFFIXES)

@@ -1,0 +1,136 @@
+"""Draws a scene: sky, hills, water and ground, then the things, back to front. A function of the scene and the size."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
+
+from . import animals, nature, objects, vehicles
+from .brush import Color, mix, sprite
+from .world import KINDS, WATER_HEIGHT, Scene, Thing
+
+PAINTERS = {
+    name: next(getattr(module, name) for module in (animals, nature, objects, vehicles) if hasattr(module, name))
+    for name in KINDS
+}
+
+SKIES: tuple[tuple[Color, Color], ...] = (
+    ((150, 205, 240), (222, 241, 250)),
+    ((176, 214, 236), (250, 240, 224)),
+    ((168, 190, 228), (250, 222, 214)),
+    ((170, 222, 224), (236, 248, 240)),
+)
+GROUND: dict[str, tuple[Color, Color]] = {
+    "grass": ((178, 216, 132), (136, 190, 100)),
+    "sand": ((244, 226, 176), (228, 200, 142)),
+    "snow": ((244, 248, 252), (218, 230, 242)),
+}
+HILLS: dict[str, Color] = {"grass": (150, 200, 150), "sand": (222, 200, 160), "snow": (206, 220, 236)}
+WATER: tuple[Color, Color] = ((130, 200, 222), (92, 172, 208))
+OVERSIZE = 2  # the background is drawn larger and reduced
+LARGEST = 0.38  # of the picture's side, that a thing can be
+MOST_PIXELS = 400  # side of a kept sprite, which is otherwise twice as large as the largest thing
+
+
+def draw(scene: Scene, side: int) -> Image.Image:
+    """The picture, RGB, `side` pixels square."""
+    rng = Random(scene.look)
+    picture = _background(scene, rng, side)
+    for thing in sorted(scene.things, key=lambda thing: thing.box[3]):
+        _put(picture, thing, rng, side)
+    return picture
+
+
+def _background(scene: Scene, rng: Random, side: int) -> Image.Image:
+    big = side * OVERSIZE
+    sky, ground = rng.choice(SKIES), GROUND[scene.ground]
+    horizon = scene.horizon * big
+    shore = (scene.horizon + WATER_HEIGHT * scene.water) * big
+    picture = _gradient(sky, big, big)
+    pen = ImageDraw.Draw(picture)
+    _clouds(pen, rng, big, horizon, mix(sky[1], (255, 255, 255), 0.55))
+    for height, tone in ((0.11, 0.62), (0.06, 0.3)):
+        _ridge(pen, rng, big, horizon, height * big, mix(HILLS[scene.ground], sky[1], tone))
+    if scene.water:
+        picture.paste(_gradient(WATER, big, round(shore - horizon) + big // 20), (0, round(horizon)))
+        _waves(pen, rng, big, horizon, shore)
+    edge = Image.new("L", (big, big))
+    ImageDraw.Draw(edge).polygon([*_wavy(rng, big, shore, 0.008 * big), (big, big), (0, big)], 255)
+    earth = Image.new("RGB", (big, big))
+    earth.paste(_gradient(ground, big, big - round(shore) + big // 20), (0, round(shore) - big // 20))
+    _tufts(ImageDraw.Draw(earth), rng, big, shore, scene.ground)
+    picture.paste(earth, (0, 0), edge)
+    return picture.reduce(OVERSIZE)
+
+
+def _gradient(colors: tuple[Color, Color], width: int, height: int) -> Image.Image:
+    """From the first colour, above, to the second."""
+    strip = Image.new("RGB", (1, height))
+    strip.putdata([mix(*colors, y / max(height - 1, 1)) for y in range(height)])
+    return strip.resize((width, height))
+
+
+def _wavy(rng: Random, side: int, y: float, height: float) -> list[tuple[float, float]]:
+    """A gently wavy line across the picture."""
+    waves = [(rng.uniform(0.6, 2.2), rng.uniform(0, 2 * math.pi)) for _ in range(3)]
+    return [
+        (x, y + height * sum(math.sin(2 * math.pi * n * x / side + phase) for n, phase in waves) / len(waves))
+        for x in range(0, side + 9, 8)
+    ]
+
+
+def _ridge(pen: ImageDraw.ImageDraw, rng: Random, side: int, y: float, height: float, fill: Color) -> None:
+    pen.polygon([*_wavy(rng, side, y - height * 0.55, height), (side, y + 2), (0, y + 2)], fill)
+
+
+def _clouds(pen: ImageDraw.ImageDraw, rng: Random, side: int, horizon: float, fill: Color) -> None:
+    """Faint flat wisps: they belong to the sky, nobody asks about them."""
+    for _ in range(rng.randint(1, 3)):
+        x, y, width = rng.uniform(0, side), rng.uniform(0.1, 0.6) * horizon, rng.uniform(0.12, 0.22) * side
+        for dx, dy, w, h in ((0, 0, 1, 0.16), (-0.35, -0.12, 0.5, 0.16), (0.3, -0.1, 0.45, 0.13)):
+            cx, cy = x + dx * width, y + dy * width
+            pen.ellipse([cx - w * width / 2, cy - h * width, cx + w * width / 2, cy + h * width], fill)
+
+
+def _waves(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, bottom: float) -> None:
+    for _ in range(14):
+        x, y, width = rng.uniform(0, side), rng.uniform(top + 0.01 * side, bottom), rng.uniform(0.03, 0.08) * side
+        pen.line([x, y, x + width, y], mix(WATER[0], (255, 255, 255), 0.45), max(1, side // 190))
+
+
+def _tufts(pen: ImageDraw.ImageDraw, rng: Random, side: int, top: float, ground: str) -> None:
+    """Blades of grass, grains of sand or glints of snow; larger where they are nearer."""
+    tone = mix(GROUND[ground][1], (60, 70, 60) if ground != "snow" else (120, 150, 190), 0.22)
+    for _ in range(60):
+        x, y = rng.uniform(0, side), rng.uniform(top, side)
+        size = side * (0.004 + 0.012 * (y - top) / (side - top))
+        if ground == "grass":
+            for lean in (-0.5, 0.0, 0.5):
+                pen.line([x, y, x + lean * size, y - size], tone, max(1, side // 250))
+        else:
+            pen.ellipse([x - size / 2, y - size / 5, x + size / 2, y + size / 5], tone)
+
+
+def _put(picture: Image.Image, thing: Thing, rng: Random, side: int) -> None:
+    """Pastes a thing into its box, with its shadow or the ripple that it makes."""
+    x0, y0, x1, y1 = (round(v * side) for v in thing.box)
+    if thing.place == "water":
+        _stain(picture, x0, x1, y1, mix(WATER[0], (255, 255, 255), 0.7), 190)
+    elif thing.place != "sky":
+        _stain(picture, x0, x1, y1, (50, 56, 70), 80)
+    image = sprite(PAINTERS[thing.kind], thing.color, min(round(2 * LARGEST * side), MOST_PIXELS))
+    image = image.resize((x1 - x0, y1 - y0), Image.Resampling.LANCZOS, reducing_gap=2.0)
+    if thing.facing == "left":
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    alpha = image.getchannel("A")
+    picture.paste(ImageEnhance.Brightness(image.convert("RGB")).enhance(rng.uniform(0.95, 1.05)), (x0, y0), alpha)
+
+
+def _stain(picture: Image.Image, x0: int, x1: int, y: int, fill: Color, strength: int) -> None:
+    """A soft flat ellipse under something whose foot is at y."""
+    width, height, soft = x1 - x0, max(4, (x1 - x0) // 6), max(2, picture.width // 80)
+    mask = Image.new("L", (width + 4 * soft, height + 4 * soft))
+    ImageDraw.Draw(mask).ellipse([2 * soft, 2 * soft, width + 2 * soft, height + 2 * soft], strength)
+    picture.paste(fill, (x0 - 2 * soft, y - height // 2 - 2 * soft), mask.filter(ImageFilter.GaussianBlur(soft)))

@@ -1,0 +1,231 @@
+"""The masked generator against the paper's procedure written out (tests/naive.py): not faster and similar, but the same."""
+
+import naive
+import pytest
+import torch
+import toys
+from mmgen_encoders import FAMILIES, Albert, Bert, Roberta
+from mmgen_masked.writing import Writing
+
+from mmgen import Decoding
+from mmgen.data import Collator, settle
+
+CLOSE = 1e-5
+
+
+def caption(example):
+    return settle(example).inputs["caption"]
+
+
+@pytest.fixture(scope="module", params=[Bert, Roberta], ids=["bert", "roberta"])
+def model(request):
+    return toys.model(request.param)
+
+
+def batch_of(model, examples, **more):
+    return Collator(model, ["caption"], **more)([settle(example) for example in examples])
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+@torch.no_grad()
+def test_one_pass_gives_the_distributions_of_separate_passes(family):
+    """Fact 1 and 2: ragged prefixes, several questions each, padding; every distribution equal to 1e-5."""
+    model, examples = toys.model(family), toys.examples()
+    batch = batch_of(model, examples)
+    prefix = model.prefix(batch)
+    row = prefix.followed_by(model.behind(prefix, batch.tail))
+    states = model.backbone.encode(row).last[:, prefix.positions.shape[1] :]
+    packed = model.backbone.logits(states).log_softmax(-1)
+    collate = Collator(model, ["caption"])
+    for b, example in enumerate(examples):
+        x = naive.text_prefix(model.backbone, caption(example))
+        for k, target in enumerate(collate.targets(example), 1):
+            for t, token in enumerate(target, 1):
+                layout = batch.tail.layout
+                slot = ((layout.role[b] == 3) & (layout.group[b] == k) & (layout.time[b] == t)).nonzero().item()
+                assert batch.tail.labels[b, slot] == token
+                expected = naive.distribution(model.backbone, x, target[: t - 1])
+                torch.testing.assert_close(packed[b, slot], expected, atol=CLOSE, rtol=0)
+
+
+@torch.no_grad()
+def test_the_loss_is_the_naive_sum_over_all_predicted_tokens(model):
+    examples = toys.examples()
+    loss = model(batch_of(model, examples))
+    collate, total, count = Collator(model, ["caption"]), 0.0, 0
+    for example in examples:
+        x = naive.text_prefix(model.backbone, caption(example))
+        for target in collate.targets(example):
+            total -= sum(float(naive.distribution(model.backbone, x, target[:t])[token]) for t, token in enumerate(target))
+            count += len(target)
+    assert loss.count == count
+    assert float(loss.sum) == pytest.approx(total, rel=1e-5)
+
+
+def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
+    """K questions that share X teach what K separate pairs teach."""
+    from dataclasses import replace
+
+    examples = toys.examples(3)
+    pairs = [replace(example, targets=(target,)) for example in examples for target in example.targets]
+    gradients = []
+    for group in (examples, pairs):
+        model.zero_grad()
+        model(batch_of(model, group)).sum.backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", [Bert, Roberta, Albert], ids=["bert", "roberta", "albert, without a cache"])
+def test_cached_greedy_is_naive_greedy(family):
+    """Fact 3, and for an encoder without a cache the same by encoding again."""
+    model, examples = toys.model(family), toys.examples(8)
+    for example, (text,) in zip(examples, model.generate(examples), strict=True):
+        tokens, score = naive.greedy(model.backbone, naive.text_prefix(model.backbone, caption(example)), 9)
+        assert list(text.tokens) == tokens
+        assert text.score == pytest.approx(score, abs=1e-4)
+
+
+@torch.no_grad()
+def test_every_step_of_cached_writing_is_exact(model):
+    examples = toys.examples(5)
+    batch = batch_of(model, examples, targets=False)
+    writing = Writing(model, model.prefix(batch))
+    written = torch.empty(len(examples), 0, dtype=torch.long)
+    for step in range(6):
+        logp = writing.next_logits(written).log_softmax(-1)
+        for b, example in enumerate(examples):
+            x = naive.text_prefix(model.backbone, caption(example))
+            torch.testing.assert_close(logp[b], naive.distribution(model.backbone, x, written[b].tolist()), atol=CLOSE, rtol=0)
+        written = torch.cat([written, torch.randint(5, 60, (len(examples), 1), generator=torch.Generator().manual_seed(step))], 1)
+
+
+OPTIONS = {
+    "greedy": Decoding(),
+    "beams": Decoding(num_beams=4, num_return_sequences=3),
+    "length penalty": Decoding(num_beams=3, length_penalty=0.2),
+    "no repeated bigram": Decoding(num_beams=3, no_repeat_ngram_size=2),
+    "diverse beams": Decoding(num_beams=6, num_beam_groups=3, diversity_penalty=1.5, num_return_sequences=4),
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_a_batch_gives_what_single_examples_give(model, options):
+    examples = toys.examples(6)
+    together = model.generate(examples, options)
+    alone = [model.generate([example], options)[0] for example in examples]
+    assert [[t.tokens for t in texts] for texts in together] == [[t.tokens for t in texts] for texts in alone]
+    for texts in together:
+        assert len(texts) == options.num_return_sequences
+
+
+def test_beams_are_searched_as_by_a_naive_search(model):
+    """Beam search over the naive distributions, two beams, small enough to write out."""
+    example = toys.examples(1)[0]
+    x, end, limit = naive.text_prefix(model.backbone, caption(example)), model.backbone.end_id, 4
+    model.generator.max_tokens, before = limit, model.generator.max_tokens
+    try:
+        (texts,) = model.generate([example], Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
+    finally:
+        model.generator.max_tokens = before
+    live, ended = [(0.0, [])], []
+    for _ in range(limit):
+        grown = [
+            (total + float(logp), [*tokens, token])
+            for total, tokens in live
+            for token, logp in enumerate(naive.distribution(model.backbone, x, tokens).tolist())
+        ]
+        grown.sort(reverse=True)
+        ended += [(total / len(tokens), tokens) for total, tokens in grown[:2] if tokens[-1] == end]
+        live = [(total, tokens) for total, tokens in grown[:4] if tokens[-1] != end][:2]
+    ended += [(total / limit, tokens) for total, tokens in live]
+    ended.sort(reverse=True)
+    assert [list(text.tokens) for text in texts] == [tokens for _, tokens in ended[:2]]
+    assert texts[0].score == pytest.approx(ended[0][0], abs=1e-4)
+
+
+def test_sampling_follows_the_distribution(model):
+    """First tokens of many samples against the naive distribution, with temperature and top-k applied to it."""
+    example = toys.examples(1)[0]
+    torch.manual_seed(0)
+    samples = [model.generate([example], Decoding(do_sample=True, top_k=3, temperature=2.0, num_return_sequences=100))[0] for _ in range(4)]
+    firsts = torch.tensor([text.tokens[0] for texts in samples for text in texts])
+    logp = naive.distribution(model.backbone, naive.text_prefix(model.backbone, caption(example)), [])
+    best = logp.topk(3).indices
+    expected = (logp[best] / 2.0).softmax(-1)
+    assert set(firsts.tolist()) <= set(best.tolist())
+    for token, probability in zip(best.tolist(), expected.tolist(), strict=True):
+        assert (firsts == token).float().mean().item() == pytest.approx(probability, abs=0.1)
+
+
+def test_sampling_repeats_from_a_seed(model):
+    options = Decoding(do_sample=True, top_p=0.9)
+    texts = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        texts.append(model.generate(toys.examples(3), options))
+    assert texts[0] == texts[1]
+
+
+def test_no_ngram_comes_twice(model):
+    for (text,) in model.generate(toys.examples(6), Decoding(no_repeat_ngram_size=2)):
+        pairs = list(zip(text.tokens, text.tokens[1:], strict=False))
+        assert len(pairs) == len(set(pairs))
+
+
+def test_diverse_groups_of_one_beam_without_penalty_are_all_greedy(model):
+    examples = toys.examples(4)
+    greedy = [texts[0].tokens for texts in model.generate(examples)]
+    diverse = model.generate(examples, Decoding(num_beams=3, num_beam_groups=3, num_return_sequences=3))
+    assert [{t.tokens for t in texts} for texts in diverse] == [{tokens} for tokens in greedy]
+
+
+def test_the_first_diverse_group_is_not_penalised_and_others_differ(model):
+    examples = toys.examples(4)
+    greedy = [texts[0].tokens for texts in model.generate(examples)]
+    diverse = model.generate(examples, Decoding(num_beams=3, num_beam_groups=3, diversity_penalty=50.0, num_return_sequences=3))
+    for tokens, texts in zip(greedy, diverse, strict=True):
+        assert tokens in [t.tokens for t in texts]
+        assert len({t.tokens[0] for t in texts}) == 3
+
+
+def test_the_end_token_ends_a_question_and_is_not_in_its_text(model):
+    texts = [text for texts in model.generate(toys.examples(20), Decoding(do_sample=True, num_return_sequences=5)) for text in texts]
+    ended = [text for text in texts if model.backbone.end_id in text.tokens]
+    assert ended, "with random weights some samples end early"
+    for text in texts:
+        assert model.backbone.end_id not in text.tokens[:-1]
+        assert len(text.tokens) <= 9
+        assert not any(special in text.text for special in ("[SEP]", "[PAD]", "</s>"))
+
+
+def test_a_long_target_is_cut_and_still_ends(model):
+    from mmgen.tensors import Example
+
+    long = Example("long", {"caption": "a"}, (" ".join(["ball"] * 40), "ball"))
+    collate = Collator(model, ["caption"])
+    first, second = collate.targets(long)
+    assert len(first) == 9 and first[-1] == model.backbone.end_id
+    assert collate.cut([long]) == 1
+
+
+@torch.no_grad()
+def test_the_vocabulary_head_in_chunks_is_the_head_at_once(model, monkeypatch):
+    batch = batch_of(model, toys.examples())
+    whole = model(batch)
+    monkeypatch.setattr("mmgen_masked.generator.HEAD_SLOTS", 7)
+    torch.testing.assert_close(model(batch).sum, whole.sum, atol=1e-3, rtol=1e-5)
+
+
+def test_training_steps_lower_the_loss(model):
+    trained = toys.model(seed=1).train()
+    batch = batch_of(trained, toys.examples(2))
+    optimizer = torch.optim.Adam(trained.parameters(), 1e-2)
+    losses = []
+    for _ in range(30):
+        loss = trained(batch).mean
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(float(loss))
+    assert losses[-1] < losses[0] / 3

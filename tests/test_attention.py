@@ -1,0 +1,60 @@
+"""The visibility rule, against the paper's words spelt out slot by slot."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mmgen.attention import Cache, visible
+from mmgen.tensors import MASK, PAD, PREFIX, WRITTEN, Layout
+
+slot = st.one_of(
+    st.just((PAD, 0, 0)),
+    st.just((PREFIX, 0, 0)),
+    st.tuples(st.sampled_from([WRITTEN, MASK]), st.integers(1, 3), st.integers(1, 4)),
+)
+
+
+def layout(slots) -> Layout:
+    return Layout(*torch.tensor(slots).T.unsqueeze(1))
+
+
+def may_look(query, key) -> bool:
+    """X sees X; y_t sees X and y_<=t; m_t sees X and y_<t; only within one question; nobody sees padding or a [MASK]."""
+    (role, group, time), (key_role, key_group, key_time) = query, key
+    if role == PAD or key_role in (PAD, MASK):
+        return False
+    if key_role == PREFIX:
+        return True
+    return role != PREFIX and group == key_group and (key_time < time or (key_time == time and role == WRITTEN))
+
+
+@given(st.lists(slot, min_size=1, max_size=12))
+def test_the_rule(slots):
+    seen = visible(layout(slots))[0]
+    for i, query in enumerate(slots):
+        for j, key in enumerate(slots):
+            assert bool(seen[i, j]) == (i == j or may_look(query, key))
+
+
+@given(st.lists(slot, min_size=1, max_size=10))
+def test_no_row_is_wholly_masked(slots):
+    assert visible(layout(slots)).any(-1).all()
+
+
+@given(st.lists(slot, min_size=2, max_size=10), st.data())
+def test_slots_behind_a_cache_see_what_they_see_in_a_whole_row(slots, data):
+    cut = data.draw(st.integers(1, len(slots) - 1))
+    cache = Cache()
+    cache.grow(layout(slots[:cut]))
+    queries = layout(slots[cut:])
+    assert torch.equal(visible(queries, cache.grow(queries)), visible(layout(slots))[:, cut:])
+
+
+def test_a_cache_forgets_repeats_and_selects():
+    cache = Cache()
+    cache.grow(Layout(*torch.arange(12).view(3, 2, 2)))
+    cache.repeat(2)
+    cache.select(torch.tensor([3, 0]))
+    cache.forget(1)
+    assert len(cache) == 1
+    assert cache.layout.role.tolist() == [[2], [0]]

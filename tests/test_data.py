@@ -1,0 +1,95 @@
+"""Plans and loaders: functions of (seed, step, epoch, update), whatever the workers and processes."""
+
+import random
+from collections import Counter
+
+import pytest
+import torch
+import toys
+
+from mmgen.data import Collator, Plan, in_order, settle, share, updates
+from mmgen.errors import DataError
+from mmgen.tensors import Example
+
+
+def plan(examples, **changes):
+    return Plan.make(examples, **{"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch": 3, **changes})
+
+
+def visits(plan):
+    return [[visit for micro in update for visit in micro] for update in plan.updates]
+
+
+def test_every_example_is_visited_once_an_epoch():
+    examples = toys.examples(30)
+    made = plan(examples)
+    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter({(i, e): 1 for i in range(30) for e in range(2)})
+    assert len(made) == 2 * made.per_epoch
+
+
+def test_an_update_takes_examples_until_its_pairs_are_reached():
+    examples = toys.examples(40)
+    for update in visits(plan(examples))[:-1]:
+        pairs = [len(examples[visit.index].targets) for visit in update]
+        assert sum(pairs) - max(pairs) < 8
+
+
+def test_the_order_depends_on_seed_step_and_epoch_only():
+    examples = toys.examples(30)
+    assert plan(examples) == plan(examples)
+    assert plan(examples).updates != plan(examples, seed=1).updates
+    assert plan(examples).updates != plan(examples, step="t").updates
+    first, second = visits(plan(examples))[0], visits(plan(examples))[plan(examples).per_epoch]
+    assert [v.index for v in first] != [v.index for v in second]
+
+
+def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
+    example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
+    made = plan([example], epochs=30)
+    drawn = [made.draw(example, update[0]).inputs["caption"] for update in visits(made)]
+    assert set(drawn) == {"one", "two", "three"}
+    assert settle(example).inputs == {"caption": "one", "image": "key"}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_loader_workers_change_nothing(workers):
+    model, examples = toys.model(), toys.examples(20)
+    loaded = list(updates(examples, plan(examples), Collator(model, ["caption"]), workers=workers))
+    expected = list(updates(examples, plan(examples), Collator(model, ["caption"])))
+    assert [number for number, _ in loaded] == list(range(len(plan(examples))))
+    for (_, micros), (_, others) in zip(loaded, expected, strict=True):
+        for (place, batch), (other, again) in zip(micros, others, strict=True):
+            assert place == other and batch.ids == again.ids and torch.equal(batch.tail.ids, again.tail.ids)
+
+
+def test_processes_share_every_update_out_completely():
+    for micros in range(1, 7):
+        for world in range(1, 5):
+            real = [m for rank in range(min(world, micros)) for m in share(micros, rank, world)]
+            assert sorted(real) == list(range(micros))
+            assert all(share(micros, rank, world) == [micros - 1] for rank in range(micros, world))
+
+
+def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
+    model, examples = toys.model(), toys.examples(20)
+    whole = list(updates(examples, plan(examples), Collator(model, ["caption"])))
+    late = list(updates(examples, plan(examples), Collator(model, ["caption"]), start=3))
+    assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [(n, [b.ids for _, b in micros]) for n, micros in whole[3:]]
+
+
+def test_evaluation_takes_every_example_once():
+    examples = toys.examples(25)
+    random.Random(0).shuffle(examples)
+    assert sorted(index for indices in in_order(examples, 4) for index in indices) == list(range(25))
+
+
+def test_nothing_to_learn_from_is_said():
+    with pytest.raises(DataError, match="the split has no examples"):
+        plan([])
+    with pytest.raises(DataError, match="example 'e' has no target to learn from"):
+        Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])
+
+
+def test_an_example_without_the_wanted_input_is_named():
+    with pytest.raises(DataError, match="example 'e' has no caption; its inputs are: image"):
+        Collator(toys.model(), ["caption"])([Example("e", {"image": "k"}, ("q",))])

@@ -1,0 +1,183 @@
+"""Recipes: layers, origins, and every mistake on one line with its place, all of them at once."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmgen.errors import RecipeError
+from mmgen.layers import lines
+from mmgen.recipe import from_json, load
+from mmgen.registry import installed
+
+REGISTRY = installed()
+GOOD = """\
+name = "toy"
+profile = "small"
+[backbone]
+type = "bert"
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+[training]
+epochs = 3
+[steps.first]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.second]
+inputs = ["caption"]
+learn = ["backbone"]
+start = "first"
+[steps.second.training]
+learning_rate = 1e-4
+[data]
+type = "scenes"
+[profiles.small.backbone]
+layers = 1
+[profiles.large.backbone]
+layers = 9
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def write(text: str = GOOD, name: str = "my.toml") -> Path:
+        Path(name).write_text(text)
+        return Path(name)
+
+    return write
+
+
+def mistakes(path: Path, **options) -> list[str]:
+    with pytest.raises(RecipeError) as caught:
+        load(path, REGISTRY, **options)
+    return str(caught.value).splitlines()
+
+
+def test_layers_later_wins_and_origins_are_known(recipe):
+    recipe('extends = "parent.toml"\n[training]\nbatch_size = 7\n', "child.toml")
+    recipe(GOOD, "parent.toml")
+    loaded, layers = load(Path("child.toml"), REGISTRY, sets=("training.epochs=8",))
+    assert (loaded.training.epochs, loaded.training.batch_size, loaded.backbone.layers, loaded.profile) == (8, 7, 1, "small")
+    assert layers.origins["training", "epochs"] == "--set training.epochs=8"
+    assert layers.origins["training", "batch_size"] == "child.toml:3"
+    assert layers.origins["backbone", "layers"] == "parent.toml:23"
+    assert load(Path("child.toml"), REGISTRY, "large")[0].backbone.layers == 9
+
+
+def test_a_step_has_the_recipes_training_with_its_own_on_top(recipe):
+    loaded, _ = load(recipe(), REGISTRY)
+    assert loaded.steps["first"].training.learning_rate == 2e-5
+    assert loaded.steps["second"].training.learning_rate == 1e-4
+    assert loaded.steps["second"].training.epochs == 3
+
+
+def test_a_table_whose_type_changes_starts_afresh(recipe):
+    text = GOOD.replace('type = "scenes"', 'type = "scenes"\ntrain_size = 5') + '[profiles.small.data]\ntype = "vqa"\nfolder = "x"\n'
+    loaded, _ = load(recipe(text), REGISTRY)
+    assert loaded.data.type == "vqa"
+
+
+def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
+    text = (
+        GOOD.replace('type = "masked"', 'type = "masked"\nmax_token = 5')
+        .replace('type = "text"', 'type = "texte"')
+        .replace("epochs = 3", 'epochs = "3"')
+        .replace('start = "first"', 'start = "frist"')
+    )
+    assert mistakes(recipe(text)) == [
+        "my.toml:6: inputs.caption.type: no embedder is called 'texte'; did you mean 'text'?",
+        "  installed embedders: grid, regions, text",
+        "my.toml:9: generator.max_token: no such key; did you mean 'max_tokens'?",
+        "my.toml:11: training.epochs: should be a valid integer",
+        "my.toml:18: steps.second.start: there is no step 'frist'; did you mean 'first'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: should be greater than or equal to 1"),
+        (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
+        (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
+        (('type = "bert"', 'kind = "bert"'), 'my.toml:3: backbone: has no type; write  type = "..."  with one of: albert, '),
+        (('learn = ["backbone"]', 'learn = ["picture"]'), "my.toml:13: steps.first.learn: there is no input 'picture'; there are: caption, backbone"),
+        (('inputs = ["caption"]', 'inputs = ["captoin"]'), "my.toml:12: steps.first.inputs: there is no input 'captoin'; did you mean 'caption'?; there are: caption"),
+        (('type = "scenes"', 'type = "scenes"\nseed = nan'), "my.toml:22: data.seed: "),
+        (("[training]", "[training"), "my.toml:9: not valid TOML: "),
+        (("layers = 1", "layers = 1.5"), "my.toml:23: backbone.layers: should be a valid integer"),
+        (('profile = "small"', 'profile = "smal"'), "my.toml:2: there is no profile 'smal'; did you mean 'small'?; there are: small, large"),
+    ],
+)
+def test_one_mistake(recipe, change, expected):
+    assert mistakes(recipe(GOOD.replace(*change, 1)))[0].startswith(expected)
+
+
+def test_a_mistake_in_a_setting_names_the_setting(recipe):
+    assert mistakes(recipe(), sets=("steps.second.training.epochs=0",)) == [
+        "--set steps.second.training.epochs=0: steps.second.training.epochs: should be greater than or equal to 1"
+    ]
+
+
+def test_steps_that_start_from_one_another_go_in_a_circle(recipe):
+    text = GOOD.replace('learn = ["backbone"]\n[steps.second]', 'learn = ["backbone"]\nstart = "second"\n[steps.second]')
+    assert "my.toml:14: steps.first.start: goes in a circle: first -> second -> first" in mistakes(recipe(text))
+
+
+def test_a_recipe_that_extends_itself(recipe):
+    recipe('extends = "b.toml"', "a.toml")
+    recipe('extends = "a.toml"', "b.toml")
+    assert "extends itself" in mistakes(Path("a.toml"))[0]
+
+
+def test_a_missing_recipe_says_what_to_do():
+    assert "no such recipe; `mmgen init`" in mistakes(Path("nowhere.toml"))[0]
+
+
+def test_the_saved_recipe_is_the_recipe(recipe):
+    loaded, _ = load(recipe(), REGISTRY)
+    again = from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json")
+    assert again.identity() == loaded.identity()
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "recipes").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_recipe_passes_with_every_profile(path):
+    done = subprocess.run([sys.executable, "-m", "mmgen.cli", "check", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_recipe_is_counted():
+    """One that comes in has to be looked at here, one that goes as well."""
+    assert len(list((Path(__file__).parents[1] / "recipes").glob("*.toml"))) >= 1
+
+
+def test_show_can_be_run_again(recipe):
+    shown = subprocess.run([sys.executable, "-m", "mmgen.cli", "show", str(recipe())], capture_output=True, text=True).stdout
+    assert "# my.toml:23" in shown and "# default" in shown
+    first, _ = load(Path("my.toml"), REGISTRY)
+    second, _ = load(recipe(shown, "shown.toml"), REGISTRY)
+    assert {**second.identity(), "profile": None} == {**first.identity(), "profile": None}
+
+
+def test_lines_of_keys():
+    text = 'a = 1\n[b]\nc = [\n  1, # x = 2\n]\nd = """\nnot = 1\n"""\n"e f" = 2\n[b.g]\nh.i = 3\n'
+    assert lines(text) == {("a",): 1, ("b",): 2, ("b", "c"): 3, ("b", "d"): 6, ("b", "e f"): 9, ("b", "g"): 10, ("b", "g", "h"): 11, ("b", "g", "h", "i"): 11}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_is_a_recipe_or_an_error(text):
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "any.toml"
+        path.write_text(text, encoding="utf-8", errors="surrogateescape") if text.isprintable() else path.write_bytes(text.encode("utf-8", "replace"))
+        with pytest.raises(RecipeError):
+            load(path, REGISTRY)
