@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .parts import Record
 
 TRIED = 32  # records that compression is tried on
-WORTH_IT = 0.9  # compressed only when it takes less than this share
+WORTH_IT = 0.8  # compressed only when it takes less than this share, since reading takes longer
 BUFFER_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 20
 
@@ -213,7 +213,6 @@ class _Rows:
     """Appends records to the datasets of a new file, some MB at a time and in whole chunks."""
 
     def __init__(self, file: h5py.File, layout: Layout) -> None:
-        import numpy as np
 
         self.file, self.layout = file, layout
         self.keys: list[bytes] = []

@@ -6,7 +6,7 @@ Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here n
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -179,6 +179,10 @@ class Extractor(abc.ABC):
     @abc.abstractmethod
     def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
         """One record an image, but for the keys in `skip` (a store that is being continued). Constant memory."""
+
+    def count(self, source: Iterable[Picture] | Path) -> int | None:
+        """How many images there are, where that is known beforehand; for progress bars only."""
+        return len(source) if isinstance(source, Sized) else None
 
 
 class Dataset(abc.ABC):

@@ -24,7 +24,7 @@ from .progress import Progress
 from .recipe import PRETRAINED, Recipe
 from .registry import Registry, installed
 from .runfolder import RunFolder
-from .stages import score, train, write
+from .stages import extract, score, train, write
 from .tensors import Example, Generation
 
 

@@ -188,14 +188,7 @@ class FeatureStore:
         return dataset[:]
 
     def _dataset(self, name: str, kind: str, row: tuple[int, ...]) -> h5py.Dataset:
-        """A dataset in this very file: links to elsewhere, external storage and unwanted types are refused unread."""
-        import h5py
-
-        if not isinstance(self._file.get(name, getlink=True), h5py.HardLink):
-            raise ValueError(f"'{name}' is missing" if name not in self._file else f"'{name}' is a link")
-        dataset = self._file[name]
-        if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external:
-            raise ValueError(f"'{name}' is not stored in the file itself")
+        dataset = own_dataset(self._file, name)
         if dataset.dtype.kind != kind or dataset.ndim != 1 + len(row) or dataset.shape[1:] != row:
             raise ValueError(f"'{name}' is {dataset.dtype} of shape {dataset.shape}")
         return dataset
@@ -204,9 +197,7 @@ class FeatureStore:
         """The datasets fit together. Sets `width`."""
         import numpy as np
 
-        if "features" not in self._file:
-            raise ValueError("'features' is missing")
-        self.width = int(self._file["features"].shape[-1])
+        self.width = int((own_dataset(self._file, "features").shape or [0])[-1])
         rows = len(self._dataset("features", "f", (self.width,)))
         for name in self._held[1:]:
             if len(self._dataset(name, *PER_REGION[name])) != rows:
@@ -214,6 +205,22 @@ class FeatureStore:
         ends = np.concatenate([[0], self._ends])
         if len(self._keys) != len(self._ends) or (np.diff(ends) < 0).any() or ends[-1] != rows:
             raise ValueError("'keys', 'ends' and 'features' do not fit together")
+
+
+def own_dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """A dataset of this very file. Raises ValueError when it is missing, or when a link, external storage or a virtual
+    dataset would lead out of the file; none of these is followed."""
+    import h5py
+
+    link = file.get(name, getlink=True)
+    if link is None:
+        raise ValueError(f"'{name}' is missing")
+    if not isinstance(link, h5py.HardLink):
+        raise ValueError(f"'{name}' is a link, which is not followed")
+    dataset = file[name]
+    if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external:
+        raise ValueError(f"'{name}' is not stored in the file itself")
+    return dataset
 
 
 def difference(there: Any, ours: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -56,7 +56,7 @@ def extract(
     progress, broken, written = progress or Progress(), [], 0
     with StoreWriter(path, extractor.fingerprint, dtype) as writer:
         there = frozenset(writer.keys)
-        total = len(source) if isinstance(source, Sized) else None
+        total = extractor.count(source)
         with progress.task(label, total, "images") as advance:
             advance(len(there) if total is None else min(len(there), total))
             try:

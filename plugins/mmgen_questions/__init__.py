@@ -1,1 +1,90 @@
-"""mmgen_questions"""
+"""Question files as they are published: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain JSONL."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+import mmgen
+
+from .published import OKVQA, PLAIN, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
+
+SplitName = Annotated[str, StringConstraints(pattern=r"^\w+$")]
+
+
+class Questions(mmgen.DatasetConfig):
+    """What all formats share: files of questions, joined by image with captions and pictures. All paths are relative to
+    `folder`; only the splits that are used (`train`, `validate_on`, `evaluate`) need their files."""
+
+    folder: Path = Field(description="where the files lie, as they come out of the published archives")
+    files: dict[SplitName, Path] = Field({}, description="split -> its file of questions, instead of the published name")
+    caption_files: tuple[Path, ...] | None = Field(None, description="captions in COCO's format; by default the published ones, [] for none")
+    captions: Literal["draw", "first", "all"] = Field(
+        "draw", description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input of its own"
+    )
+    images: Path | None = Field(None, description="folder of raw images, searched with its subfolders")
+    missing: Literal["drop", "keep", "error"] = Field(
+        "drop", description="images without a caption, or without a file in `images`, where those are given: left out and counted, kept, or an error"
+    )
+
+    @property
+    def published(self) -> Release:
+        """The release that the file names are from."""
+        raise NotImplementedError
+
+    def split_files(self) -> dict[str, tuple[Path, ...]]:
+        """Split -> the names its file may have; of the published splits only those that are used."""
+        used = {self.train, self.validate_on, self.evaluate}
+        found = {name: tuple(map(Path, names)) for name, names in self.published.questions.items() if name in used}
+        return found | {name: (path,) for name, path in self.files.items()}
+
+    def model_post_init(self, context) -> None:
+        known = [*dict.fromkeys([*self.published.questions, *self.files])]
+        for key in ("train", "evaluate"):
+            if getattr(self, key) not in known:
+                raise ValueError(f"{key}: {self.published.name} has no split '{getattr(self, key)}'; there are: {', '.join(known)}")
+
+    def build(self):
+        from .dataset import QuestionFiles
+
+        return QuestionFiles(self)
+
+
+class Vqa(Questions):
+    """VQA reversed: the questions of an image are what to write about it (VQA 1.0, VQA 2.0, OK-VQA)."""
+
+    type: Literal["vqa"] = "vqa"
+    release: Literal["1.0", "2.0", "okvqa"] = Field("1.0", description="whose file names, captions and published results")
+
+    @property
+    def published(self) -> Release:
+        return {"1.0": VQA1, "2.0": VQA2, "okvqa": OKVQA}[self.release]
+
+
+class Vqg(Questions):
+    """VQG: natural questions about images of COCO, Flickr or Bing (Mostafazadeh et al., 2016)."""
+
+    type: Literal["vqg"] = "vqg"
+    release: Literal["coco", "flickr", "bing"] = Field("coco", description="whose file names, captions and published results")
+
+    @property
+    def published(self) -> Release:
+        return {"coco": VQG_COCO, "flickr": VQG_FLICKR, "bing": VQG_BING}[self.release]
+
+
+class Jsonl(Questions):
+    """Your own: a line an example, {"id": ..., "image": ..., "caption": ..., "questions": [...]}, a file a split.
+
+    "captions", a list, may stand for "caption"; any other key is an input under its own name, a text or a list of them.
+    """
+
+    type: Literal["jsonl"] = "jsonl"
+
+    @property
+    def published(self) -> Release:
+        return PLAIN
+
+
+@mmgen.hookimpl
+def register_datasets():
+    return [Vqa, Vqg, Jsonl]

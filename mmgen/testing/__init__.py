@@ -1,0 +1,42 @@
+"""For authors of plugins: conformance suites to subclass, and fakes that need no download and no network.
+
+    import mmgen.testing
+    from mmgen_audio import Audio
+
+    class TestAudio(mmgen.testing.EmbedderSuite):
+        def config(self):
+            return Audio(reads=("audio",))
+
+        def examples(self):
+            return [Example("short", {"audio": "tests/short.wav"}), Example("long", {"audio": "tests/long.wav"})]
+
+Run it with pytest. Every failure says what is wrong and what to read. The suites rely on `mmgen.parts` alone; their tests
+cannot be overridden, only added to.
+"""
+
+from .backbone import BackboneSuite
+from .dataset import DatasetSuite
+from .embedder import EmbedderSuite
+from .extractor import ExtractorSuite
+from .generator import GeneratorSuite
+from .metric import MetricSuite
+from .suite import Suite, failures
+from .tiny import Tiny, TinyBackbone
+from .toy import TEXTS, Toy, ToyDataset, Words
+
+__all__ = [
+    "TEXTS",
+    "BackboneSuite",
+    "DatasetSuite",
+    "EmbedderSuite",
+    "ExtractorSuite",
+    "GeneratorSuite",
+    "MetricSuite",
+    "Suite",
+    "Tiny",
+    "TinyBackbone",
+    "Toy",
+    "ToyDataset",
+    "Words",
+    "failures",
+]

@@ -1,0 +1,148 @@
+"""The conformance suite of embedders."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ..configs import BackboneConfig, EmbedderConfig
+from ..errors import DataError
+from ..parts import Backbone, Embedder
+from ..tensors import Example, Segment
+from .suite import Suite, expect, expect_equal, expect_json, skip
+from .tiny import Tiny
+from .toy import TEXTS
+
+FORWARD, READER = "mmgen.parts.Embedder.forward", "mmgen.parts.Reader"
+
+
+class EmbedderSuite(Suite):
+    """What a model relies on. `config()` returns an `EmbedderConfig`; `examples()` some inputs for it."""
+
+    def config(self) -> EmbedderConfig:
+        return super().config()
+
+    def examples(self) -> Sequence[Example]:
+        """At least two, whose inputs have different numbers of slots where that is possible."""
+        raise NotImplementedError(f"{type(self).__name__} must define examples(), which returns at least two examples to embed")
+
+    def backbone_config(self) -> BackboneConfig:
+        return Tiny()
+
+    def reading(self) -> EmbedderConfig:
+        """The config, reading the first input of the first example unless it names others."""
+        config = self.config()
+        return config if config.reads else config.model_copy(update={"reads": (next(iter(self.examples()[0].inputs)),)})
+
+    def embedder(self, backbone: Backbone | None = None) -> Embedder:
+        """Built anew in front of a backbone, in eval mode."""
+        return self.seeded(self.reading().build, backbone or self.built()).eval()
+
+    def built(self) -> Backbone:
+        config = self.reading()
+        texts = [text for example in self.examples() for text in config.texts(example)]
+        return self.seeded(self.backbone_config().build, texts=texts or TEXTS).eval()
+
+    def collated(self, embedder: Embedder, examples: Sequence[Example]) -> Mapping[str, Tensor]:
+        return embedder.reader.collate([embedder.reader.read(example) for example in examples])
+
+    def embedded(self, embedder: Embedder, examples: Sequence[Example]) -> Segment:
+        return embedder(**self.collated(embedder, examples))
+
+    def test_shapes(self) -> None:
+        backbone = self.built()
+        embedder, examples = self.embedder(backbone), self.examples()
+        segment = self.embedded(embedder, examples)
+        expect(segment.states.ndim == 3 and segment.states.shape[0] == len(examples), f"states are {tuple(segment.states.shape)}, not (B, N, E) with B = {len(examples)}", FORWARD)
+        expect(segment.states.shape[-1] == backbone.input_size, f"states have width {segment.states.shape[-1]}; the backbone reads {backbone.input_size}, its input_size", FORWARD)
+        expect(segment.mask.shape == segment.states.shape[:2] and segment.mask.dtype == torch.bool, f"mask is {segment.mask.dtype} {tuple(segment.mask.shape)}, not bool (B, N)", FORWARD)
+        expect(bool(segment.mask.any(1).all()), "an example has no slot that is not masked", FORWARD)
+        expect(bool(torch.isfinite(segment.states).all()), "states are not finite", FORWARD)
+
+    def test_width_follows_the_backbone(self) -> None:
+        if not isinstance(self.backbone_config(), Tiny):
+            skip("needs the tiny backbone")
+        wide = self.seeded(Tiny(embedding=28).build)
+        segment = self.embedded(self.embedder(wide), self.examples())
+        expect(segment.states.shape[-1] == 28, f"in front of a backbone that reads width 28, states have width {segment.states.shape[-1]}; build it for backbone.input_size", "mmgen.configs.EmbedderConfig.build")
+
+    def test_neighbours_and_padding_change_nothing(self) -> None:
+        embedder, examples = self.embedder(), self.examples()
+        expect(len(examples) > 1, "examples() must give at least two examples", "mmgen.testing.EmbedderSuite")
+        together = self.embedded(embedder, examples)
+        for number, example in enumerate(examples):
+            alone = self.embedded(embedder, [example])
+            real, own = together.mask[number], alone.mask[0]
+            expect(int(real.sum()) == int(own.sum()), f"example '{example.id}' has {int(own.sum())} slots alone and {int(real.sum())} in a batch; mask the padding", FORWARD)
+            expect_equal(together.states[number][real], alone.states[0][own], f"example '{example.id}' has other states in a batch; a row must not depend on the others", FORWARD)
+
+    def test_reader(self) -> None:
+        embedder, examples = self.embedder(), self.examples()
+        try:
+            reader = pickle.loads(pickle.dumps(embedder.reader))
+        except Exception as error:
+            raise AssertionError(f"the reader cannot be pickled, which loader workers need: {error}. Read: {READER}") from None
+        collated = reader.collate([reader.read(example) for example in examples])
+        expect(isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values()), "collate must give a dict of tensors", READER)
+        slots = embedder(**collated).mask.sum(1).tolist()
+        lengths = [reader.length(reader.read(example)) for example in examples]
+        expect(lengths == slots, f"length says {lengths} slots; they take {slots}", "mmgen.parts.Reader.length")
+
+    def test_a_missing_input(self) -> None:
+        try:
+            self.embedder().reader.read(Example("the-empty-one", {}))
+        except DataError as error:
+            expect("the-empty-one" in str(error), f"the error about a missing input does not name the example: '{error}'", READER)
+            return
+        except Exception as error:
+            raise AssertionError(f"without its input, read raises {type(error).__name__}: {error}; raise a DataError that names the example. Read: {READER}") from None
+        expect(False, "without its input, read says nothing; raise a DataError that names the example", READER)
+
+    def test_gradients_reach_every_parameter(self) -> None:
+        embedder = self.embedder()
+        segment = self.embedded(embedder, self.examples())
+        own = dict(embedder.named_parameters())
+        if not own:
+            skip("has no parameters of its own")
+        segment.states[segment.mask].square().sum().backward()
+        idle = [name for name, parameter in own.items() if parameter.requires_grad and parameter.grad is None]
+        expect(not idle, f"no gradient reaches {', '.join(idle)}", FORWARD)
+        expect(all(torch.isfinite(p.grad).all() for p in own.values() if p.grad is not None), "gradients are not finite", FORWARD)
+
+    def test_half_precision(self) -> None:
+        embedder, examples = self.embedder(), self.examples()
+        with torch.autocast("cpu", torch.bfloat16):
+            half = self.embedded(embedder, examples)
+        full = self.embedded(embedder, examples)
+        scale = full.states.detach().abs().max().item()
+        expect_equal(half.states.float(), full.states, "in mixed precision states are other ones", FORWARD, tolerance=0.05 * max(scale, 1e-3))
+
+    def test_devices(self) -> None:
+        if not torch.cuda.is_available():
+            skip("needs a GPU")
+        backbone = self.built().cuda()
+        embedder = self.embedder(backbone).cuda()
+        collated = self.collated(embedder, self.examples())
+        expect(all(value.device.type == "cpu" for value in collated.values()), "collate must stay on the CPU; batches are moved by the loop", READER)
+        segment = embedder(**{name: value.cuda() for name, value in collated.items()})
+        expect(segment.states.is_cuda and segment.mask.is_cuda, "on a GPU, states or mask stay behind", FORWARD)
+
+    def test_description(self) -> None:
+        embedder, example = self.embedder(), self.examples()[0]
+        slots = int(self.embedded(embedder, [example]).mask.sum())
+        for name, values in embedder.describe(example).items():
+            expect(len(values) == slots, f"describe gives {len(values)} {name} for {slots} slots", "mmgen.parts.Embedder.describe")
+
+    def test_what_a_run_keeps(self) -> None:
+        embedder = self.embedder()
+        kept = embedder.keep()
+        expect_json(kept, "what keep() returns", "mmgen.parts.Embedder.keep")
+        unknown = kept.keys() - type(self.config()).model_fields.keys()
+        expect(not unknown, f"keep() names {', '.join(sorted(unknown))}, which are no fields of {type(self.config()).__name__}", "mmgen.parts.Embedder.keep")
+        again = self.embedder()
+        again.load_state_dict(embedder.state_dict())
+        before, after = (self.embedded(e, self.examples()).states for e in (embedder, again))
+        expect_equal(before, after, "with the same weights, states are other ones; keep what counts in parameters or buffers", "torch.nn.Module.state_dict")

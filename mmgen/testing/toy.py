@@ -1,0 +1,100 @@
+"""Fakes around a backbone: an embedder of words, and a toy data set with pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from ..configs import DatasetConfig, EmbedderConfig
+from ..errors import DataError
+from ..parts import Backbone, Dataset, Embedder, Picture, Reader
+from ..tensors import Example, Segment
+
+COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
+THINGS = ("cat", "ball", "house", "boat", "tree", "chair")
+TEXTS = tuple(f"a {color} {thing} near the water , what color is the {thing} ?" for color in COLORS for thing in THINGS)
+
+
+class Words(EmbedderConfig):
+    """A text as the backbone's word embeddings."""
+
+    type: Literal["words"] = "words"
+
+    def build(self, backbone: Backbone) -> WordsEmbedder:
+        return WordsEmbedder(self.reads[0], backbone)
+
+    def texts(self, example: Example) -> Iterable[str]:
+        value = example.inputs.get(self.reads[0], ())
+        return (value,) if isinstance(value, str) else value
+
+
+class WordsReader(Reader):
+    def __init__(self, field: str, backbone: Backbone) -> None:
+        self.field, self.tokenizer, self.pad_id = field, backbone.tokenizer, backbone.pad_id
+
+    def read(self, example: Example) -> Tensor:
+        if not isinstance(example.inputs.get(self.field), str):
+            raise DataError(f"example '{example.id}' has no {self.field}")
+        return torch.tensor(self.tokenizer(example.inputs[self.field], add_special_tokens=False)["input_ids"])
+
+    def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
+        ids = pad_sequence(list(items), batch_first=True, padding_value=-1)
+        return {"ids": ids.clamp(min=0), "mask": ids >= 0}
+
+
+class WordsEmbedder(Embedder):
+    def __init__(self, field: str, backbone: Backbone) -> None:
+        super().__init__()
+        self.reader, self._backbone = WordsReader(field, backbone), [backbone]  # in a list: its parameters are not ours
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Segment:
+        return Segment(self._backbone[0].embed(ids), mask)
+
+
+class Toy(DatasetConfig):
+    """Coloured things: a caption that tells only the thing, a question about it, a picture of its colour."""
+
+    type: Literal["toy"] = "toy"
+
+    def build(self) -> ToyDataset:
+        return ToyDataset()
+
+
+class ToyDataset(Dataset):
+    """Every thing in every colour: 16 examples to learn from, 4 to watch, 4 to write for."""
+
+    def __init__(self) -> None:
+        made = [self._make(color, thing) for thing in THINGS for color in COLORS]
+        self.made = {"train": made[:16], "val": made[16:20], "test": made[20:]}
+
+    def _make(self, color: str, thing: str) -> Example:
+        captions = (f"a {thing} near the water", f"the {thing}")
+        return Example(f"{color}-{thing}", {"image": f"{color}-{thing}", "caption": captions}, (f"what color is the {thing} ?", f"a {color} {thing} ?"))
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.made)
+
+    def split(self, name: str) -> Sequence[Example]:
+        if name not in self.made:
+            raise DataError(f"the toy data set has no split '{name}'; there are: {', '.join(self.made)}")
+        return self.made[name]
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "toy", "examples": {name: len(made) for name, made in self.made.items()}, "licence": "free of any", "source": "mmgen.testing"}
+
+    def pictures(self) -> Iterator[Picture]:
+        for example in (example for made in self.made.values() for example in made):
+            yield Picture(example.id, partial(_paint, COLORS[example.id.split("-")[0]]), [(0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)], ["thing", "all"])
+
+
+def _paint(color: tuple[int, int, int]) -> Any:
+    from PIL import Image
+
+    picture = Image.new("RGB", (48, 32), (235, 235, 235))
+    picture.paste(color, (12, 8, 36, 24))
+    return picture

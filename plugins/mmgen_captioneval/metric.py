@@ -1,0 +1,112 @@
+"""The caption metrics put together: words, references by image, pycocoevalcap's scorers, METEOR, and the signature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from pycocoevalcap.bleu.bleu import Bleu
+from pycocoevalcap.cider.cider import Cider
+from pycocoevalcap.rouge.rouge import Rouge
+
+from mmgen.errors import DataError, UnavailableError
+from mmgen.parts import Metric
+from mmgen.tensors import Example, Generation, Scores
+
+from . import CaptionScores, java, ptb
+from .meteor import meteor
+
+BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
+
+
+class CaptionMetric(Metric):
+    """BLEU-1..4, ROUGE-L, METEOR and CIDEr, times 100; each example's single text against all its targets.
+
+    BLEU's reference length is the closest one, of two equally close the shorter; sentence BLEU-4 is not smoothed.
+    CIDEr is CIDEr-D, with document frequencies from these references: with one image there are none, and no CIDEr.
+    """
+
+    def __init__(self, config: CaptionScores):
+        self.config = config
+
+    def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
+        """Raises DataError for an example without references, and UnavailableError where Java is asked for and fails."""
+        if not examples:
+            raise DataError("captioneval: there are no examples to score")
+        _check(generations, examples)
+        hypotheses, references, notes = self._words(generations, examples)
+        left_out = sum(not text for texts in references for text in texts)
+        references = [[text for text in texts if text] for texts in references]
+        for example, texts in zip(examples, references, strict=True):
+            if not texts:
+                raise DataError(f"captioneval: example {example.id!r} has no reference with a word in it; add targets or leave it out")
+        if left_out:
+            notes.append(f"references without a word left out: {left_out}")
+        values, each = _pure(hypotheses, references)
+        if len(examples) == 1:
+            values["CIDEr"], each["CIDEr"] = None, []
+            notes.append("CIDEr: unavailable, its document frequencies come from the references and one image gives none")
+        if self.config.meteor:
+            values["METEOR"], each["METEOR"], *why = self._meteor(hypotheses, references)
+            notes += why
+        order = [*BLEU, "ROUGE-L", "METEOR", "CIDEr"]
+        return Scores(
+            {name: values[name] for name in order if name in values},
+            {name: each[name] for name in order if each.get(name)},
+            tuple(notes),
+        )
+
+    def _words(
+        self, generations: Sequence[Generation], examples: Sequence[Example]
+    ) -> tuple[list[str], list[list[str]], list[str]]:
+        """Hypotheses and references, words parted by spaces; and the signature that says how they were made."""
+        targets = [target for example in examples for target in example.targets]
+        texts = [generation.text for generation in generations] + targets
+        words, how = self._tokenise(texts)
+        lines = iter([" ".join(line) for line in words])
+        hypotheses = [next(lines) for _ in generations]
+        references = [[next(lines) for _ in example.targets] for example in examples]
+        size = len(targets) / len(examples)
+        return hypotheses, references, [
+            f"words: PTB tokeniser, {how}; references: all of an image together, {size:.1f} an image; "
+            f"CIDEr-D, METEOR 1.5; pycocoevalcap {version('pycocoevalcap')}"
+        ]  # fmt: skip
+
+    def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
+        if self.config.tokenizer != "own":
+            try:
+                return java.tokenise_all(texts, self.config.patience), "Java's"
+            except UnavailableError as error:
+                if self.config.tokenizer == "java":
+                    raise UnavailableError(f'captioneval: tokenizer = "java": {error}; set tokenizer = "own"') from None
+        return [ptb.tokenise(text) for text in texts], "our own"
+
+    def _meteor(self, hypotheses: list[str], references: list[list[str]]) -> tuple[float | None, list[float]] | tuple[None, list, str]:
+        try:
+            together, each = meteor(hypotheses, references, self.config.patience)
+        except UnavailableError as error:
+            return None, [], f"METEOR: unavailable, {error}"
+        return 100 * together, [100 * score for score in each]
+
+
+def _check(generations: Sequence[Generation], examples: Sequence[Example]) -> None:
+    if len(generations) != len(examples):
+        raise DataError(f"captioneval: {len(generations)} texts for {len(examples)} examples; give one each, in the same order")
+    for generation, example in zip(generations, examples, strict=True):
+        if generation.id != example.id:
+            raise DataError(f"captioneval: a text for {generation.id!r} stands where example {example.id!r} is; give them in the same order")
+
+
+def _pure(hypotheses: list[str], references: list[list[str]]) -> tuple[dict[str, float | None], dict[str, list[float]]]:
+    """What needs no Java, over all examples and for each, times 100."""
+    found = dict(enumerate([text] for text in hypotheses))
+    wanted = dict(enumerate(references))
+    bleu, bleu_each = Bleu(4).compute_score(wanted, found, verbose=0)
+    rouge, rouge_each = Rouge().compute_score(wanted, found)
+    cider, cider_each = Cider().compute_score(wanted, found)
+    values = {**dict(zip(BLEU, bleu, strict=True)), "ROUGE-L": rouge, "CIDEr": cider}
+    each = {"BLEU-4": bleu_each[3], "ROUGE-L": rouge_each, "CIDEr": cider_each}
+    return (
+        {name: 100 * float(value) for name, value in values.items()},
+        {name: [100 * float(score) for score in scores] for name, scores in each.items()},
+    )

@@ -1,0 +1,49 @@
+"""A picture as a grid: a timm network's map, averaged cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import torch
+from torch.nn import functional
+
+from mmgen.errors import DataError
+from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.vision import Network, in_batches, weights_name
+
+from . import TimmGrid
+
+
+class GridFeatures(Extractor):
+    """(grid x grid, C x pool x pool) features a picture, row by row."""
+
+    def __init__(self, config: TimmGrid) -> None:
+        taught = config.weights != "random"
+        level, self.pool, size = (
+            default if chosen is None else chosen
+            for chosen, default in ((config.level, -1 if taught else 0), (config.pool, 1 if taught else 3), (config.image_size, 448 if taught else 192))
+        )
+        self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch")
+        self.batch_size, self.grid = config.batch_size, config.grid
+        edges = torch.linspace(0, 1, config.grid + 1)
+        rows, columns = torch.meshgrid(torch.arange(config.grid), torch.arange(config.grid), indexing="ij")
+        self.boxes = torch.stack([edges[columns], edges[rows], edges[columns + 1], edges[rows + 1]], -1).flatten(0, 1).numpy()
+        settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed, "level": level}
+        settings |= {"grid": config.grid, "pool": self.pool, "image_size": size}
+        self.fingerprint = {"extractor": "timm_grid", "model": config.model, "digest": self.network.digest, "settings": settings}
+
+    @torch.inference_mode()
+    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+        if isinstance(source, Path):
+            raise DataError(f"{source}: 'timm_grid' makes features from pictures, not from a file")
+        for batch in in_batches(source, skip, self.batch_size):
+            if isinstance(batch, Broken):
+                yield batch
+                continue
+            maps, _ = self.network([image for _, image in batch])
+            fine = functional.adaptive_avg_pool2d(maps, self.grid * self.pool)  # (B, C, grid x pool, grid x pool)
+            parts = fine.unflatten(3, (self.grid, self.pool)).unflatten(2, (self.grid, self.pool))  # (B, C, grid, pool, grid, pool)
+            cells = parts.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2).cpu()  # (B, grid x grid, C x pool x pool)
+            for (picture, _), features in zip(batch, cells, strict=True):
+                yield Record(picture.key, features.numpy(), self.boxes)

@@ -1,0 +1,160 @@
+"""The data set: questions joined by image with captions and pictures; what finds no partner is counted and said."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mmgen.errors import DataError
+from mmgen.parts import Dataset, Picture
+from mmgen.tensors import Example
+
+from . import Questions
+from .captions import Captions, read_captions
+from .files import shown
+from .finding import find
+from .formats import Entry, Read, read_jsonl, read_vqa, read_vqg
+from .pictures import index, open_picture
+
+READERS = {"vqa": read_vqa, "vqg": read_vqg, "jsonl": read_jsonl}
+LACKS = {"without_caption": "image{s} without a caption", "without_picture": "image{s} without a picture"}
+ODD = {
+    "without_question": "image{s} without a question",
+    "empty_questions": "empty question{s}",
+    "duplicates": "repeated question{s} or row{s}",
+    "empty_captions": "empty caption{s}",
+    "duplicate_captions": "repeated caption{s}",
+}
+
+log = logging.getLogger("mmgen")
+
+
+class QuestionFiles(Dataset):
+    """Examples of a `Vqa`, `Vqg` or `Jsonl` config.
+
+    id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("train-314392#2")
+    inputs   "image": the image's key (`mmgen.store.image_key`); "caption": a tuple of captions; JSONL's further inputs
+    targets  the questions, each on one line
+
+    Raises DataError at once when files are missing, and when a split is first asked for when one cannot be used.
+    """
+
+    def __init__(self, config: Questions) -> None:
+        self.config, self.release = config, config.published
+        self.files = find(config)
+        self._examples: dict[str, tuple[Example, ...]] = {}
+        self._counts: dict[str, dict[str, int]] = {}
+        self._captions: dict[tuple[Path, ...], Captions] = {}
+        self._pictures: dict[str, Path] | None = None
+        self._licence = self.release.licence
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    def split(self, name: str) -> Sequence[Example]:
+        if name not in self.files:
+            raise DataError(f"{self.release.name} has no split '{name}' here; there are: {', '.join(self.files)}")
+        if name not in self._examples:
+            self._load(name)
+        return self._examples[name]
+
+    def describe(self) -> dict[str, Any]:
+        """name; examples: {split: number}; counts: {split: {images, questions, captions, and what was odd}}; licence;
+        source; published rows, where the split that is written for is the paper's, and published_from, what they are."""
+        for name in self.files:
+            self.split(name)
+        described = {
+            "name": self.release.name,
+            "examples": {name: len(self._examples[name]) for name in self.files},
+            "counts": self._counts,
+            "licence": self._licence,
+            "source": self.release.where(""),
+        }
+        if self.release.rows and self.config.evaluate == "test" and "test" not in self.config.files:
+            described |= {"published": self.release.rows, "published_from": self.release.rows_from}
+        return described
+
+    def pictures(self) -> Iterator[Picture]:
+        if self.config.images is None:
+            raise DataError(f"{self.release.name} is set up without raw images; set data.images, or give the embedder a file of features")
+        images = (example.inputs.get("image") for name in self.files for example in self.split(name))
+        for key in dict.fromkeys(images):
+            if key in self.pictures_at:
+                yield Picture(key, partial(open_picture, self.pictures_at[key]))
+
+    @property
+    def pictures_at(self) -> dict[str, Path]:
+        """Files of the folder of images by key."""
+        if self._pictures is None:
+            self._pictures = index(self.config.folder / self.config.images)
+        return self._pictures
+
+    def _load(self, name: str) -> None:
+        """Read a split and join it. What is odd is counted, and said once."""
+        questions, caption_files = self.files[name]
+        read: Read = READERS[self.release.format](questions)
+        self._licence = read.licence or self._licence
+        captions = self._captions_of(caption_files)
+        counts = Counter(images=len({entry.image for entry in read.entries}), questions=0, captions=0, **dict.fromkeys({**LACKS, **ODD}, 0))
+        counts.update(read.counts + captions.counts)
+        examples: list[Example] = []
+        for entry in read.entries:
+            entry.captions = entry.captions or tuple(captions.of.get(entry.image, ()))
+            if self._whole(entry, counts, bool(caption_files)):
+                counts["questions"] += len(entry.questions)
+                counts["captions"] += len(entry.captions)
+                examples += _examples(name, entry, self.config.captions)
+        self._check(name, examples, counts)
+        self._examples[name], self._counts[name] = tuple(examples), dict(counts)
+
+    def _captions_of(self, files: tuple[Path, ...]) -> Captions:
+        """Read once, however many splits they are for."""
+        if files not in self._captions:
+            self._captions = {files: read_captions(files)}
+        return self._captions[files]
+
+    def _whole(self, entry: Entry, counts: Counter, captioned: bool) -> bool:
+        """Whether an entry becomes an example; counts what it lacks."""
+        lacks = {
+            "without_question": not entry.questions,
+            "without_caption": captioned and not entry.captions,
+            "without_picture": self.config.images is not None and entry.image not in self.pictures_at,
+        }
+        counts.update(name for name, lacking in lacks.items() if lacking)
+        return not lacks["without_question"] and (self.config.missing == "keep" or not any(lacks.values()))
+
+    def _check(self, name: str, examples: Sequence[Example], counts: Counter) -> None:
+        """Say what was odd; raise DataError when it is too much."""
+        questions, caption_files = self.files[name]
+        lacking, odd = _told(counts, LACKS), _told(counts, ODD)
+        place = f"{self.release.name} {name} ({counts['images']:,} images)"
+        if not examples:
+            joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
+            partners = f"; are {shown(joined)} of other images?" if lacking else ""
+            raise DataError(f"{questions}: no example is left for the split '{name}': {lacking or odd or 'the file is empty'}{partners}")
+        if lacking and self.config.missing == "error":
+            raise DataError(f'{questions}: {lacking}; set missing = "drop" to leave those out, or "keep"')
+        if lacking:
+            log.warning("%s: %s %s", place, "kept" if self.config.missing == "keep" else "left out", lacking)
+        if odd:
+            log.warning("%s: left out %s", place, odd)
+
+
+def _told(counts: Counter, words: Mapping[str, str]) -> str:
+    return ", ".join(f"{counts[key]:,} {text.format(s='s' * (counts[key] != 1))}" for key, text in words.items() if counts[key])
+
+
+def _examples(split: str, entry: Entry, captions: str) -> Iterator[Example]:
+    """The example of an entry, or one a caption."""
+    base = {**entry.more} if entry.image is None else {"image": entry.image, **entry.more}
+    own, targets = f"{split}-{entry.id}", tuple(entry.questions)
+    if captions == "all" and entry.captions:
+        for number, caption in enumerate(entry.captions, 1):
+            yield Example(f"{own}#{number}", {**base, "caption": (caption,)}, targets)
+    else:
+        texts = entry.captions[:1] if captions == "first" else entry.captions
+        yield Example(own, {**base, "caption": texts} if texts else base, targets)

@@ -1,0 +1,157 @@
+"""The three formats of questions, read into plain entries and counts of what was odd.
+
+Each reader takes a path and raises DataError, with the line or the place in the JSON, for what cannot be used.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmgen.errors import DataError
+from mmgen.store import image_key
+
+from .files import each, kind, listed, parse_json, read_text, shown, tidy, wanted
+
+COLUMNS = ("image_id", "questions")
+BETWEEN = "---"  # joins the questions of an image in VQG's files
+
+
+@dataclass
+class Entry:
+    """What a file of questions says of one image (in JSONL: what a line says)."""
+
+    id: str
+    image: str | None
+    questions: list[str] = field(default_factory=list)
+    captions: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)  # inputs of other names
+
+    def add(self, question: str, counts: Counter) -> None:
+        if question:
+            self.questions.append(question)
+        else:
+            counts["empty_questions"] += 1
+
+
+@dataclass
+class Read:
+    """A file of questions. `counts`: empty_questions and duplicates (the same entry again, which is left out)."""
+
+    entries: list[Entry]
+    counts: Counter
+    licence: str | None = None
+
+
+def read_vqa(path: Path) -> Read:
+    """`*_questions.json` of VQA 1.0, VQA 2.0 and OK-VQA; the questions of an image come together."""
+    table, questions = listed(path, "questions", "VQA questions")
+    entries: dict[str, Entry] = {}
+    seen: dict[str, tuple[str, str]] = {}
+    counts: Counter = Counter()
+
+    def take(item: Any) -> None:
+        wanted(item, "image_id", "question")
+        key, question = image_id(item["image_id"], "image_id"), tidy(item["question"], "question")
+        if "question_id" in item:
+            own = image_id(item["question_id"], "question_id", plain=True)
+            if own in seen:
+                if seen[own] != (key, question):
+                    raise DataError(f"question_id {own} came before, with other words or another image")
+                counts["duplicates"] += 1
+                return
+            seen[own] = key, question
+        entries.setdefault(key, Entry(key, key)).add(question, counts)
+
+    each(questions, path, "questions", take)
+    licence = table.get("license")
+    name = licence.get("name") if isinstance(licence, dict) else None
+    return Read([*entries.values()], counts, name if isinstance(name, str) else None)
+
+
+def read_vqg(path: Path) -> Read:
+    """VQG's CSV: image_id, image_url and questions joined by `---`; columns in any order, further ones are passed over."""
+    rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    entries: dict[str, Entry] = {}
+    counts: Counter = Counter()
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        for name in COLUMNS:
+            if name not in header:
+                raise DataError(f"no column '{name}'; the columns are: {shown(header)}; VQG's are: image_id, image_url, questions")
+        for row in rows:
+            if not row:
+                continue
+            if len(row) != len(header):
+                raise DataError(f"{len(row)} values under {len(header)} columns; questions with a comma stand in quotation marks")
+            values = dict(zip(header, row, strict=True))
+            key = image_id(values["image_id"], "image_id")
+            questions = [tidy(question, "questions") for question in values["questions"].split(BETWEEN)]
+            if key in entries:
+                counts["duplicates"] += 1
+                questions = [question for question in questions if question not in entries[key].questions]
+            for question in questions:
+                entries.setdefault(key, Entry(key, key)).add(question, counts)
+    except (DataError, csv.Error) as error:
+        raise DataError(f"{path}:{max(1, rows.line_num)}: {error}") from None
+    return Read([*entries.values()], counts)
+
+
+def read_jsonl(path: Path) -> Read:
+    """{"id", "image", "caption" or "captions", "questions"} a line; other keys are inputs under their own names."""
+    lines: dict[str, int] = {}
+    entries, counts = [], Counter()
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        item = parse_json(line, path, number)
+        try:
+            entry = _entry(item, counts)
+            if entry.id in lines:
+                raise DataError(f"the id '{entry.id}' is line {lines[entry.id]}'s already")
+        except DataError as error:
+            raise DataError(f"{path}:{number}: {error}") from None
+        lines[entry.id] = number
+        entries.append(entry)
+    return Read(entries, counts)
+
+
+def _entry(item: Any, counts: Counter) -> Entry:
+    wanted(item, "id", "questions")
+    more = dict(item)
+    own = image_id(more.pop("id"), "id", plain=True)
+    image = more.pop("image", None)
+    questions = _texts(more.pop("questions"), "questions")
+    captions = _texts(more.pop("caption", []), "caption") + _texts(more.pop("captions", []), "captions")
+    entry = Entry(
+        own,
+        None if image is None else image_id(image, "image"),
+        captions=tuple(filter(None, captions)),
+        more={name: tuple(_texts(value, name)) if isinstance(value, list) else tidy(value, name) for name, value in more.items()},
+    )
+    for question in questions:
+        entry.add(question, counts)
+    return entry
+
+
+def _texts(value: Any, name: str) -> list[str]:
+    if isinstance(value, list):
+        return [tidy(text, f"{name}[{number}]") for number, text in enumerate(value)]
+    return [tidy(value, name)]
+
+
+def image_id(value: Any, name: str, plain: bool = False) -> str:
+    """An id as a text: a number as its digits, a file's name as the key of its image (unless `plain`)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise DataError(f"{name} must be a number or a text, not {kind(value)}")
+    text = tidy(value, name)
+    if not text:
+        raise DataError(f"{name} is empty")
+    return text if plain else image_key(text)

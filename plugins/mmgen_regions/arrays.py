@@ -1,0 +1,94 @@
+"""Folders with a file an image: NPZ as bottom-up-attention.pytorch writes it, or NPY as MMF does.
+
+    <name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; maybe objects_id and objects_conf
+    <name>.npy   (R, D); beside it maybe <name>_info.json with bbox, image_width, image_height
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from mmgen.errors import DataError
+from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.store import MOST_BYTES, image_key
+
+from . import NpzFolder
+from .published import class_names, named, needs_file, relative
+
+FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
+log = logging.getLogger("mmgen")
+
+
+class ArrayFolder(Extractor):
+    """A file that cannot be read is a broken image, and the others go on."""
+
+    def __init__(self, config: NpzFolder) -> None:
+        self.names = class_names(config)
+        self.fingerprint = {"extractor": "npz_folder", "model": config.model}
+
+    def count(self, source: Iterable[Picture] | Path) -> int:
+        return len(files(needs_file(source, "folder")))
+
+    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+        told = False
+        for path in files(needs_file(source, "folder")):
+            key = image_key(path.name)
+            if key in skip:
+                continue
+            if not told and path.suffix == ".npy" and _beside(path, "_info.npy").exists() and not _beside(path, "_info.json").exists():
+                told = True
+                log.warning("%s: a pickle, which could run any program, is never opened; boxes stay unknown without _info.json", _beside(path, "_info.npy"))
+            try:
+                yield self._npz(key, path) if path.suffix == ".npz" else self._npy(key, path)
+            except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+                yield Broken(key, f"{path}: {str(error).partition(chr(10))[0]}")
+
+    def _npz(self, key: str, path: Path) -> Record:
+        with np.load(path, allow_pickle=False) as archive:
+            for member in archive.zip.infolist():
+                if member.file_size > MOST_BYTES:
+                    raise ValueError(f"'{member.filename}' would be {member.file_size} bytes large")
+            features, boxes = _first(archive, FEATURES), _first(archive, BOXES)
+            if features is None:
+                raise ValueError(f"holds no features ({', '.join(FEATURES)}); it has {', '.join(archive.files)}")
+            if boxes is not None:
+                if "image_w" not in archive or "image_h" not in archive:
+                    raise ValueError("has boxes but not the image's size (image_w, image_h)")
+                boxes = relative(boxes, float(archive["image_w"]), float(archive["image_h"]))
+            classes, scores = _first(archive, ("objects_id",)), _first(archive, ("objects_conf",))
+        return Record(key, features, boxes, named(classes, self.names), scores)
+
+    def _npy(self, key: str, path: Path) -> Record:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that its size is known before it is read
+        if mapped.nbytes > MOST_BYTES:
+            raise ValueError(f"would be {mapped.nbytes} bytes large")
+        about = _beside(path, "_info.json")
+        if not about.exists():
+            return Record(key, np.array(mapped))
+        info = json.loads(about.read_text(encoding="utf-8"))
+        return Record(key, np.array(mapped), relative(np.array(info["bbox"], np.float32), info["image_width"], info["image_height"]))
+
+
+def files(folder: Path) -> list[Path]:
+    """The arrays in a folder, by name. Raises DataError when there are none."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: not a folder of .npz or .npy files")
+    found = sorted(path for path in folder.iterdir() if path.suffix in (".npz", ".npy") and not path.stem.endswith("_info"))
+    if not found:
+        raise DataError(f"{folder}: holds no .npz and no .npy files")
+    return found
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.stem + ending)
+
+
+def _first(archive: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray | None:
+    """The first of these arrays that is there."""
+    return next((archive[name] for name in names if name in archive), None)

@@ -1,0 +1,15 @@
+"""Regions as an input: W x (features, box), bertgen section 3."""
+
+from __future__ import annotations
+
+from mmgen.features import StoredEmbedder
+from mmgen.parts import Backbone
+
+from . import Regions
+
+
+class RegionEmbedder(StoredEmbedder):
+    """features (B, N, D + 4) -> states (B, N, E), N at most `max_regions`."""
+
+    def __init__(self, config: Regions, backbone: Backbone) -> None:
+        super().__init__(config, backbone, config.max_regions)

@@ -1,0 +1,68 @@
+"""RoI-pooled features: a timm network's map, cut out and averaged box by box (He et al., 2017, RoIAlign)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torchvision.ops import roi_align
+
+from mmgen.errors import DataError
+from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.vision import Network, in_batches, weights_name
+
+from . import Roi
+
+
+class RoiFeatures(Extractor):
+    """(R, C x pool x pool) features a picture, for its R boxes."""
+
+    def __init__(self, config: Roi) -> None:
+        taught = config.weights != "random"
+        level, self.pool, size = (
+            default if chosen is None else chosen
+            for chosen, default in ((config.level, -1 if taught else 0), (config.pool, 1 if taught else 3), (config.image_size, 448 if taught else 192))
+        )
+        self.network = Network(config.model, config.weights, config.seed, level, size)
+        self.batch_size, self.everywhere = config.batch_size, spread(config.spread)
+        self.detector = config.detector.build() if config.detector else None
+        settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed, "level": level, "pool": self.pool, "image_size": size}
+        boxes = {"detector": dict(self.detector.fingerprint)} if self.detector else {"spread": config.spread}
+        self.fingerprint = {"extractor": "roi", "model": config.model, "digest": self.network.digest, "settings": {**settings, **boxes}}
+
+    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+        if isinstance(source, Path):
+            raise DataError(f"{source}: 'roi' makes features from pictures, not from a file")
+        for batch in in_batches(source, skip, self.batch_size):
+            yield from [batch] if isinstance(batch, Broken) else self._pooled(batch)
+
+    @torch.inference_mode()
+    def _pooled(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
+        regions = [self._regions(picture, image) for picture, image in batch]
+        maps, extents = self.network([image for _, image in batch])
+        scale = torch.tensor([maps.shape[3], maps.shape[2]], device=maps.device)
+        boxes = [torch.as_tensor(region.boxes, device=maps.device) * (extent * scale).repeat(2) for region, extent in zip(regions, extents, strict=True)]
+        pooled = roi_align(maps, boxes, self.pool, sampling_ratio=-1, aligned=True).flatten(1).cpu()  # (sum R, D)
+        for region, features in zip(regions, pooled.split([len(inner) for inner in boxes]), strict=True):
+            yield Record(region.key, features.numpy(), region.boxes, region.labels, region.scores)
+
+    def _regions(self, picture: Picture, image: Image.Image) -> Record:
+        """A picture's boxes, labels and scores; its features are left to be filled."""
+        if picture.boxes is None and self.detector is not None:
+            return next(iter(self.detector.records([Picture(picture.key, lambda: image)])))
+        known = picture.boxes is not None
+        boxes = torch.tensor([list(box) for box in (picture.boxes if known else self.everywhere)], dtype=torch.float32).reshape(-1, 4)
+        labels = tuple(picture.labels) if known and picture.labels is not None else None
+        return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), labels)
+
+
+def spread(most: int) -> list[tuple[float, float, float, float]]:
+    """The whole picture, its quarters, its ninths, ... as boxes."""
+    return [
+        (column / parts, row / parts, (column + 1) / parts, (row + 1) / parts)
+        for parts in range(1, most + 1)
+        for row in range(parts)
+        for column in range(parts)
+    ]

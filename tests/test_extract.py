@@ -1,0 +1,133 @@
+"""Extracting: broken pictures are listed, what was stopped goes on, folders are read as people have them."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmgen.errors import DataError
+from mmgen.parts import Broken, Extractor, Record
+from mmgen.progress import Progress
+from mmgen.stages.extract import Summary, extract, folder_pictures, open_image
+from mmgen.store import FeatureStore
+
+
+class Means(Extractor):
+    """The mean colour of a picture; stops with an error after `most` pictures."""
+
+    fingerprint = {"extractor": "means"}
+
+    def __init__(self, most=99):
+        self.most = most
+
+    def records(self, source, skip=frozenset()):
+        for number, picture in enumerate(each for each in source if each.key not in skip):
+            if number == self.most:
+                raise DataError("the disk is gone")
+            try:
+                yield Record(picture.key, np.asarray(picture.load(), np.float32).mean((0, 1))[None])
+            except DataError as error:
+                yield Broken(picture.key, str(error))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "images"
+    (folder / "more").mkdir(parents=True)
+    for number in range(4):
+        Image.new("RGB", (8, 6), (number * 10, 0, 0)).save(folder / f"COCO_val2014_{number:012d}.png")
+    Image.new("L", (8, 6), 7).save(folder / "more" / "grey.PNG")
+    (folder / "notes.txt").write_text("not an image, and not named like one")
+    return folder
+
+
+class Told(Progress):
+    def __init__(self):
+        self.done = []
+
+    def task(self, label, total, unit=""):
+        import contextlib
+
+        @contextlib.contextmanager
+        def task():
+            steps = []
+            yield lambda step=1, text="": steps.append(step)
+            self.done.append((label, total, sum(steps)))
+
+        return task()
+
+
+def test_a_folder_in_and_a_store_out(folder, tmp_path):
+    told = Told()
+    summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=told)
+    assert summary == Summary(tmp_path / "s.h5", 5, 0, (), 0, 0)
+    store = FeatureStore(tmp_path / "s.h5")
+    assert sorted(store) == ["0", "1", "2", "3", "grey"]
+    assert store.read("2").features.tolist() == [[20, 0, 0]] and store.read("grey").features.tolist() == [[7, 7, 7]]
+    assert told.done == [("features", 5, 5), ("features: s.h5", 5, 5)]
+    again = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
+    assert (again.written, again.skipped) == (0, 5)
+
+
+def test_broken_pictures_are_listed(folder, tmp_path):
+    (folder / "text.jpg").write_text("no picture")
+    whole = (folder / "more" / "grey.PNG").read_bytes()
+    (folder / "cut.png").write_bytes(whole[: len(whole) - 20])
+    (folder / "empty.gif").touch()
+    summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
+    assert summary.written == 5
+    assert [key for key, _ in summary.broken] == ["cut", "empty", "text"]
+    assert all(reason.startswith(f"{folder}/") and "not an image that can be read: " in reason for _, reason in summary.broken)
+
+
+def test_stopped_and_gone_on_with(folder, tmp_path):
+    with pytest.raises(DataError) as error:
+        extract(Means(most=2), folder_pictures(folder), tmp_path / "s.h5")
+    assert str(error.value) == f"the disk is gone; 2 images are kept in {tmp_path}/s.h5.partial, and the same command goes on from there"
+    summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
+    assert (summary.written, summary.skipped) == (3, 2)
+
+
+def test_nothing_readable(tmp_path):
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "a.jpg").write_text("no")
+    with pytest.raises(DataError) as error:
+        extract(Means(), folder_pictures(tmp_path / "images"), tmp_path / "s.h5")
+    assert str(error.value).startswith(f"{tmp_path}/s.h5: not made, no image gave features; the first of 1: a: {tmp_path}/images/a.jpg: not an image")
+    assert [path.name for path in tmp_path.iterdir()] == ["images"]
+
+
+def test_records_that_cannot_be_stored_are_broken(folder, tmp_path):
+    class Wild(Means):
+        def records(self, source, skip=frozenset()):
+            for record in super().records(source, skip):
+                yield record if record.key != "1" else Record("1", np.full((1, 3), np.nan))
+
+    summary = extract(Wild(), folder_pictures(folder), tmp_path / "s.h5")
+    assert summary.broken == (("1", "image '1': features are not finite (NaN or infinite)"),)
+
+
+def test_pictures_are_turned_the_right_way_up(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was held sideways
+    Image.new("RGB", (8, 6)).save(tmp_path / "a.jpg", exif=exif)
+    assert open_image(tmp_path / "a.jpg").size == (6, 8)
+
+
+def test_bombs_are_refused(tmp_path, monkeypatch):
+    Image.new("RGB", (30, 40)).save(tmp_path / "a.png")
+    for limit in (1000, 100):
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
+        with pytest.raises(DataError, match="a.png: not an image that can be read: Image size .1200 pixels. exceeds limit"):
+            open_image(tmp_path / "a.png")
+
+
+def test_folders_without_images_and_with_two_of_one_key(tmp_path):
+    with pytest.raises(DataError, match="no such folder; give a folder of images"):
+        folder_pictures(tmp_path / "no")
+    with pytest.raises(DataError, match="holds no images"):
+        folder_pictures(tmp_path)
+    for name in ("a.png", "a.jpg"):
+        Image.new("RGB", (4, 4)).save(tmp_path / name)
+    with pytest.raises(DataError) as error:
+        folder_pictures(tmp_path)
+    assert str(error.value) == f"{tmp_path}/a.png: has the key 'a', and so has {tmp_path}/a.jpg; rename one of them"

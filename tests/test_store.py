@@ -1,0 +1,430 @@
+"""The feature store: what goes in comes out, whatever kills the writer, and nothing else is taken for a store."""
+
+import json
+import os
+import pickle
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mmgen.errors import DataError
+from mmgen.filling import StoreWriter
+from mmgen.journal import Journal
+from mmgen.parts import Record
+from mmgen.store import FeatureStore, image_key
+
+FINGERPRINT = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
+
+
+def record(key, regions=3, width=4, seed=0, **changes):
+    rng = np.random.default_rng(seed)
+    corners = np.sort(rng.random((regions, 2, 2)), 1).reshape(regions, 4)
+    values = {
+        "features": rng.standard_normal((regions, width)).astype(np.float32),
+        "boxes": corners.astype(np.float32),
+        "labels": tuple(f"thing {i % 2}" for i in range(regions)),
+        "scores": rng.random(regions).astype(np.float32),
+    }
+    return Record(key, **{**values, **changes})
+
+
+def fill(path, records, dtype="float32", fingerprint=FINGERPRINT):
+    with StoreWriter(path, fingerprint, dtype) as writer:
+        for each in records:
+            writer.add(each)
+        writer.finish()
+    return FeatureStore(path)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def same(a, b):
+    assert (a.key, a.labels) == (b.key, b.labels)
+    for name in ("features", "boxes", "scores"):
+        ours, theirs = getattr(a, name), getattr(b, name)
+        assert (ours is None) == (theirs is None), name
+        assert ours is None or np.array_equal(ours, theirs), name
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("COCO_train2014_000000314392.jpg", "314392"),
+        ("a/b/000000314392.jpg", "314392"),
+        ("COCO_val2014_000000000042", "42"),
+        ("2083", "2083"),
+        ("my photo.v2.JPEG", "my photo.v2"),
+        ("n161313.npz", "n161313"),
+        ("0042.png", "0042"),
+    ],
+)
+def test_keys_of_images(name, key):
+    assert image_key(name) == key
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    regions=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    parts=st.lists(st.sets(st.sampled_from(["boxes", "labels", "scores"])), min_size=12, max_size=12),
+    keys=st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=9), min_size=12, max_size=12, unique=True),
+)
+def test_what_goes_in_comes_out(tmp_path_factory, regions, parts, keys):
+    path = tmp_path_factory.mktemp("store") / "s.h5"
+    records = []
+    for number, count in enumerate(regions):
+        absent = dict.fromkeys({"boxes", "labels", "scores"} - parts[number])
+        records.append(record(keys[number], count, seed=number, **absent))
+    store = fill(path, records)
+    assert list(store) == [each.key for each in records]
+    assert len(store) == len(records) and store.width == 4 and store.fingerprint == FINGERPRINT
+    for each in random.Random(0).sample(records, len(records)):
+        if len(each.features):  # of no regions, no box is known and none is unknown
+            same(store.read(each.key), each)
+        assert store.read(each.key).features.shape == each.features.shape
+    assert names(path.parent) == ["s.h5"]
+
+
+def test_limit_describe_and_half_precision(tmp_path):
+    store = fill(tmp_path / "s.h5", [record("a", 5), record("b", 0), record("c", 2)], "float16")
+    assert store.read("a", limit=2).boxes.shape == (2, 4)
+    assert store.read("a").features.dtype == np.float16
+    about = store.describe()
+    assert about["regions per image"] == [0, 2.3, 5] and about["images without regions"] == 1
+    assert about["holds"] == ["features", "boxes", "scores", "labels"] and about["dtype"] == "float16"
+
+
+def test_compressed_only_where_smaller(tmp_path):
+    noisy = fill(tmp_path / "noisy.h5", [record(str(i), 36, 64, i) for i in range(8)], "float16")
+    sparse = fill(tmp_path / "sparse.h5", [record(str(i), features=np.eye(3, 64, dtype=np.float32)) for i in range(8)])
+    assert (noisy.describe()["compression"], sparse.describe()["compression"]) == ("none", "gzip")
+
+
+def test_an_image_is_a_chunk(tmp_path):
+    fill(tmp_path / "s.h5", [record(str(i), 36, 64, i) for i in range(5)])
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file["features"].chunks == (36, 64)
+
+
+def test_more_than_a_buffer(tmp_path, monkeypatch):
+    monkeypatch.setattr("mmgen.filling.BUFFER_BYTES", 500)
+    records = [record(str(i), i % 7, 4, i) for i in range(40)]
+    store = fill(tmp_path / "s.h5", records)
+    for each in records[1:7]:
+        same(store.read(each.key), each)
+    same(store.read("39"), records[39])
+
+
+def test_pickled_and_forked(tmp_path):
+    store = fill(tmp_path / "s.h5", [record("a")])
+    same(pickle.loads(pickle.dumps(store)).read("a"), record("a"))
+    store.read("a")
+    child = os.fork()
+    if not child:
+        os._exit(0 if np.array_equal(store.read("a").features, record("a").features) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_missing_image_and_missing_file(tmp_path):
+    store = fill(tmp_path / "s.h5", [record("a")])
+    assert "a" in store and "b" not in store and 7 not in store
+    with pytest.raises(DataError) as error:
+        store.read("b")
+    assert str(error.value) == f"{tmp_path}/s.h5: no features of image 'b' among its 1 images, 'a' say; extract or import them, or leave the image out"
+    with pytest.raises(DataError) as error:
+        FeatureStore(tmp_path / "no.h5")
+    assert str(error.value) == f"{tmp_path}/no.h5: no such file; features are made by `mmgen features extract` or `mmgen features import`"
+
+
+# --- what cannot be stored ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": np.full((3, 4), np.nan)}, "image 'b': features are not finite (NaN or infinite)"),
+        ({"features": np.full((3, 4), 1e6)}, "image 'b': a feature of 1e+06 is too large for float16; store float32"),
+        ({"features": np.ones((3, 5))}, "image 'b': features are 5 wide, those before are 4"),
+        ({"features": np.ones(3)}, "image 'b': features of shape (3,); they must be (regions, width)"),
+        ({"boxes": np.ones((2, 4))}, "image 'b': boxes of shape (2, 4) for 3 regions, or not finite"),
+        ({"boxes": np.array([[0.5, 0, 0.2, 1]] * 3)}, "image 'b': a box ends before it begins; boxes are x0, y0, x1, y1"),
+        ({"labels": ("one",)}, "image 'b': 1 labels for 3 regions"),
+        ({"scores": np.full(3, np.inf)}, "image 'b': scores of shape (3,) for 3 regions, or not finite"),
+    ],
+)
+def test_refused_records(tmp_path, changes, message):
+    with StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer:
+        writer.add(record("a"))
+        with pytest.raises(DataError) as error:
+            writer.add(record("b", **changes))
+        assert str(error.value) == message
+        writer.finish()
+    assert list(FeatureStore(tmp_path / "s.h5")) == ["a"]
+
+
+def test_duplicates_and_boxes_outside_are_counted(tmp_path):
+    with StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer:
+        assert writer.add(record("a", 1, boxes=np.array([[-0.5, 0, 0.5, 1.5]])))
+        assert not writer.add(record("a"))
+        writer.finish()
+    assert (writer.duplicates, writer.clipped) == (1, 1)
+    assert FeatureStore(tmp_path / "s.h5").read("a").boxes.tolist() == [[0, 0, 0.5, 1]]
+
+
+def test_nothing_to_put_in(tmp_path):
+    with StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer, pytest.raises(DataError, match="not made, there are no features"):
+        writer.finish()
+    assert not names(tmp_path)
+
+
+# --- going on -------------------------------------------------------------------------------------------------------
+
+
+def test_goes_on_with_a_partial_store_and_a_finished_one(tmp_path):
+    path = tmp_path / "s.h5"
+    with StoreWriter(path, FINGERPRINT, "float32") as writer:
+        writer.add(record("a", seed=1))
+    assert names(tmp_path) == ["s.h5.partial"]
+    for key in "bc":
+        with StoreWriter(path, FINGERPRINT, "float32") as writer:
+            assert "a" in writer.keys and key not in writer.keys
+            writer.add(record(key, seed=ord(key)))
+            writer.finish()
+        assert names(tmp_path) == ["s.h5"]
+    store = FeatureStore(path)
+    assert list(store) == ["a", "b", "c"]
+    same(store.read("a"), record("a", seed=1))
+    same(store.read("c"), record("c", seed=ord("c")))
+
+
+def test_another_extractor_or_dtype_is_refused(tmp_path):
+    path = tmp_path / "s.h5"
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.add(record("a"))
+    for state in (f"{path}.partial", path):
+        with pytest.raises(DataError) as error:
+            StoreWriter(path, {**FINGERPRINT, "digest": "cd34"})
+        assert str(error.value) == f"{state}: holds features of another fingerprint (digest: ab12 there, cd34 here); delete it, or write elsewhere"
+        with pytest.raises(DataError, match=r"of another dtype \(float16 there, float32 here\)"):
+            StoreWriter(path, FINGERPRINT, "float32")
+        with StoreWriter(path, FINGERPRINT) as writer:
+            writer.finish()
+
+
+def test_one_writer_at_a_time(tmp_path):
+    with StoreWriter(tmp_path / "s.h5", FINGERPRINT), pytest.raises(DataError) as error:
+        StoreWriter(tmp_path / "s.h5", FINGERPRINT)
+    assert str(error.value) == f"{tmp_path}/s.h5: another process is filling it"
+
+
+def test_killed_between_naming_the_store_and_deleting_the_journal(tmp_path):
+    path = tmp_path / "s.h5"
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.add(record("a"))
+    journal = (tmp_path / "s.h5.partial").read_bytes()
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.finish()
+    (tmp_path / "s.h5.partial").write_bytes(journal)
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.add(record("b"))
+        writer.finish()
+    assert list(FeatureStore(path)) == ["a", "b"]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("journal") / "j"
+    journal, ends = Journal(path, {"what": "test"}), [0]
+    ends = [path.stat().st_size]
+    for number in range(4):
+        journal.append(record(str(number), number, seed=number))
+        ends.append(path.stat().st_size)
+    journal.close()
+    cut = data.draw(st.integers(0, ends[-1]))
+    with path.open("r+b") as file:
+        file.truncate(cut)
+    again = Journal(path, {"what": "test"})
+    whole = max(sum(end <= cut for end in ends) - 1, 0)
+    assert [entry.key for entry in again.entries] == [str(number) for number in range(whole)]
+    again.append(record("new"))
+    again.close()
+    last = Journal(path, {})
+    assert last.purpose == {"what": "test"} and [entry.key for entry in last.entries][-1] == "new"
+    same(last.read(last.entries[-1]), record("new"))
+    last.close()
+
+
+def test_something_else_under_the_partial_name_is_left_alone(tmp_path):
+    (tmp_path / "s.h5.partial").write_text("my notes\n")
+    with pytest.raises(DataError) as error:
+        StoreWriter(tmp_path / "s.h5", FINGERPRINT)
+    assert str(error.value) == f"{tmp_path}/s.h5.partial: not a partial feature store; move it away, its name is needed"
+    assert (tmp_path / "s.h5.partial").read_text() == "my notes\n"
+
+
+SLOW_WRITER = """
+    import sys, time
+    import numpy as np
+    from mmgen.filling import StoreWriter
+    from mmgen.parts import Record
+    with StoreWriter(sys.argv[1], {"extractor": "test"}, "float32") as writer:
+        for number in range(160):
+            features = np.random.default_rng(number).standard_normal((7, 400)).astype(np.float32)
+            if str(number) not in writer.keys:
+                writer.add(Record(str(number), features))
+                print(number, flush=True)
+                time.sleep(0.003)
+        writer.finish()
+"""
+
+
+def test_killed_again_and_again(tmp_path):
+    """kill -9 at random moments, assembling included: every record that was reported is there at the end, as it was."""
+    path, rng, kills = tmp_path / "s.h5", random.Random(3), 0
+    for _ in range(40):
+        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        time.sleep(rng.uniform(0.05, 0.3))
+        process.send_signal(signal.SIGKILL)
+        reported = [int(line) for line in process.stdout.read().split()]
+        kills += process.wait() == -signal.SIGKILL
+        if path.exists():
+            break
+        journal = Journal(tmp_path / "s.h5.partial", {})
+        assert {str(number) for number in reported} <= {entry.key for entry in journal.entries}
+        journal.close()
+    assert kills >= 2
+    subprocess.run([sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], check=True, stdout=subprocess.DEVNULL)
+    store = FeatureStore(path)
+    assert sorted(store, key=int) == [str(number) for number in range(160)]
+    for number in range(160):
+        expected = np.random.default_rng(number).standard_normal((7, 400)).astype(np.float32)
+        assert np.array_equal(store.read(str(number)).features, expected)
+
+
+# --- what is no store -----------------------------------------------------------------------------------------------
+
+
+def spoilt(tmp_path, spoil):
+    fill(tmp_path / "s.h5", [record("a"), record("b")]).close()
+    with h5py.File(tmp_path / "s.h5", "r+") as file:
+        spoil(file)
+    with pytest.raises(DataError) as error:
+        FeatureStore(tmp_path / "s.h5")
+    assert "\n" not in str(error.value)
+    return str(error.value).removeprefix(f"{tmp_path}/s.h5: ")
+
+
+def replaced(name, value):
+    def spoil(file):
+        del file[name]
+        if value is not None:
+            file[name] = value
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: f.attrs.__delitem__("format"), "an HDF5 file, but no feature store; `mmgen features import` reads published layouts"),
+        (lambda f: f.attrs.__setitem__("version", 9), "a feature store of version 9; this mmgen reads version 1"),
+        (replaced("features", h5py.ExternalLink("/etc/passwd", "/x")), "not a feature store, or damaged: 'features' is a link, which is not followed"),
+        (replaced("keys", h5py.SoftLink("/boxes")), "not a feature store, or damaged: 'keys' is a link, which is not followed"),
+        (replaced("features", None), "not a feature store, or damaged: 'features' is missing"),
+        (replaced("ends", np.array([9, 3])), "not a feature store, or damaged: 'keys', 'ends' and 'features' do not fit together"),
+        (replaced("boxes", np.zeros((1, 4), np.float32)), "not a feature store, or damaged: 'boxes' and 'features' differ in length"),
+        (replaced("features", np.zeros((6, 4), int)), "not a feature store, or damaged: 'features' is int64 of shape (6, 4)"),
+    ],
+)
+def test_foreign_and_spoilt_files(tmp_path, spoil, message):
+    assert spoilt(tmp_path, spoil) == message
+
+
+def test_sizes_are_checked_before_memory_is_taken(tmp_path):
+    def spoil(file):
+        del file["ends"]
+        file.create_dataset("ends", (1 << 45,), np.int64, chunks=(1 << 20,))  # 256 TB of nothing
+
+    assert spoilt(tmp_path, spoil).startswith("not a feature store, or damaged: 'ends' claims 281474976710656 bytes")
+
+
+def test_external_and_virtual_storage_is_refused(tmp_path):
+    (tmp_path / "raw").write_bytes(bytes(96))
+
+    def external(file):
+        del file["features"]
+        file.create_dataset("features", (6, 4), np.float32, external=[(str(tmp_path / "raw"), 0, 96)])
+
+    assert spoilt(tmp_path, external).endswith("'features' is not stored in the file itself")
+
+
+def test_not_hdf5(tmp_path):
+    (tmp_path / "s.h5").write_text("hello")
+    with pytest.raises(DataError, match="not a feature store, or damaged: "):
+        FeatureStore(tmp_path / "s.h5")
+
+
+def test_damaged_inside(tmp_path):
+    features = np.zeros((3, 4096), np.float32)
+    features[:, ::7] = 1
+    fill(tmp_path / "s.h5", [record(str(i), features=features * i) for i in range(30)]).close()
+    with h5py.File(tmp_path / "s.h5") as file:
+        chunk = file["features"].id.get_chunk_info(9)
+    with (tmp_path / "s.h5").open("r+b") as file:
+        file.seek(chunk.byte_offset)
+        file.write(b"\xff" * 20)
+    with pytest.raises(DataError, match="image '9' cannot be read: .*; the file is damaged, make it again"):
+        FeatureStore(tmp_path / "s.h5").read("9")
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+MEASURE = """
+    import json, resource, sys
+    import numpy as np
+    from mmgen.filling import StoreWriter
+    from mmgen.parts import Record
+    from mmgen.store import FeatureStore
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+    def records(count):
+        rng = np.random.default_rng(0)
+        for number in range(count):
+            yield Record(str(number), rng.standard_normal((36, 1024), np.float32))
+
+    def write(path, count):
+        with StoreWriter(path, {}, "float32") as writer:
+            for record in records(count):
+                writer.add(record)
+            writer.finish()
+
+    write(sys.argv[1] + "/small.h5", 220)  # more than a buffer, so that everything has been used once
+    FeatureStore(sys.argv[1] + "/small.h5").read("7")
+    before = peak()
+    write(sys.argv[1] + "/large.h5", 1400)
+    written = peak()
+    store = FeatureStore(sys.argv[1] + "/large.h5")
+    total = sum(float(store.read(key).features[0, 0]) for key in store)
+    print(json.dumps([before, written, peak(), store.path.stat().st_size >> 20]))
+"""
+
+
+def test_memory_stays_flat_however_large_the_store(tmp_path):
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(MEASURE), str(tmp_path)], capture_output=True, text=True, check=True)
+    before, written, read, size = json.loads(ran.stdout)
+    assert size > 190  # MB
+    assert written - before < 24 and read - written < 16, (before, written, read)
