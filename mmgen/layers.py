@@ -69,7 +69,7 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
         origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", chosen)}
         merged.lay(profiles[chosen], origins)
     for setting in sets:
-        merged.lay(*_setting(setting))
+        merged.lay(*setting_table(setting))
     return merged, chosen
 
 
@@ -111,7 +111,7 @@ def _toml_error(path: Path, error: Exception) -> str:
     return f"{path}:{place[1] if place else 1}: not valid TOML: {reason[:1].lower()}{reason[1:]}"
 
 
-def _setting(setting: str) -> tuple[dict, dict[Key, str]]:
+def setting_table(setting: str) -> tuple[dict, dict[Key, str]]:
     """`a.b=value`, the value as TOML; a bare word is taken as a string."""
     name, equals, value = setting.partition("=")
     if not equals or not name.strip():

@@ -22,7 +22,7 @@ from .configs import (
     ProbeConfig,
 )
 from .errors import PluginError, RecipeError
-from .layers import Key, Layered, read
+from .layers import Key, Layered, read, setting_table
 from .registry import Registry, did_you_mean
 
 PRETRAINED = "pretrained"  # where a step may start besides an earlier step
@@ -124,6 +124,18 @@ def from_json(text: str, registry: Registry, source: str) -> Recipe:
     return resolve(Layered(values, {}), registry, profile, source)
 
 
+def part_from(kind: str, name: str, sets: tuple[str, ...], registry: Registry) -> PartConfig:
+    """One part by its name and `key=value` settings, outside of any recipe. Raises RecipeError."""
+    layers = Layered()
+    for setting in sets:
+        layers.lay(*setting_table(setting))
+    check = _Check(layers, registry, f"--type {name}")
+    part = check.part(kind, {**layers.values, "type": name}, ())
+    if part is None:
+        raise RecipeError("\n".join(check.problems))
+    return part
+
+
 def resolve(layers: Layered, registry: Registry, profile: str | None, source: str) -> Recipe:
     """Checked parts and steps from merged tables."""
     check = _Check(layers, registry, source)
@@ -168,7 +180,8 @@ class _Check:
         self.problems: list[str] = []
 
     def problem(self, path: Key, text: str) -> None:
-        self.problems.append(f"{self.layers.place(path) or self.source}: {'.'.join(path)}: {text}")
+        place = self.layers.place(path) or self.source
+        self.problems.append(": ".join(filter(None, (place, ".".join(path), text))))
 
     def tables(self, value: Any, path: Key) -> dict[str, Any]:
         """A table of named tables."""

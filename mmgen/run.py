@@ -17,6 +17,7 @@ from torch import Tensor
 from . import report
 from .checkpoint import load_state, load_weights, read_json, state, write_json
 from .configs import Decoding, EmbedderConfig
+from .data import Collator
 from .errors import RunError
 from .model import Model, compose
 from .parts import Dataset
@@ -44,6 +45,7 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
             introduce(recipe, dataset, folder, progress)
             recipe = fill_stores(recipe, dataset, folder, accelerator, progress)
             model = build_model(recipe, dataset)
+            warn_of_cut(recipe, model, dataset, progress)
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 keep_parts(model, folder)
@@ -95,6 +97,14 @@ def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Pro
     progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
+
+
+def warn_of_cut(recipe: Recipe, model: Model, dataset: Dataset, progress: Progress) -> None:
+    examples = dataset.split(recipe.data.train)
+    cut = Collator(model, model.inputs).cut(examples)
+    if cut:
+        total = sum(len(example.targets) for example in examples)
+        progress.say(f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end counts) and are cut")
 
 
 def build_model(recipe: Recipe, dataset: Dataset | None = None, folder: Path | None = None) -> Model:

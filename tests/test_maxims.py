@@ -11,15 +11,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = [
     {"errors", "configs", "tensors"},
-    {"hookspecs", "parts", "attention", "store", "filling", "journal", "features", "progress"},
+    {"hookspecs", "parts", "attention", "store", "filling", "journal", "features", "vision", "progress"},
     {"registry", "layers"},
     {"recipe", "show"},
     {"model", "data", "checkpoint", "runfolder"},
     {"stages", "report"},
-    {"run"},
-    {"cli"},
+    {"run", "ask", "survey"},
+    {"cli", "__main__"},
 ]
-OPEN_TO_PLUGINS = {"errors", "configs", "tensors", "hookspecs", "parts", "attention", "store", "features", "testing"}
+OPEN_TO_PLUGINS = {"errors", "configs", "tensors", "hookspecs", "parts", "attention", "store", "features", "vision", "testing"}
 TORCH_FREE = ["__init__", "hookspecs", "configs", "registry", "recipe", "layers", "errors", "show", "cli", "progress"]
 core = sorted(path for path in (ROOT / "mmgen").rglob("*.py"))
 plugins = sorted((ROOT / "plugins").rglob("*.py"))

@@ -149,7 +149,7 @@ def test_the_saved_recipe_is_the_recipe(recipe):
 
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "recipes").glob("*.toml")), ids=lambda path: path.stem)
 def test_every_recipe_passes_with_every_profile(path):
-    done = subprocess.run([sys.executable, "-m", "mmgen.cli", "check", str(path)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-m", "mmgen", "check", str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
@@ -159,7 +159,7 @@ def test_every_recipe_is_counted():
 
 
 def test_show_can_be_run_again(recipe):
-    shown = subprocess.run([sys.executable, "-m", "mmgen.cli", "show", str(recipe())], capture_output=True, text=True).stdout
+    shown = subprocess.run([sys.executable, "-m", "mmgen", "show", str(recipe())], capture_output=True, text=True).stdout
     assert "# my.toml:23" in shown and "# default" in shown
     first, _ = load(Path("my.toml"), REGISTRY)
     second, _ = load(recipe(shown, "shown.toml"), REGISTRY)

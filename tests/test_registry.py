@@ -105,7 +105,7 @@ def site(tmp_path, monkeypatch):
 
 
 def mmgen_plugins(*options: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "mmgen.cli", "plugins", *options], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-m", "mmgen", "plugins", *options], capture_output=True, text=True)
 
 
 def test_an_installed_plugin_that_cannot_be_imported_is_shown_and_the_others_go_on(site):

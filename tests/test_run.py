@@ -49,7 +49,7 @@ PLACE = Path("runs/toy/default/seed-0")
 
 def mmgen(folder: Path, *arguments: str, processes: int = 1) -> subprocess.CompletedProcess:
     launcher = ["-m", "accelerate.commands.launch", "--cpu", f"--num_processes={processes}", "--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no", "--main_process_port=0", "-m"] if processes > 1 else ["-m"]
-    return subprocess.run([sys.executable, *launcher, "mmgen.cli", *arguments], cwd=folder, capture_output=True, text=True)
+    return subprocess.run([sys.executable, *launcher, "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
 @pytest.mark.parametrize("moment", ["steps/first/checkpoint.safetensors", "steps/first/weights.safetensors", "steps/second/checkpoint.safetensors"])
 def test_a_killed_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment):
     (tmp_path / "toy.toml").write_text(RECIPE)
-    process = subprocess.Popen([sys.executable, "-m", "mmgen.cli", "run", "toy.toml"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "mmgen", "run", "toy.toml"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
     while not (tmp_path / PLACE / moment).exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.005)

@@ -48,16 +48,6 @@ class CacheSuite(BuildsRows):
         states = backbone.encode(pick(tail, [1, 0, 1]), cache).last
         expect_equal(states, whole[[1, 0, 1]], "cache.select(rows) must keep these rows, in this order", "mmgen.attention.Cache.select")
 
-    def test_without_a_cache(self) -> None:
-        backbone = self.backbone()
-        if backbone.caches:
-            skip("it caches")
-        try:
-            backbone.new_cache()
-        except NotImplementedError:
-            return
-        expect(False, "caches is False, and yet new_cache gives a cache", "mmgen.parts.Backbone.new_cache")
-
     def _cached(self) -> tuple[Backbone, Cache]:
         backbone = self.backbone()
         return (backbone, backbone.new_cache()) if backbone.caches else skip("does not cache")

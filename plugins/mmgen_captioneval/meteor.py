@@ -6,11 +6,12 @@ The program answers lines: `SCORE ||| reference ||| ... ||| hypothesis` with a s
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mmgen.errors import UnavailableError
@@ -54,6 +55,7 @@ class _Program:
     def __init__(self, patience: float):
         self.patience = patience
         self.answers: queue.Queue[str | None] = queue.Queue()
+        self.threads: list[threading.Thread] = []
 
     def __enter__(self) -> _Program:
         jar = shipped(PROGRAM)
@@ -62,39 +64,42 @@ class _Program:
         try:
             self.process = subprocess.Popen(
                 [*command, "-", "-", "-stdio", "-l", "en", "-norm"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=jar.parent, encoding="utf-8",
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=jar.parent, encoding="utf-8", errors="replace",
             )  # fmt: skip
         except OSError as error:
             self.stderr.close()
             raise UnavailableError(f"Java cannot be started: {error.strerror}") from None
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
+        self._start(self._read)
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.process.kill()
         self.process.wait()
-        self.reader.join()
+        for thread in self.threads:
+            thread.join()
+        with contextlib.suppress(OSError):  # what it did not live to read
+            self.process.stdin.close()
         self.process.stdout.close()
         self.stderr.close()
+
+    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+        self.threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self.threads[-1].start()
 
     def _read(self) -> None:
         for line in self.process.stdout:
             self.answers.put(line.rstrip("\n"))
         self.answers.put(None)
 
-    def _write(self, requests: Iterable[str]) -> None:
-        try:
+    def _write(self, requests: Sequence[str]) -> None:
+        with contextlib.suppress(OSError):  # when it has died, the reader will tell
             for request in requests:
                 self.process.stdin.write(request + "\n")
             self.process.stdin.flush()
-        except OSError:
-            pass  # it has died; the reader will tell
 
     def ask(self, requests: Sequence[str], answers: int) -> list[str]:
         """Sends the requests while reading that many lines of answers."""
-        writer = threading.Thread(target=self._write, args=(requests,), daemon=True)
-        writer.start()
+        self._start(self._write, requests)
         lines = []
         for _ in range(answers):
             try:
@@ -104,10 +109,10 @@ class _Program:
             if line is None or line.startswith("Error"):
                 raise UnavailableError(f"METEOR's program failed: {line or self._last_words()}")
             lines.append(line)
-        writer.join()
         return lines
 
     def _last_words(self) -> str:
-        self.process.wait(self.patience)
+        self.process.kill()  # its output has ended, and so has what it had to say
+        self.process.wait()
         self.stderr.seek(0)
         return complaint(self.stderr.read().decode(errors="replace"))

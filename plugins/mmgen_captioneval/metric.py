@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 from pycocoevalcap.bleu.bleu import Bleu
@@ -17,6 +17,7 @@ from . import CaptionScores, java, ptb
 from .meteor import meteor
 
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
+NAMES = (*BLEU, "ROUGE-L", "METEOR", "CIDEr")
 
 
 class CaptionMetric(Metric):
@@ -31,65 +32,66 @@ class CaptionMetric(Metric):
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
         """Raises DataError for an example without references, and UnavailableError where Java is asked for and fails."""
-        if not examples:
-            raise DataError("captioneval: there are no examples to score")
         _check(generations, examples)
-        hypotheses, references, notes = self._words(generations, examples)
-        left_out = sum(not text for texts in references for text in texts)
-        references = [[text for text in texts if text] for texts in references]
-        for example, texts in zip(examples, references, strict=True):
-            if not texts:
-                raise DataError(f"captioneval: example {example.id!r} has no reference with a word in it; add targets or leave it out")
-        if left_out:
-            notes.append(f"references without a word left out: {left_out}")
-        values, each = _pure(hypotheses, references)
-        if len(examples) == 1:
-            values["CIDEr"], each["CIDEr"] = None, []
-            notes.append("CIDEr: unavailable, its document frequencies come from the references and one image gives none")
-        if self.config.meteor:
-            values["METEOR"], each["METEOR"], *why = self._meteor(hypotheses, references)
-            notes += why
-        order = [*BLEU, "ROUGE-L", "METEOR", "CIDEr"]
-        return Scores(
-            {name: values[name] for name in order if name in values},
-            {name: each[name] for name in order if each.get(name)},
-            tuple(notes),
-        )
-
-    def _words(
-        self, generations: Sequence[Generation], examples: Sequence[Example]
-    ) -> tuple[list[str], list[list[str]], list[str]]:
-        """Hypotheses and references, words parted by spaces; and the signature that says how they were made."""
-        targets = [target for example in examples for target in example.targets]
-        texts = [generation.text for generation in generations] + targets
+        texts = [generation.text for generation in generations] + [text for example in examples for text in example.targets]
         words, how = self._tokenise(texts)
         lines = iter([" ".join(line) for line in words])
         hypotheses = [next(lines) for _ in generations]
-        references = [[next(lines) for _ in example.targets] for example in examples]
-        size = len(targets) / len(examples)
-        return hypotheses, references, [
-            f"words: PTB tokeniser, {how}; references: all of an image together, {size:.1f} an image; "
-            f"CIDEr-D, METEOR 1.5; pycocoevalcap {version('pycocoevalcap')}"
-        ]  # fmt: skip
+        references, notes = _with_words(examples, [[next(lines) for _ in example.targets] for example in examples])
+        values, each = _pure(hypotheses, references)
+        if len(examples) == 1:
+            values["CIDEr"] = each["CIDEr"] = None
+            notes.append("CIDEr: unavailable, its document frequencies come from the references and one image gives none")
+        if self.config.meteor:
+            values["METEOR"], each["METEOR"], why = self._meteor(hypotheses, references)
+            notes += why
+        return Scores(
+            {name: values[name] for name in NAMES if name in values},
+            {name: each[name] for name in NAMES if each.get(name)},
+            (_signature(how, references, values), *notes),
+        )
 
     def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
+        how = "our own"
         if self.config.tokenizer != "own":
             try:
                 return java.tokenise_all(texts, self.config.patience), "Java's"
             except UnavailableError as error:
                 if self.config.tokenizer == "java":
                     raise UnavailableError(f'captioneval: tokenizer = "java": {error}; set tokenizer = "own"') from None
-        return [ptb.tokenise(text) for text in texts], "our own"
+                how = f"our own ({error})"
+        return [ptb.tokenise(text) for text in texts], how
 
-    def _meteor(self, hypotheses: list[str], references: list[list[str]]) -> tuple[float | None, list[float]] | tuple[None, list, str]:
+    def _meteor(self, hypotheses: list[str], references: list[list[str]]) -> tuple[float | None, list[float] | None, list[str]]:
+        """The value, each example's, and why there is none."""
         try:
             together, each = meteor(hypotheses, references, self.config.patience)
         except UnavailableError as error:
-            return None, [], f"METEOR: unavailable, {error}"
-        return 100 * together, [100 * score for score in each]
+            return None, None, [f"METEOR: unavailable, {error}"]
+        return 100 * together, [100 * score for score in each], []
+
+
+def _signature(how: str, references: list[list[str]], values: Mapping[str, float | None]) -> str:
+    mean = sum(map(len, references)) / len(references)
+    variants = [variant for name, variant in (("METEOR", "METEOR 1.5"), ("CIDEr", "CIDEr-D")) if values.get(name) is not None]
+    return ", ".join([
+        f"PTB tokeniser: {how}", f"references grouped per image ({mean:.1f} an image)", *variants, f"pycocoevalcap {version('pycocoevalcap')}"
+    ])  # fmt: skip
+
+
+def _with_words(examples: Sequence[Example], references: list[list[str]]) -> tuple[list[list[str]], list[str]]:
+    """References that hold a word, and how many do not: nothing can be like an empty text."""
+    kept = [[text for text in texts if text] for texts in references]
+    for example, texts in zip(examples, kept, strict=True):
+        if not texts:
+            raise DataError(f"captioneval: example {example.id!r} has no reference with a word in it; add targets or leave it out")
+    left_out = sum(map(len, references)) - sum(map(len, kept))
+    return kept, [f"references without a word left out: {left_out}"] if left_out else []
 
 
 def _check(generations: Sequence[Generation], examples: Sequence[Example]) -> None:
+    if not examples:
+        raise DataError("captioneval: there are no examples to score")
     if len(generations) != len(examples):
         raise DataError(f"captioneval: {len(generations)} texts for {len(examples)} examples; give one each, in the same order")
     for generation, example in zip(generations, examples, strict=True):
@@ -97,7 +99,7 @@ def _check(generations: Sequence[Generation], examples: Sequence[Example]) -> No
             raise DataError(f"captioneval: a text for {generation.id!r} stands where example {example.id!r} is; give them in the same order")
 
 
-def _pure(hypotheses: list[str], references: list[list[str]]) -> tuple[dict[str, float | None], dict[str, list[float]]]:
+def _pure(hypotheses: list[str], references: list[list[str]]) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
     """What needs no Java, over all examples and for each, times 100."""
     found = dict(enumerate([text] for text in hypotheses))
     wanted = dict(enumerate(references))

@@ -1,45 +1,20 @@
-"""The command line. Heavy imports wait inside the commands, so that help and plugins answer at once."""
+"""Commands about recipes and runs: run, show, check, plugins, init, generate."""
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
+import json
 from pathlib import Path
 
 import click
 
-from .errors import MmgenError
-
-
-class Commands(click.Group):
-    """Errors that a person can cause: their text, no traceback, exit code 1."""
-
-    def invoke(self, context: click.Context):
-        try:
-            return super().invoke(context)
-        except MmgenError as error:
-            click.echo(f"error: {error}", err=True)
-            context.exit(1)
-        except BrokenPipeError:
-            os._exit(1)  # whoever read us has gone; nothing can be said any more
-
+from ..errors import MmgenError
 
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
 profile_option = click.option("--profile", help="Which of the recipe's profiles to lay over it.")
 set_option = click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML. May be repeated.")
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="mmgen-framework", prog_name="mmgen")
-def main() -> None:
-    """Pretrained encoders as generators: BERT-gen and visual question generation."""
-    logging.basicConfig(format="%(message)s")
-    logging.getLogger("mmgen").setLevel(logging.INFO)
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-
-@main.command()
+@click.command()
 @recipe_argument
 @profile_option
 @set_option
@@ -48,13 +23,12 @@ def main() -> None:
 @click.option("--fresh", is_flag=True, help="Throw away what the run folder holds and begin anew.")
 def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | None, seed: int | None, fresh: bool) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
-    from .progress import Bars
-
-    chosen = _load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))[0]
+    chosen, _ = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
     if step is not None and step not in chosen.steps:
         raise MmgenError(f"--step: there is no step '{step}'; there are: {', '.join(chosen.steps)}")
-    _quiet()
-    from . import run as runs
+    quiet()
+    from .. import run as runs
+    from ..progress import Bars
 
     try:
         runs.run(chosen, only=step, fresh=fresh, progress=Bars())
@@ -62,31 +36,31 @@ def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | No
         raise MmgenError("stopped; the same command goes on from the last checkpoint") from None
 
 
-@main.command()
+@click.command()
 @recipe_argument
 @profile_option
 @set_option
 def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
     """Print RECIPE with all its layers merged, and where each value comes from."""
-    chosen, layers = _load(recipe, profile, sets)
-    from .show import toml
+    from ..show import toml
 
+    chosen, layers = load(recipe, profile, sets)
     click.echo(toml(chosen.identity(), layers))
 
 
-@main.command()
+@click.command()
 @click.argument("recipes", nargs=-1, required=True, type=click.Path(path_type=Path))
 @set_option
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, each with every one of its profiles, without running anything."""
-    from . import layers
+    from .. import layers
 
     problems, count = [], 0
     for recipe in recipes:
         for profile in layers.profiles(recipe) or [None]:
             count += 1
             try:
-                _load(recipe, profile, sets)
+                load(recipe, profile, sets)
             except MmgenError as error:
                 problems.append(str(error))
     if problems:
@@ -94,11 +68,11 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     click.echo(f"{count} set-ups in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: all well")
 
 
-@main.command()
+@click.command()
 @click.option("--strict-plugins", is_flag=True, help="Exit with 1 when any plugin is broken or in conflict.")
 def plugins(strict_plugins: bool) -> None:
     """List every part that is installed, who provides it, and what failed to load."""
-    from .registry import installed
+    from ..registry import installed
 
     registry = installed()
     for part in sorted(registry.parts, key=lambda part: (part.kind, part.name)):
@@ -111,14 +85,15 @@ def plugins(strict_plugins: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
-@main.command()
+@click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("recipes"))
 def init(folder: Path) -> None:
     """Copy the recipes that come with mmgen into FOLDER (by default ./recipes)."""
     from importlib.resources import files
 
     folder.mkdir(parents=True, exist_ok=True)
-    for source in sorted((file for file in files("mmgen.recipes").iterdir() if file.name.endswith(".toml")), key=lambda file: file.name):
+    come_with = (file for file in files("mmgen").joinpath("recipes").iterdir() if file.name.endswith(".toml"))
+    for source in sorted(come_with, key=lambda file: file.name):
         target = folder / source.name
         if target.exists():
             click.echo(f"{target}: there already, left alone")
@@ -127,20 +102,58 @@ def init(folder: Path) -> None:
             click.echo(str(target))
 
 
-def _load(recipe: Path, profile: str | None, sets: tuple[str, ...]):
-    from .recipe import load
-    from .registry import installed
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--caption", help="What the picture shows, for steps that read a caption.")
+@click.option("--n", default=1, show_default=True, type=click.IntRange(1, 20), help="How many different questions a picture.")
+@click.option("--step", help="Which step's weights; by default the last that reads what is given.")
+@click.option("--out", type=click.Path(path_type=Path), help="Write JSONL to this file.")
+def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, step: str | None, out: Path | None) -> None:
+    """Ask questions with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files of them."""
+    if not sources and caption is None:
+        raise MmgenError("give a picture, a folder or a JSONL file of them, or --caption")
+    quiet()
+    from .. import ask
+    from ..progress import Bars, Progress
+
+    wanted = ask.requests(sources, caption)
+    loaded = ask.load(run, wanted, step)
+    found = []
+    progress = Bars() if out else Progress()
+    with progress.task(f"{loaded.step}: asking", len(wanted), "pictures") as advance:
+        for request, outcome in ask.ask(loaded, wanted, ask.different(n)):
+            found.append(ask.as_json(request, outcome))
+            advance()
+            if not out:
+                _print(found[-1])
+    if out:
+        from ..checkpoint import write_text
+
+        write_text(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in found))
+        click.echo(f"{out}: {len(found)} lines")
+    if all("error" in line for line in found):
+        raise MmgenError("no picture could be read")
+
+
+def _print(line) -> None:
+    click.echo(line["id"])
+    if "error" in line:
+        click.echo(f"    skipped: {line['error']}", err=True)
+    for question in line.get("questions", []):
+        click.echo(f"    {question['score']:6.2f}  {question['text']}")
+
+
+def load(recipe: Path, profile: str | None, sets: tuple[str, ...]):
+    from ..recipe import load
+    from ..registry import installed
 
     return load(recipe, installed(), profile, sets)
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Libraries' own bars and hints would break ours."""
     from transformers.utils import logging as hf
 
     hf.set_verbosity_error()
     hf.disable_progress_bar()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Pictures in, questions out: a finished run asks about images it has never seen, read the way it was taught."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .configs import Decoding, FeaturesConfig
+from .errors import DataError, RunError, UnavailableError
+from .features import StoredEmbedder
+from .parts import Broken, Extractor, Picture
+from .run import Run, load_run
+from .stages.extract import folder_pictures, picture
+from .store import difference
+from .tensors import Example, Generation
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to ask about: a picture, a caption, or both."""
+
+    name: str
+    picture: Picture | None = None
+    caption: str | None = None
+
+
+def requests(sources: Iterable[Path], caption: str | None) -> list[Request]:
+    """Requests from image files, folders of images, and JSONL files of {"image": path, "caption": text}; from the caption
+    alone when there are no sources. Raises DataError."""
+    found: list[Request] = []
+    for source in sources:
+        if source.is_dir():
+            found += [Request(picture.key, picture, caption) for picture in folder_pictures(source)]
+        elif source.suffix == ".jsonl":
+            found += _listed(source, caption)
+        elif source.exists():
+            found.append(Request(str(source), picture(source), caption))
+        else:
+            raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file of them")
+    return found or [Request("caption", None, caption)]
+
+
+def _listed(source: Path, caption: str | None) -> Iterator[Request]:
+    for number, line in enumerate(source.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            path = source.parent / entry["image"] if entry.get("image") else None
+            yield Request(str(entry.get("id", entry.get("image", number))), picture(path) if path else None, entry.get("caption", caption))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DataError(f'{source}:{number}: not a line like {{"image": "photo.jpg", "caption": "..."}}: {error}') from None
+
+
+def load(path: str | Path, requests: Iterable[Request], step: str | None = None) -> Run:
+    """The run with the weights of `step`, or else of the last step that reads just what the requests give."""
+    run = load_run(path, step)
+    given = _given(run, list(requests))
+    if step is None and set(run.recipe.steps[run.step].inputs) != given:
+        fitting = [name for name, each in run.recipe.steps.items() if set(each.inputs) == given and run.folder.finished(name, "weights.safetensors")]
+        if not fitting:
+            told = ", ".join(f"{name} ({' and '.join(each.inputs)})" for name, each in run.recipe.steps.items())
+            raise RunError(f"{path}: no step reads just {' and '.join(sorted(given)) or 'nothing'}; its steps read: {told}; choose one with --step")
+        run = load_run(path, fitting[-1])
+    return run
+
+
+def _given(run: Run, requests: list[Request]) -> set[str]:
+    """Inputs of the run that every request can fill."""
+    pictures = {name for name, embedder in run.model.embedders.items() if isinstance(embedder, StoredEmbedder)}
+    given = pictures if all(request.picture for request in requests) else set()
+    return given | (set(run.model.inputs) - pictures if all(request.caption for request in requests) else set())
+
+
+def ask(run: Run, requests: Iterable[Request], options: Decoding) -> Iterator[tuple[Request, list[Generation] | Broken]]:
+    """Questions for every request, best first; a picture that cannot be read gives its reason instead."""
+    inputs = run.recipe.steps[run.step].inputs
+    extractors = {name: _extractor(run, name) for name in inputs if isinstance(run.model.embedders[name], StoredEmbedder)}
+    for request in requests:
+        values: dict[str, Any] = {}
+        for name in inputs:
+            values[name] = _record(extractors[name], request) if name in extractors else request.caption
+        reasons = [value for value in values.values() if isinstance(value, Broken)]
+        missing = [name for name, value in values.items() if value is None]
+        if missing:
+            raise DataError(f"{request.name}: the step '{run.step}' reads {' and '.join(inputs)}, and there is no {missing[0]}")
+        yield request, reasons[0] if reasons else run.generate([Example(request.name, values)], options)[0]
+
+
+def _record(extractor: Extractor, request: Request) -> Any:
+    return next(iter(extractor.records([request.picture])), None) if request.picture else None
+
+
+def _extractor(run: Run, name: str) -> Extractor:
+    """What makes an input's features from a raw picture, as they were made for learning."""
+    config, embedder = run.recipe.inputs[name], run.model.embedders[name]
+    if not isinstance(config, FeaturesConfig) or config.extractor is None:
+        made = embedder.fingerprint.get("extractor", embedder.fingerprint)
+        raise UnavailableError(
+            f"{run.folder.path}: '{name}' was learnt from features of {made}, which cannot be made from a picture here; "
+            f"name the extractor that made them in the recipe ([inputs.{name}.extractor]), or evaluate with `mmgen run` on a features file"
+        )
+    extractor = config.extractor.build()
+    if dict(extractor.fingerprint) != embedder.fingerprint and not config.allow_other_features:
+        raise UnavailableError(
+            f"{run.folder.path}: the extractor of '{name}' makes other features here than those learnt from "
+            f"({difference(dict(extractor.fingerprint), embedder.fingerprint)}); allow_other_features = true uses them all the same"
+        )
+    return extractor
+
+
+def different(n: int) -> Decoding:
+    """How n different questions are looked for: diverse beam search, two beams a group."""
+    return Decoding() if n == 1 else Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)
+
+
+def as_json(request: Request, outcome: list[Generation] | Broken) -> Mapping[str, Any]:
+    if isinstance(outcome, Broken):
+        return {"id": request.name, "error": outcome.reason}
+    return {"id": request.name, "questions": [{"text": text.text, "score": round(text.score, 4)} for text in outcome]}

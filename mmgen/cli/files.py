@@ -1,0 +1,106 @@
+"""Commands about files: features (import, extract, info) and data (check)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..errors import DataError, MmgenError
+from .runs import load, profile_option, quiet, recipe_argument, set_option
+
+
+@click.group()
+def features() -> None:
+    """Feature stores: fill them from published files or from raw images, and look into them."""
+
+
+set_extractor = click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the extractor; VALUE as in TOML.")
+store_options = [
+    click.argument("source", type=click.Path(path_type=Path)),
+    click.argument("store", type=click.Path(path_type=Path)),
+    click.option("--type", "kind", required=True, help="The extractor; `mmgen plugins` lists them."),
+    set_extractor,
+    click.option("--float32", is_flag=True, help="Keep 32 bits a number; by default 16."),
+]
+
+
+def with_store_options(command):
+    for option in reversed(store_options):
+        command = option(command)
+    return command
+
+
+@features.command("import")
+@with_store_options
+def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
+    """Fill STORE from SOURCE, a file (or folder) of features as it was published. Goes on where it was stopped."""
+    config = _extractor(kind, sets)
+    if getattr(config, "source", "pictures") != "file":
+        raise MmgenError(f"--type {kind}: reads raw images; use `mmgen features extract`")
+    if not source.exists():
+        raise DataError(f"{source}: no such file or folder")
+    _fill(config, source, store, float32)
+
+
+@features.command()
+@with_store_options
+def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
+    """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; goes on where it was stopped."""
+    from ..stages.extract import folder_pictures
+
+    config = _extractor(kind, sets)
+    if getattr(config, "source", "pictures") == "file":
+        raise MmgenError(f"--type {kind}: reads published files; use `mmgen features import`")
+    _fill(config, folder_pictures(source), store, float32)
+
+
+@features.command()
+@click.argument("store", type=click.Path(path_type=Path))
+def info(store: Path) -> None:
+    """What STORE holds, and what made it."""
+    from ..store import FeatureStore
+
+    for name, value in FeatureStore(store).describe().items():
+        click.echo(f"{name:<14} {value}")
+
+
+def _extractor(kind: str, sets: tuple[str, ...]):
+    """The extractor's config from its name and settings, checked as in a recipe."""
+    from ..recipe import part_from
+    from ..registry import installed
+
+    return part_from("extractor", kind, sets, installed())
+
+
+def _fill(config, source, store: Path, float32: bool) -> None:
+    quiet()
+    from ..progress import Bars
+    from ..stages.extract import extract
+
+    progress = Bars()
+    done = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
+    for key, reason in done.broken:
+        progress.say(f"skipped {key}: {reason}")
+    more = [f"{done.skipped} were there", f"{len(done.broken)} broken", f"{done.duplicates} duplicates", f"boxes of {done.clipped} images cut to the image"]
+    told = [text for text, count in zip(more, (done.skipped, len(done.broken), done.duplicates, done.clipped), strict=True) if count]
+    progress.say(f"{store}: {done.written} images written" + "".join(f", {text}" for text in told))
+
+
+@click.group()
+def data() -> None:
+    """Data sets: look before you run."""
+
+
+@data.command("check")
+@recipe_argument
+@profile_option
+@set_option
+def check_(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
+    """Count what RECIPE's data set holds and what is missing; token lengths; overlaps; three examples."""
+    chosen, _ = load(recipe, profile, sets)
+    quiet()
+    from ..survey import survey
+
+    for line in survey(chosen):
+        click.echo(line)

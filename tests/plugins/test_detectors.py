@@ -1,0 +1,146 @@
+"""Detectors as extractors: small random ones of transformers and torchvision."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from mmgen_regions import Detector, FasterRcnn
+from PIL import Image
+from safetensors.torch import save_file
+
+from mmgen.errors import DataError
+from mmgen.parts import Picture
+
+SIZE = {"shortest_edge": 64, "longest_edge": 96}
+SMALL = {
+    "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16,
+    "decoder_ffn_dim": 16, "num_queries": 12, "use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False, "num_labels": 5,
+}  # fmt: skip
+STAGES = {"embedding_size": 8, "hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1], "layer_type": "basic"}
+
+
+def detr():
+    backbone = transformers.ResNetConfig(**STAGES, out_features=["stage4"])
+    return transformers.DetrForObjectDetection(transformers.DetrConfig(backbone_config=backbone, **SMALL)), transformers.DetrImageProcessor(size=SIZE)
+
+
+def conditional_detr():
+    backbone = transformers.ResNetConfig(**STAGES, out_features=["stage4"])
+    config = transformers.ConditionalDetrConfig(backbone_config=backbone, **SMALL)
+    return transformers.ConditionalDetrForObjectDetection(config), transformers.ConditionalDetrImageProcessor(size=SIZE)
+
+
+def yolos():
+    config = transformers.YolosConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=[64, 96], num_detection_tokens=12, num_labels=5
+    )
+    return transformers.YolosForObjectDetection(config), transformers.YolosImageProcessor(size=SIZE)
+
+
+def rt_detr():
+    backbone = transformers.RTDetrResNetConfig(**STAGES, out_features=["stage2", "stage3", "stage4"])
+    config = transformers.RTDetrConfig(
+        backbone_config=backbone, encoder_hidden_dim=16, encoder_in_channels=[8, 16, 16], feat_strides=[8, 16, 32], encoder_ffn_dim=16,
+        encoder_attention_heads=2, d_model=16, num_queries=12, decoder_in_channels=[16, 16, 16], decoder_ffn_dim=16, decoder_layers=2,
+        decoder_attention_heads=2, num_denoising=0, num_labels=5,
+    )  # fmt: skip
+    return transformers.RTDetrForObjectDetection(config), transformers.RTDetrImageProcessor(size={"height": 64, "width": 64})
+
+
+def saved(folder, make, **options):
+    torch.manual_seed(0)
+    model, processor = make()
+    model.save_pretrained(folder, **options)
+    processor.save_pretrained(folder)
+    return model.eval(), processor
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    rng = np.random.default_rng(0)
+    sizes = [(60, 80), (80, 60), (60, 80)]
+    arrays = [rng.integers(0, 255, (*size, 3), dtype=np.uint8) for size in sizes]
+    return [Picture(str(number), lambda array=array: Image.fromarray(array)) for number, array in enumerate(arrays)]
+
+
+@pytest.mark.parametrize("make", [detr, conditional_detr, yolos, rt_detr])
+def test_detectors_of_transformers(make, pictures, tmp_path):
+    model, processor = saved(tmp_path, make)
+    extractor = Detector(model=str(tmp_path), max_regions=5).build()
+    records = list(extractor.records(pictures))
+    assert [each.key for each in records] == ["0", "1", "2"]
+    for each in records:
+        assert each.features.shape == (5, 16) and each.boxes.shape == (5, 4) and len(each.labels) == 5
+        assert (np.diff(each.scores) <= 0).all() and each.boxes.min() >= 0 and each.boxes.max() <= 1
+        assert (each.boxes[:, :2] <= each.boxes[:, 2:]).all()
+    # what transformers itself says of the second picture, which goes alone
+    inputs = processor(images=pictures[1].load(), return_tensors="pt")
+    with torch.no_grad():
+        output = model(pixel_values=inputs["pixel_values"])
+    found = processor.post_process_object_detection(output, threshold=0.0, target_sizes=[(1, 1)])[0]
+    best = found["scores"].max().item()
+    assert records[1].scores[0] == pytest.approx(best, abs=1e-5)
+    alone = list(Detector(model=str(tmp_path), max_regions=5, batch_size=1).build().records(pictures))
+    for a, b in zip(records, alone, strict=True):
+        assert np.abs(a.scores - b.scores).max() < 1e-4
+
+
+def test_a_kept_query_brings_its_own_state(pictures, tmp_path):
+    model, processor = saved(tmp_path, detr)
+    (record,) = Detector(model=str(tmp_path), max_regions=12).build().records(pictures[1:2])
+    inputs = processor(images=pictures[1].load(), return_tensors="pt")
+    with torch.no_grad():
+        output = model(pixel_values=inputs["pixel_values"])
+    scores = output.logits.softmax(-1)[0, :, :-1].max(-1).values
+    order = scores.argsort(descending=True, stable=True)
+    assert np.abs(record.features - output.last_hidden_state[0, order].numpy()).max() < 1e-5
+
+
+def test_min_score(pictures, tmp_path):
+    saved(tmp_path, detr)
+    (record,) = Detector(model=str(tmp_path), min_score=0.99).build().records(pictures[:1])
+    assert record.features.shape == (0, 16) and record.boxes.shape == (0, 4) and record.labels == ()
+
+
+def test_pickled_weights_and_missing_folders_are_refused(tmp_path):
+    saved(tmp_path, detr)
+    torch.save({}, tmp_path / "pytorch_model.bin")
+    (tmp_path / "model.safetensors").unlink()
+    for model in (str(tmp_path), str(tmp_path / "no")):
+        with pytest.raises(DataError) as error:
+            Detector(model=model).build()
+        assert str(error.value).startswith(f"detector '{model}' cannot be loaded: ") and "\n" not in str(error.value)
+        assert str(error.value).endswith("; give a hub name or a local folder with safetensors")
+
+
+def test_faster_rcnn(pictures, tmp_path):
+    name = "fasterrcnn_mobilenet_v3_large_320_fpn"
+    extractor = FasterRcnn(model=name, weights="random", max_regions=4).build()
+    records = list(extractor.records(pictures))
+    for each in records:
+        assert each.features.shape == (4, 1024) and (np.diff(each.scores) <= 0).all()
+        assert each.boxes.min() >= 0 and each.boxes.max() <= 1 and (each.boxes[:, :2] <= each.boxes[:, 2:]).all()
+    # torchvision's own answer, in pixels
+    image = torch.from_numpy(np.array(pictures[1].load())).permute(2, 0, 1) / 255
+    with torch.no_grad():
+        (own,) = extractor.model([image])
+    assert np.allclose(own["boxes"].numpy() / [60, 80, 60, 80], records[1].boxes, atol=1e-4)
+    assert np.allclose(own["scores"].numpy(), records[1].scores, atol=1e-5)
+    save_file(extractor.model.state_dict(), tmp_path / "w.safetensors")
+    again = FasterRcnn(model=name, weights=str(tmp_path / "w.safetensors"), max_regions=4).build()
+    assert np.array_equal(next(iter(again.records(pictures[:1]))).features, records[0].features)
+    assert again.fingerprint["digest"] == extractor.fingerprint["digest"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": "fasterrcnn_x"}, "torchvision knows no 'fasterrcnn_x'; there are: fasterrcnn_mobilenet"),
+        ({"weights": "w.pth"}, "weights 'w.pth': neither \"pretrained\" nor \"random\" nor a .safetensors file"),
+        ({"weights": "w.safetensors"}, "'fasterrcnn_resnet50_fpn_v2' with weights 'w.safetensors' cannot be loaded: No such file"),
+    ],
+)
+def test_faster_rcnn_that_cannot_be_had(settings, message):
+    with pytest.raises(DataError) as error:
+        FasterRcnn(**settings).build()
+    assert str(error.value).startswith(message)

@@ -1,0 +1,335 @@
+"""Regions: W and its reader, RoI-pooled features, and the store's checks against what W was learnt from."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from mmgen_regions import Regions, Roi
+from PIL import Image
+from safetensors.torch import save_file
+from torch import nn
+
+from mmgen.errors import DataError
+from mmgen.filling import StoreWriter
+from mmgen.parts import Broken, Picture, Record
+from mmgen.store import FeatureStore
+from mmgen.tensors import Example
+
+E, D = 32, 6
+MADE_BY = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
+
+
+class Words:
+    """What W needs of a backbone: how wide and how large its word embeddings are."""
+
+    input_size, mask_id = E, 0
+
+    def __init__(self):
+        self.table = nn.Embedding(50, E)
+        nn.init.normal_(self.table.weight, std=0.05)
+
+    def parameters(self):
+        return self.table.parameters()
+
+    def encode_text(self, text):
+        return list(range(40))
+
+    def embed(self, ids):
+        return self.table(ids)
+
+
+def features(regions, seed=0, width=D):
+    """Far from 0 and of very different sizes, as those of a ReLU network are."""
+    rng = np.random.default_rng(seed)
+    return (3 + rng.standard_normal((regions, width)) * np.linspace(0.1, 2, width)).astype(np.float32)
+
+
+def record(key, regions, seed=0, **changes):
+    boxes = np.tile(np.array([[0.1, 0.2, 0.6, 0.9]], np.float32), (regions, 1))
+    return Record(key, features(regions, seed), **{"boxes": boxes, **changes})
+
+
+@pytest.fixture
+def store(tmp_path):
+    return fill(tmp_path / "s.h5")
+
+
+def fill(path, fingerprint=MADE_BY, records=None):
+    with StoreWriter(path, fingerprint, "float32") as writer:
+        for each in records or [record(str(number), number, seed=number) for number in range(12)]:
+            writer.add(each)
+        writer.finish()
+    return path
+
+
+def embedder(**settings):
+    torch.manual_seed(0)
+    return Regions(reads=("image",), **settings).build(Words())
+
+
+def example(value):
+    return Example("e", {"image": value})
+
+
+def states(model, *values):
+    return model(**model.reader.collate([model.reader.read(example(value)) for value in values]))
+
+
+# --- W --------------------------------------------------------------------------------------------------------------
+
+
+def test_one_linear_layer_over_features_and_box(store):
+    model = embedder(features=store)
+    assert {name: tuple(p.shape) for name, p in model.named_parameters()} == {"projection.weight": (E, D + 4), "projection.bias": (E,)}
+    segment = states(model, "3", "0", "5")
+    assert segment.states.shape == (3, 5, E) and segment.mask.sum(1).tolist() == [3, 0, 5]
+    item = torch.from_numpy(model.reader.read(example("5")))
+    assert torch.equal(item[:, :D], torch.from_numpy(features(5, 5)))
+    assert torch.allclose(item[:, D:], torch.tensor([0.1, 0.2, 0.6, 0.9]))
+    assert torch.allclose(segment.states[2], item @ model.projection.weight.T + model.projection.bias, atol=1e-5)
+
+
+def test_rows_do_not_depend_on_each_other(store):
+    model = embedder(features=store)
+    assert torch.allclose(states(model, "3", "9").states[0, :3], states(model, "3").states[0], atol=1e-6)
+
+
+def test_images_without_regions(store):
+    segment = states(embedder(features=store), "0", "0")
+    assert segment.states.shape == (2, 0, E) and segment.mask.shape == (2, 0)
+
+
+def test_no_more_than_max_regions(store):
+    model = embedder(features=store, max_regions=4)
+    assert states(model, "9", "2").mask.sum(1).tolist() == [4, 2]
+    assert len(model.describe(example("9"))["boxes"]) == 4
+
+
+def test_without_boxes(store, tmp_path):
+    assert embedder(features=store, boxes=False).projection.weight.shape == (E, D)
+    bare = fill(tmp_path / "bare.h5", records=[record("a", 2, boxes=None)])
+    with pytest.raises(DataError) as error:
+        states(embedder(features=bare), "a")
+    assert str(error.value) == "image 'a' has features without boxes; set boxes = false to read it without"
+    assert states(embedder(features=bare, boxes=False), "a").mask.all()
+
+
+@pytest.mark.parametrize("normalise", ["none", "length", "standard"])
+def test_begins_as_large_as_words_and_about_zero(store, normalise):
+    segment = states(embedder(features=store, normalise=normalise), *map(str, range(4, 12)))
+    real = segment.states[segment.mask]
+    assert 0.025 < real.std() < 0.1  # words: 0.05
+    assert real.mean(0).square().mean().sqrt() < 0.03  # regions differ, they do not begin as one vector
+
+
+def test_normalised(store):
+    model = embedder(features=store, normalise="length")
+    assert torch.allclose(model._normalised(torch.from_numpy(features(7))).norm(dim=-1), torch.ones(7))
+    model = embedder(features=store, normalise="standard")
+    seen = torch.from_numpy(np.concatenate([features(number, number) for number in range(12)]))
+    normal = model._normalised(seen)
+    assert torch.allclose(normal.mean(0), torch.zeros(D), atol=1e-4) and torch.allclose(normal.std(0), torch.ones(D), atol=0.02)
+
+
+def test_built_again_without_its_file(store):
+    model = embedder(features=store, normalise="standard")
+    config = Regions(reads=("image",), normalise="standard", features="gone.h5").model_copy(update=model.keep())
+    again = config.build(Words())
+    again.load_state_dict(model.state_dict())
+    assert (again.width, again.fingerprint) == (D, MADE_BY)
+    carried = record("x", 3)
+    assert torch.equal(states(again, carried).states, states(model, carried).states)
+    with pytest.raises(DataError, match="gone.h5: no such file"):
+        states(again, "3")
+    again.use_store(store)
+    assert torch.equal(states(again, "3").states, states(model, "3").states)
+
+
+def test_reader_travels_to_workers(store):
+    reader = embedder(features=store).reader
+    reader.read(example("3"))
+    assert np.array_equal(pickle.loads(pickle.dumps(reader)).read(example("3")), reader.read(example("3")))
+
+
+def test_described(store, tmp_path):
+    described = embedder(features=store).describe(example("2"))
+    assert described["labels"] == ["region 1", "region 2"] and np.allclose(described["boxes"], [[0.1, 0.2, 0.6, 0.9]] * 2)
+    named = fill(tmp_path / "n.h5", records=[record("a", 2, labels=("dog", "cat"), scores=np.array([0.9, 0.5]))])
+    described = embedder(features=named).describe(example("a"))
+    assert described["labels"] == ["dog", "cat"] and np.allclose(described["scores"], [0.9, 0.5])
+
+
+def test_config_survives_json(store):
+    config = Regions(features=store, extractor=Roi(seed=3), reads=("image",))
+    dumped = config.model_dump(mode="json")
+    assert dumped["extractor"]["seed"] == 3
+    assert Regions.model_validate({**dumped, "extractor": Roi(**dumped["extractor"])}) == config
+
+
+# --- the wrong features ---------------------------------------------------------------------------------------------
+
+
+def test_no_features_at_all():
+    with pytest.raises(DataError) as error:
+        embedder()
+    assert str(error.value) == 'image: no features; name a file of them (features = "...") or an extractor'
+
+
+def test_other_width_and_other_extractor(store, tmp_path):
+    model = embedder(features=store)
+    wide = fill(tmp_path / "wide.h5", records=[Record("a", features(2, width=9))])
+    with pytest.raises(DataError) as error:
+        model.use_store(wide)
+    assert str(error.value) == f"{wide}: features are 9 wide, the model has learnt from features 6 wide"
+    with pytest.raises(DataError) as error:
+        states(model, Record("a", features(2, width=9)))
+    assert str(error.value) == "image of 'e': features are 9 wide, the model's are 6"
+    other = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50", "digest": "cd34"})
+    with pytest.raises(DataError) as error:
+        model.use_store(other)
+    assert str(error.value) == (
+        f"{other}: features of 'roi resnet50', the model has learnt from features of 'roi resnet18' "
+        "(model: resnet50 there, resnet18 here; digest: cd34 there, ab12 here); allow_other_features = true reads them all the same"
+    )
+    tolerant = embedder(features=store, allow_other_features=True)
+    tolerant.use_store(other)
+    assert states(tolerant, "3").mask.all()
+
+
+def test_image_that_is_not_there(store):
+    model = embedder(features=store)
+    with pytest.raises(DataError, match=r"s.h5: no features of image 'x' among its 12 images, '0' say"):
+        states(model, "x")
+    with pytest.raises(DataError) as error:
+        model.reader.read(Example("e", {"caption": "hello"}))
+    assert str(error.value) == "example 'e' has no image; its inputs are: caption"
+
+
+# --- RoI-pooled features --------------------------------------------------------------------------------------------
+
+
+def picture(key="p", size=(80, 60), seed=0, **changes):
+    pixels = np.random.default_rng(seed).integers(0, 255, (size[1], size[0], 3), dtype=np.uint8)
+    return Picture(key, lambda: Image.fromarray(pixels), **changes)
+
+
+BOXES = [(0.0, 0.0, 0.5, 0.5), (0.25, 0.5, 1.0, 1.0), (0.0, 0.0, 1.0, 1.0)]
+
+
+@pytest.fixture(scope="module")
+def roi():
+    return Roi(image_size=64).build()
+
+
+def test_given_boxes_and_labels(roi):
+    (found,) = roi.records([picture(boxes=BOXES, labels=["a", "b", "all"])])
+    assert found.features.shape == (3, 576) and np.isfinite(found.features).all()
+    assert np.allclose(found.boxes, BOXES) and found.labels == ("a", "b", "all")
+    assert not np.allclose(found.features[0], found.features[1])
+    (nothing,) = roi.records([picture(boxes=[])])
+    assert nothing.features.shape == (0, 576) and nothing.boxes.shape == (0, 4)
+
+
+def test_a_box_sees_its_own_part():
+    """Left half black, right half white: pooled over a half, the map is that half's, in wide and in high pictures alike."""
+    extractor = Roi(image_size=64, pool=1).build()
+    plain = {}
+    for shade in (0, 255):
+        (found,) = extractor.records([Picture("plain", lambda shade=shade: Image.new("RGB", (64, 64), (shade,) * 3), boxes=[(0.25, 0.25, 0.75, 0.75)])])
+        plain[shade] = found.features[0]
+    for size in ((64, 64), (96, 48), (40, 80)):
+        halves = Image.new("RGB", size)
+        halves.paste((255,) * 3, (size[0] // 2, 0, *size))
+        (found,) = extractor.records([Picture("halves", lambda halves=halves: halves, boxes=[(0.15, 0.25, 0.35, 0.75), (0.65, 0.25, 0.85, 0.75)])])
+        for row, shade in enumerate((0, 255)):
+            assert np.abs(found.features[row] - plain[shade]).max() < 0.15 * np.abs(plain[0] - plain[255]).max(), (size, shade)
+
+
+def test_features_are_the_pictures_alone(roi):
+    pictures = [picture(str(number), size, number, boxes=BOXES) for number, size in enumerate([(80, 60), (50, 90), (64, 64)])]
+    together = list(roi.records(pictures))
+    alone = [next(iter(Roi(image_size=64, batch_size=1).build().records([each]))) for each in pictures]
+    for a, b in zip(together, alone, strict=True):
+        assert a.key == b.key and np.abs(a.features - b.features).max() < 1e-5
+    assert np.array_equal(list(roi.records(pictures))[1].features, together[1].features)
+
+
+def test_pictures_without_boxes(roi):
+    (spread,) = roi.records([picture()])
+    assert len(spread.features) == 30 and spread.boxes[0].tolist() == [0, 0, 1, 1] and spread.boxes[4].tolist() == [0.5, 0.5, 1, 1]
+    with_detector = Roi(image_size=64, detector=Roi(image_size=64, spread=2)).build()  # a stand-in: its boxes are spread by 2
+    (found,) = with_detector.records([picture()])
+    assert found.boxes.shape == (5, 4) and found.features.shape == (5, 576)
+    assert with_detector.fingerprint["settings"]["detector"]["settings"]["spread"] == 2
+
+
+def test_skipped_and_broken(roi):
+    def fails():
+        raise DataError("p.jpg: not an image")
+
+    outcomes = list(roi.records([picture("a"), Picture("b", fails), picture("c")], frozenset({"a"})))
+    assert outcomes[0] == Broken("b", "p.jpg: not an image") and outcomes[1].key == "c" and len(outcomes) == 2
+
+
+def test_fingerprint_says_what_made_the_features(roi, tmp_path):
+    assert roi.fingerprint == Roi(image_size=64, batch_size=3).build().fingerprint
+    assert roi.fingerprint["digest"] != Roi(image_size=64, seed=1).build().fingerprint["digest"]
+    settings = roi.fingerprint["settings"]
+    assert Roi(**settings).build().fingerprint == roi.fingerprint
+    assert settings == {"model": "resnet18", "weights": "random", "seed": 0, "level": 0, "pool": 3, "image_size": 64, "spread": 4}
+
+
+def test_local_weights(tmp_path):
+    import timm
+
+    torch.manual_seed(5)
+    network = timm.create_model("resnet18", pretrained=False)
+    save_file(network.state_dict(), tmp_path / "w.safetensors")
+    extractor = Roi(weights=str(tmp_path / "w.safetensors"), image_size=64).build()
+    (found,) = extractor.records([picture(boxes=BOXES)])
+    assert found.features.shape == (3, 512)  # taught weights: the coarsest level, averaged
+    assert extractor.fingerprint["settings"]["weights"] == "file" and str(tmp_path) not in str(extractor.fingerprint)
+    assert torch.equal(extractor.network.module.state_dict()["conv1.weight"].cpu(), network.state_dict()["conv1.weight"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": "resnet1800"}, "timm knows no model 'resnet1800'; there are: "),
+        ({"level": 7}, "'resnet18' has 5 levels of maps, 0 to 4; there is no level 7"),
+        ({"weights": "w.pth"}, "weights 'w.pth': neither \"pretrained\" nor \"random\" nor a .safetensors file that exists"),
+    ],
+)
+def test_networks_that_cannot_be_had(settings, message):
+    with pytest.raises(DataError) as error:
+        Roi(**settings).build()
+    assert str(error.value).startswith(message) and "\n" not in str(error.value)
+
+
+def test_weights_of_another_network(tmp_path):
+    save_file({"conv1.weight": torch.zeros(1)}, tmp_path / "w.safetensors")
+    with pytest.raises(DataError, match="'resnet18' with weights '.*w.safetensors' cannot be loaded: "):
+        Roi(weights=str(tmp_path / "w.safetensors")).build()
+
+
+def test_files_are_not_pictures(roi, tmp_path):
+    with pytest.raises(DataError, match="'roi' makes features from pictures, not from a file"):
+        next(iter(roi.records(tmp_path)))
+
+
+def test_drawn_scenes_through_the_store(tmp_path):
+    """From pixels to slots, as a run does it."""
+    from mmgen_scenes import Scenes
+
+    from mmgen.stages.extract import extract
+
+    scenes = Scenes(train_size=6, val_size=1, test_size=1).build()
+    summary = extract(Roi().build(), scenes.pictures(), tmp_path / "s.h5")
+    assert (summary.written, summary.broken) == (8, ())
+    examples = scenes.split("train")
+    model = embedder(features=tmp_path / "s.h5")
+    segment = model(**model.reader.collate([model.reader.read(each) for each in examples]))
+    assert segment.mask.sum(1).tolist() == [len(each.facts["things"]) + 1 for each in examples]
+    assert model.describe(examples[0])["labels"][-1] == "the whole scene"
+    assert FeatureStore(tmp_path / "s.h5").width == 576

@@ -1,0 +1,184 @@
+"""Runs with pictures: features extracted on the way, a frozen backbone, and questions about pictures never seen."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+RECIPE = """\
+name = "seeing"
+[backbone]
+type = "bert"
+layers = 1
+width = 32
+heads = 2
+[inputs.image]
+type = "regions"
+extractor = { type = "roi", image_size = 64 }
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 8
+[training]
+batch_size = 16
+epochs = 1
+learning_rate = 1e-3
+[steps.caption]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.image_frozen]
+inputs = ["image"]
+learn = ["image"]
+start = "caption"
+[steps.both]
+inputs = ["image", "caption"]
+learn = ["image", "backbone"]
+start = "image_frozen"
+[data]
+type = "scenes"
+train_size = 12
+val_size = 2
+test_size = 4
+"""
+PLACE = Path("runs/seeing/default/seed-0")
+
+
+def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("seeing")
+    (folder / "seeing.toml").write_text(RECIPE)
+    done = mmgen(folder, "run", "seeing.toml")
+    assert done.returncode == 0, done.stderr
+    (folder / "said.txt").write_text(done.stdout + done.stderr)
+    from mmgen_scenes import Scenes
+
+    (folder / "pictures").mkdir()
+    for number, picture in enumerate(list(Scenes(train_size=1, val_size=1, test_size=3, seed=5).build().pictures())[:3]):
+        picture.load().save(folder / "pictures" / f"{number}.png")
+    return folder
+
+
+def weights(folder: Path, step: str) -> dict:
+    return load_file(folder / PLACE / "steps" / step / "weights.safetensors")
+
+
+def test_a_frozen_backbone_is_bit_identical_and_only_w_has_learnt(seeing):
+    before, after = weights(seeing, "caption"), weights(seeing, "image_frozen")
+    changed = {name for name in after if not after[name].equal(before[name])}
+    assert changed == {"embedders.image.projection.weight", "embedders.image.projection.bias"}
+
+
+def test_a_step_goes_on_from_the_step_it_names(seeing):
+    start, end = weights(seeing, "image_frozen"), weights(seeing, "both")
+    moved = max((end[name] - start[name]).abs().max().item() for name in end)
+    assert 0 < moved < 0.1, "one epoch at 1e-3 moves weights, but not far"
+
+
+def test_w_is_one_linear_layer_over_features_and_box(seeing):
+    from mmgen.store import FeatureStore
+
+    (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
+    assert weights(seeing, "both")["embedders.image.projection.weight"].shape == (32, FeatureStore(store).width + 4)
+
+
+def test_an_encoder_built_on_the_spot_is_said_not_to_be_pretrained(seeing):
+    assert "built on the spot" in (seeing / "said.txt").read_text() and "not pretrained" in (seeing / "said.txt").read_text()
+
+
+def test_targets_that_are_cut_are_counted(seeing):
+    assert "targets are longer than max_tokens = 8 (their end counts) and are cut" in (seeing / "said.txt").read_text()
+
+
+def test_questions_about_one_picture(seeing):
+    asked = mmgen(seeing, "generate", str(PLACE), "pictures/0.png", "--n", "3")
+    assert asked.returncode == 0, asked.stderr
+    lines = asked.stdout.splitlines()
+    assert lines[0] == "pictures/0.png" and len(lines) == 4
+    assert len({line.split(maxsplit=1)[1:][0] if len(line.split(maxsplit=1)) > 1 else "" for line in lines[1:]}) == 3
+
+
+def test_the_step_is_chosen_by_what_is_given(seeing, monkeypatch):
+    monkeypatch.chdir(seeing)
+    from mmgen import ask
+
+    for caption, sources, step in (("a dog", [], "caption"), (None, [Path("pictures/0.png")], "image_frozen"), ("a dog", [Path("pictures/0.png")], "both")):
+        assert ask.load(PLACE, ask.requests(sources, caption)).step == step
+
+
+def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp_path):
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    (folder / "good.png").write_bytes((seeing / "pictures/1.png").read_bytes())
+    (folder / "bad.png").write_bytes(b"not an image")
+    done = mmgen(seeing, "generate", str(PLACE), str(folder), "--out", str(tmp_path / "out.jsonl"))
+    assert done.returncode == 0, done.stderr
+    lines = {line["id"]: line for line in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
+    assert len(lines["good"]["questions"]) == 1 and "not an image" in lines["bad"]["error"]
+
+
+def test_a_jsonl_of_pictures_with_captions(seeing):
+    (seeing / "list.jsonl").write_text('{"id": "x", "image": "pictures/2.png", "caption": "a red ball"}\n')
+    asked = mmgen(seeing, "generate", str(PLACE), "list.jsonl")
+    assert asked.returncode == 0 and asked.stdout.startswith("x\n"), asked.stderr
+
+
+def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatch):
+    """Asking from pixels is asking from the store: extraction is the same, up to the store's 16 bits."""
+    monkeypatch.chdir(seeing)
+    from mmgen import ask
+    from mmgen.parts import Record
+
+    run = ask.load_run(PLACE, "image_frozen")
+    picture = next(iter(run.recipe.data.build().pictures()))
+    record = ask._record(ask._extractor(run, "image"), ask.Request("x", picture))
+    (path,) = PLACE.parent.glob("features/*.h5")
+    from mmgen.store import FeatureStore
+
+    stored = FeatureStore(path).read(picture.key)
+    assert isinstance(record, Record)
+    assert abs(record.features - stored.features).max() < 2e-3 * abs(record.features).max()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["nowhere", "pictures/0.png"], "error: nowhere: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"),
+        ([str(PLACE), "absent.png"], "error: absent.png: no such file; give an image, a folder of images, or a JSONL file of them"),
+        ([str(PLACE)], "error: give a picture, a folder or a JSONL file of them, or --caption"),
+        ([str(PLACE), "--caption", "x", "--step", "bothh"], f"error: {PLACE}: no weights of a step 'bothh'; there are: caption, image_frozen, both"),
+        ([str(PLACE), "--caption", "x", "--step", "both"], "error: caption: the step 'both' reads image and caption, and there is no image"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_in_one_line(seeing, arguments, expected):
+    done = mmgen(seeing, "generate", *arguments)
+    assert (done.returncode, done.stderr.strip()) == (1, expected)
+
+
+def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
+    import numpy as np
+
+    from mmgen.errors import DataError
+    from mmgen.filling import StoreWriter
+    from mmgen.parts import Record
+    from mmgen.run import load_run
+
+    with StoreWriter(tmp_path / "other.h5", {"extractor": "other"}) as writer:
+        writer.add(Record("a", np.ones((2, 7)), np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]])))
+        writer.finish()
+    with pytest.raises(DataError, match=r"other.h5: features are 7 wide, the model has learnt from features \d+ wide"):
+        load_run(seeing / PLACE).model.embedders["image"].use_store(tmp_path / "other.h5")
+
+
+def test_a_store_without_the_wanted_image_is_told(seeing, tmp_path):
+    (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
+    done = mmgen(seeing, "run", "seeing.toml", "--set", "name=other", "--set", "data.seed=1", "--set", "data.train_size=14", "--set", f"inputs.image.features={store}")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "train-00012" in done.stderr or "train-00013" in done.stderr
