@@ -1,6 +1,6 @@
 """Stored features as an input: the reader that takes them from a store, and W, the one linear layer in front of the encoder.
 
-What a plugin adds is its config and its names: `mmgen_regions` and `mmgen_grid` are both this.
+What a plugin adds to it is a config, and what its slots are called: regions and grids are both this.
 """
 
 from __future__ import annotations

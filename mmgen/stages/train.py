@@ -43,7 +43,7 @@ class Learner:
     def __post_init__(self) -> None:
         set_learning(self.model, self.step)
         self.names = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        self.optimizer = make_optimizer(self.model, self.step, self.accelerator.device)
+        self.optimizer = make_optimizer(self.model, self.step)
         self.checkpoint = self.folder / "checkpoint.safetensors"
         self.log = self.folder / "log.jsonl"
         self.done, self.best = 0, math.inf
@@ -112,7 +112,7 @@ class Learner:
         for name, parameter in self.names.items():
             keys = [key.split(".")[1] for key in tensors if key.startswith("optimizer.") and key.split(".", 2)[2] == name]
             self.optimizer.state[parameter] = {
-                key: tensors[f"optimizer.{key}.{name}"].to(parameter.device if key != "step" else "cpu") for key in keys
+                key: tensors[f"optimizer.{key}.{name}"].to(parameter.device) for key in keys
             }
         lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
         self.records = [json.loads(line) for line in lines[: cursor["records"]]]
@@ -204,7 +204,7 @@ def set_learning(model: Model, step: Step) -> None:
         model.part(part).requires_grad_(learns).train(learns)
 
 
-def make_optimizer(model: Model, step: Step, device: torch.device) -> torch.optim.AdamW:
+def make_optimizer(model: Model, step: Step) -> torch.optim.AdamW:
     """AdamW as BERT was trained with it: weight decay but for biases and norms (Devlin et al., 2019)."""
     training, groups = step.training, {}
     for name, parameter in model.named_parameters():
@@ -217,7 +217,7 @@ def make_optimizer(model: Model, step: Step, device: torch.device) -> torch.opti
         raise RunError(f"a step that learns {', '.join(step.learn)} has no parameters to learn")
     return torch.optim.AdamW(
         [{"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay} for (peak, decay), parameters in groups.items()],
-        fused=device.type == "cuda",
+        fused=True,
     )
 
 

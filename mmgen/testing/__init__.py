@@ -10,8 +10,8 @@
         def examples(self):
             return [Example("short", {"audio": "tests/short.wav"}), Example("long", {"audio": "tests/long.wav"})]
 
-Run it with pytest. Every failure says what is wrong and what to read. The suites rely on `mmgen.parts` alone; their tests
-cannot be overridden, only added to.
+Run it with pytest. Every failure says what is wrong and what to read. The suites rely on `mmgen.parts` alone; their
+tests cannot be overridden, only added to.
 """
 
 from .backbone import BackboneSuite

@@ -21,10 +21,24 @@ class CacheSuite(BuildsRows):
         whole = last(backbone, before.followed_by(tail))
         length = before.positions.shape[1]
         first = backbone.encode(before, cache).last
-        expect_equal(first[before.layout.real], whole[:, :length][before.layout.real], "the input has other states when a cache is filled", ENCODE)
-        expect(len(cache) == length, f"the cache holds {len(cache)} slots after {length}; call cache.grow(slots.layout)", "mmgen.attention.Cache")
+        expect_equal(
+            first[before.layout.real],
+            whole[:, :length][before.layout.real],
+            "the input has other states when a cache is filled",
+            ENCODE,
+        )
+        expect(
+            len(cache) == length,
+            f"the cache holds {len(cache)} slots after {length}; call cache.grow(slots.layout)",
+            "mmgen.attention.Cache",
+        )
         rest = backbone.encode(tail, cache).last
-        expect_equal(rest[tail.layout.real], whole[:, length:][tail.layout.real], "slots have other states when what stands before them comes from the cache", ENCODE)
+        expect_equal(
+            rest[tail.layout.real],
+            whole[:, length:][tail.layout.real],
+            "slots have other states when what stands before them comes from the cache",
+            ENCODE,
+        )
 
     def test_cache_forgets(self) -> None:
         backbone, cache = self._cached()
@@ -32,8 +46,17 @@ class CacheSuite(BuildsRows):
         backbone.encode(before, cache)
         wanted = backbone.encode(tail, cache).last
         cache.forget(tail.positions.shape[1])
-        expect(len(cache) == before.positions.shape[1], "cache.forget(n) must drop the last n slots", "mmgen.attention.Cache.forget")
-        expect_equal(backbone.encode(tail, cache).last, wanted, "after cache.forget(n), the same slots have other states", "mmgen.attention.Cache.forget")
+        expect(
+            len(cache) == before.positions.shape[1],
+            "cache.forget(n) must drop the last n slots",
+            "mmgen.attention.Cache.forget",
+        )
+        expect_equal(
+            backbone.encode(tail, cache).last,
+            wanted,
+            "after cache.forget(n), the same slots have other states",
+            "mmgen.attention.Cache.forget",
+        )
 
     def test_cache_repeats_and_selects(self) -> None:
         backbone, cache = self._cached()
@@ -42,11 +65,21 @@ class CacheSuite(BuildsRows):
         backbone.encode(before, cache)
         cache.repeat(2)
         states = backbone.encode(pick(tail, [0, 0, 1, 1]), cache).last
-        expect_equal(states, whole[[0, 0, 1, 1]], "cache.repeat(2) must give every row twice in a row", "mmgen.attention.Cache.repeat")
+        expect_equal(
+            states,
+            whole[[0, 0, 1, 1]],
+            "cache.repeat(2) must give every row twice in a row",
+            "mmgen.attention.Cache.repeat",
+        )
         cache.forget(tail.positions.shape[1])
         cache.select(torch.tensor([3, 0, 2]))
         states = backbone.encode(pick(tail, [1, 0, 1]), cache).last
-        expect_equal(states, whole[[1, 0, 1]], "cache.select(rows) must keep these rows, in this order", "mmgen.attention.Cache.select")
+        expect_equal(
+            states,
+            whole[[1, 0, 1]],
+            "cache.select(rows) must keep these rows, in this order",
+            "mmgen.attention.Cache.select",
+        )
 
     def _cached(self) -> tuple[Backbone, Cache]:
         backbone = self.backbone()

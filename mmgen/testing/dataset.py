@@ -32,24 +32,39 @@ class DatasetSuite(Suite):
         names = dataset.splits()
         expect(len(set(names)) == len(names) > 0, f"splits() must name each split once; it gives {names}", DATASET)
         for key in ("train", "evaluate"):
-            expect(getattr(config, key) in names, f"the config's {key} is '{getattr(config, key)}', and the splits are {', '.join(names)}", "mmgen.configs.DatasetConfig")
+            expect(
+                getattr(config, key) in names,
+                f"the config's {key} is '{getattr(config, key)}', and the splits are {', '.join(names)}",
+                "mmgen.configs.DatasetConfig",
+            )
         for name in names:
             expect(len(dataset.split(name)) > 0, f"the split '{name}' has no examples", DATASET)
 
     def test_a_split_that_there_is_not(self) -> None:
+        dataset = self.dataset()
         try:
-            self.dataset().split("no-such-split")
+            dataset.split("no-such-split")
         except DataError as error:
-            expect("no-such-split" in str(error), f"the error does not name the split that was asked for: '{error}'", DATASET)
+            expect(
+                "no-such-split" in str(error),
+                f"the error does not name the split that was asked for: '{error}'",
+                DATASET,
+            )
             return
         except Exception as error:
-            raise AssertionError(f"a split that there is not raises {type(error).__name__}; raise a DataError that names it. Read: {DATASET}") from None
+            raise AssertionError(
+                f"a split that there is not raises {type(error).__name__}; raise a DataError that names it. Read: {DATASET}"
+            ) from None
         expect(False, "a split that there is not gives examples; raise a DataError", DATASET)
 
     def test_ids_are_unique(self) -> None:
         seen: dict[str, str] = {}
         for name, example in self.examples(self.dataset()):
-            expect(isinstance(example.id, str) and example.id, f"an id of '{name}' is {example.id!r}; ids are texts", EXAMPLE)
+            expect(
+                isinstance(example.id, str) and example.id,
+                f"an id of '{name}' is {example.id!r}; ids are texts",
+                EXAMPLE,
+            )
             wrong = f"the id '{example.id}' is there twice ('{seen.get(example.id)}' and '{name}'); put the split's name into it"
             expect(example.id not in seen, wrong, DATASET)
             seen[example.id] = name
@@ -58,24 +73,44 @@ class DatasetSuite(Suite):
         seen: dict[str, str] = {}
         for name, example in self.examples(self.dataset()):
             what = repr((sorted(example.inputs.items()), example.targets))
-            expect(seen.setdefault(what, name) == name, f"example '{example.id}' of '{name}' is in '{seen[what]}' too, word for word", DATASET)
+            expect(
+                seen.setdefault(what, name) == name,
+                f"example '{example.id}' of '{name}' is in '{seen[what]}' too, word for word",
+                DATASET,
+            )
 
     def test_examples_are_keys_and_texts(self) -> None:
         for name, example in self.examples(self.dataset()):
             place = f"example '{example.id}' of '{name}'"
-            expect(isinstance(example.targets, tuple) and example.targets, f"{place} has no targets; leave it out", EXAMPLE)
-            expect(all(isinstance(text, str) and text.strip() for text in example.targets), f"{place} has an empty target; leave it out", EXAMPLE)
+            expect(
+                isinstance(example.targets, tuple) and example.targets, f"{place} has no targets; leave it out", EXAMPLE
+            )
+            expect(
+                all(isinstance(text, str) and text.strip() for text in example.targets),
+                f"{place} has an empty target; leave it out",
+                EXAMPLE,
+            )
             expect(example.inputs, f"{place} has no inputs", EXAMPLE)
             for field, value in example.inputs.items():
-                good = isinstance(value, str) or (isinstance(value, tuple) and value and all(isinstance(one, str) for one in value))
-                expect(good, f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives, never tensors", EXAMPLE)
+                good = isinstance(value, str) or (
+                    isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)
+                )
+                expect(
+                    good,
+                    f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives, never tensors",
+                    EXAMPLE,
+                )
 
     def test_the_same_twice(self) -> None:
         dataset, again = self.dataset(), self.dataset()
         for name in dataset.splits():
             for other, when in ((dataset, "asked for"), (again, "built")):
                 same = list(dataset.split(name)) == list(other.split(name))
-                expect(same, f"the split '{name}' has other examples the second time it is {when}; draw from a seed of the config, and sort what comes from sets and folders", DATASET)
+                expect(
+                    same,
+                    f"the split '{name}' has other examples the second time it is {when}; draw from a seed of the config, and sort what comes from sets and folders",
+                    DATASET,
+                )
 
     def test_description(self) -> None:
         told = self.dataset().describe()
@@ -91,14 +126,31 @@ class DatasetSuite(Suite):
             return  # it says that it has none
         twice = {key for key in keys if keys.count(key) > 1}
         expect(not twice, f"pictures() gives {_some(twice)} more than once", "mmgen.parts.Dataset.pictures")
-        wanted = {value for _, example in self.examples(dataset) for value in example.inputs.values() if isinstance(value, str)}
-        expect(set(keys) <= wanted, f"no example has the picture {_some(set(keys) - wanted)} among its inputs", "mmgen.parts.Dataset.pictures")
+        wanted = {
+            value
+            for _, example in self.examples(dataset)
+            for value in example.inputs.values()
+            if isinstance(value, str)
+        }
+        expect(
+            set(keys) <= wanted,
+            f"no example has the picture {_some(set(keys) - wanted)} among its inputs",
+            "mmgen.parts.Dataset.pictures",
+        )
         for picture in islice(dataset.pictures(), 3):
             image = picture.load()
-            expect(getattr(image, "mode", None) == "RGB", f"picture '{picture.key}' is no RGB image of PIL", "mmgen.parts.Picture")
+            expect(
+                getattr(image, "mode", None) == "RGB",
+                f"picture '{picture.key}' is no RGB image of PIL",
+                "mmgen.parts.Picture",
+            )
             for box in picture.boxes or ():
                 good = len(box) == 4 and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1
-                expect(good, f"picture '{picture.key}' has the box {tuple(box)}; boxes are (x0, y0, x1, y1), relative to the image", "mmgen.parts.Picture")
+                expect(
+                    good,
+                    f"picture '{picture.key}' has the box {tuple(box)}; boxes are (x0, y0, x1, y1), relative to the image",
+                    "mmgen.parts.Picture",
+                )
 
 
 def _some(keys: set[Any]) -> str:

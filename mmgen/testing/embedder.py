@@ -27,7 +27,9 @@ class EmbedderSuite(Suite):
 
     def examples(self) -> Sequence[Example]:
         """At least two, whose inputs have different numbers of slots where that is possible."""
-        raise NotImplementedError(f"{type(self).__name__} must define examples(), which returns at least two examples to embed")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define examples(), which returns at least two examples to embed"
+        )
 
     def backbone_config(self) -> BackboneConfig:
         return Tiny()
@@ -56,9 +58,21 @@ class EmbedderSuite(Suite):
         backbone = self.built()
         embedder, examples = self.embedder(backbone), self.examples()
         segment = self.embedded(embedder, examples)
-        expect(segment.states.ndim == 3 and segment.states.shape[0] == len(examples), f"states are {tuple(segment.states.shape)}, not (B, N, E) with B = {len(examples)}", FORWARD)
-        expect(segment.states.shape[-1] == backbone.input_size, f"states have width {segment.states.shape[-1]}; the backbone reads {backbone.input_size}, its input_size", FORWARD)
-        expect(segment.mask.shape == segment.states.shape[:2] and segment.mask.dtype == torch.bool, f"mask is {segment.mask.dtype} {tuple(segment.mask.shape)}, not bool (B, N)", FORWARD)
+        expect(
+            segment.states.ndim == 3 and segment.states.shape[0] == len(examples),
+            f"states are {tuple(segment.states.shape)}, not (B, N, E) with B = {len(examples)}",
+            FORWARD,
+        )
+        expect(
+            segment.states.shape[-1] == backbone.input_size,
+            f"states have width {segment.states.shape[-1]}; the backbone reads {backbone.input_size}, its input_size",
+            FORWARD,
+        )
+        expect(
+            segment.mask.shape == segment.states.shape[:2] and segment.mask.dtype == torch.bool,
+            f"mask is {segment.mask.dtype} {tuple(segment.mask.shape)}, not bool (B, N)",
+            FORWARD,
+        )
         expect(bool(segment.mask.any(1).all()), "an example has no slot that is not masked", FORWARD)
         expect(bool(torch.isfinite(segment.states).all()), "states are not finite", FORWARD)
 
@@ -67,7 +81,11 @@ class EmbedderSuite(Suite):
             skip("needs the tiny backbone")
         wide = self.seeded(Tiny(embedding=28).build)
         segment = self.embedded(self.embedder(wide), self.examples())
-        expect(segment.states.shape[-1] == 28, f"in front of a backbone that reads width 28, states have width {segment.states.shape[-1]}; build it for backbone.input_size", "mmgen.configs.EmbedderConfig.build")
+        expect(
+            segment.states.shape[-1] == 28,
+            f"in front of a backbone that reads width 28, states have width {segment.states.shape[-1]}; build it for backbone.input_size",
+            "mmgen.configs.EmbedderConfig.build",
+        )
 
     def test_neighbours_and_padding_change_nothing(self) -> None:
         embedder, examples = self.embedder(), self.examples()
@@ -76,17 +94,32 @@ class EmbedderSuite(Suite):
         for number, example in enumerate(examples):
             alone = self.embedded(embedder, [example])
             real, own = together.mask[number], alone.mask[0]
-            expect(int(real.sum()) == int(own.sum()), f"example '{example.id}' has {int(own.sum())} slots alone and {int(real.sum())} in a batch; mask the padding", FORWARD)
-            expect_equal(together.states[number][real], alone.states[0][own], f"example '{example.id}' has other states in a batch; a row must not depend on the others", FORWARD)
+            expect(
+                int(real.sum()) == int(own.sum()),
+                f"example '{example.id}' has {int(own.sum())} slots alone and {int(real.sum())} in a batch; mask the padding",
+                FORWARD,
+            )
+            expect_equal(
+                together.states[number][real],
+                alone.states[0][own],
+                f"example '{example.id}' has other states in a batch; a row must not depend on the others",
+                FORWARD,
+            )
 
     def test_reader(self) -> None:
         embedder, examples = self.embedder(), self.examples()
         try:
             reader = pickle.loads(pickle.dumps(embedder.reader))
         except Exception as error:
-            raise AssertionError(f"the reader cannot be pickled, which loader workers need: {error}. Read: {READER}") from None
+            raise AssertionError(
+                f"the reader cannot be pickled, which loader workers need: {error}. Read: {READER}"
+            ) from None
         collated = reader.collate([reader.read(example) for example in examples])
-        expect(isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values()), "collate must give a dict of tensors", READER)
+        expect(
+            isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values()),
+            "collate must give a dict of tensors",
+            READER,
+        )
         slots = embedder(**collated).mask.sum(1).tolist()
         lengths = [reader.length(reader.read(example)) for example in examples]
         expect(lengths == slots, f"length says {lengths} slots; they take {slots}", "mmgen.parts.Reader.length")
@@ -96,10 +129,16 @@ class EmbedderSuite(Suite):
         try:
             reader.read(Example("the-empty-one", {}))
         except DataError as error:
-            expect("the-empty-one" in str(error), f"the error about a missing input does not name the example: '{error}'", READER)
+            expect(
+                "the-empty-one" in str(error),
+                f"the error about a missing input does not name the example: '{error}'",
+                READER,
+            )
             return
         except Exception as error:
-            raise AssertionError(f"without its input, read raises {type(error).__name__}: {error}; raise a DataError that names the example. Read: {READER}") from None
+            raise AssertionError(
+                f"without its input, read raises {type(error).__name__}: {error}; raise a DataError that names the example. Read: {READER}"
+            ) from None
         expect(False, "without its input, read says nothing; raise a DataError that names the example", READER)
 
     def test_gradients_reach_every_parameter(self) -> None:
@@ -111,7 +150,11 @@ class EmbedderSuite(Suite):
         segment.states[segment.mask].square().sum().backward()
         idle = [name for name, parameter in own.items() if parameter.requires_grad and parameter.grad is None]
         expect(not idle, f"no gradient reaches {', '.join(idle)}", FORWARD)
-        expect(all(torch.isfinite(p.grad).all() for p in own.values() if p.grad is not None), "gradients are not finite", FORWARD)
+        expect(
+            all(torch.isfinite(p.grad).all() for p in own.values() if p.grad is not None),
+            "gradients are not finite",
+            FORWARD,
+        )
 
     def test_half_precision(self) -> None:
         embedder, examples = self.embedder(), self.examples()
@@ -119,7 +162,13 @@ class EmbedderSuite(Suite):
             half = self.embedded(embedder, examples)
         full = self.embedded(embedder, examples)
         scale = full.states.detach().abs().max().item()
-        expect_equal(half.states.float(), full.states, "in mixed precision states are other ones", FORWARD, tolerance=0.05 * max(scale, 1e-3))
+        expect_equal(
+            half.states.float(),
+            full.states,
+            "in mixed precision states are other ones",
+            FORWARD,
+            tolerance=0.05 * max(scale, 1e-3),
+        )
 
     def test_devices(self) -> None:
         if not torch.cuda.is_available():
@@ -127,7 +176,11 @@ class EmbedderSuite(Suite):
         backbone = self.built().cuda()
         embedder = self.embedder(backbone).cuda()
         collated = self.collated(embedder, self.examples())
-        expect(all(value.device.type == "cpu" for value in collated.values()), "collate must stay on the CPU; batches are moved by the loop", READER)
+        expect(
+            all(value.device.type == "cpu" for value in collated.values()),
+            "collate must stay on the CPU; batches are moved by the loop",
+            READER,
+        )
         segment = embedder(**{name: value.cuda() for name, value in collated.items()})
         expect(segment.states.is_cuda and segment.mask.is_cuda, "on a GPU, states or mask stay behind", FORWARD)
 
@@ -135,15 +188,28 @@ class EmbedderSuite(Suite):
         embedder, example = self.embedder(), self.examples()[0]
         slots = int(self.embedded(embedder, [example]).mask.sum())
         for name, values in embedder.describe(example).items():
-            expect(len(values) in (0, slots), f"describe gives {len(values)} {name} for {slots} slots; give one each, or none", "mmgen.parts.Embedder.describe")
+            expect(
+                len(values) in (0, slots),
+                f"describe gives {len(values)} {name} for {slots} slots; give one each, or none",
+                "mmgen.parts.Embedder.describe",
+            )
 
     def test_what_a_run_keeps(self) -> None:
         embedder = self.embedder()
         kept = embedder.keep()
         expect_json(kept, "what keep() returns", "mmgen.parts.Embedder.keep")
         unknown = kept.keys() - type(self.config()).model_fields.keys()
-        expect(not unknown, f"keep() names {', '.join(sorted(unknown))}, which are no fields of {type(self.config()).__name__}", "mmgen.parts.Embedder.keep")
+        expect(
+            not unknown,
+            f"keep() names {', '.join(sorted(unknown))}, which are no fields of {type(self.config()).__name__}",
+            "mmgen.parts.Embedder.keep",
+        )
         again = self.embedder()
         again.load_state_dict(embedder.state_dict())
         before, after = (self.embedded(e, self.examples()).states for e in (embedder, again))
-        expect_equal(before, after, "with the same weights, states are other ones; keep what counts in parameters or buffers", "torch.nn.Module.state_dict")
+        expect_equal(
+            before,
+            after,
+            "with the same weights, states are other ones; keep what counts in parameters or buffers",
+            "torch.nn.Module.state_dict",
+        )

@@ -15,12 +15,16 @@ from .suite import Suite, expect, expect_equal
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
-GENERATE, FORWARD, LAY_OUT = "mmgen.parts.Generator.generate", "mmgen.parts.Objective.forward", "mmgen.parts.Objective.lay_out"
+GENERATE, FORWARD, LAY_OUT = (
+    "mmgen.parts.Generator.generate",
+    "mmgen.parts.Objective.forward",
+    "mmgen.parts.Objective.lay_out",
+)
 
 
 class GeneratorSuite(Suite):
-    """What training and writing rely on. `config()` returns a `GeneratorConfig`; it is tried behind the tiny backbone with
-    the toy data set's captions as its input."""
+    """What training and writing rely on. `config()` returns a `GeneratorConfig`; it is tried behind the tiny backbone,
+    with the toy data set's captions as its input."""
 
     def config(self) -> GeneratorConfig:
         return super().config()
@@ -31,7 +35,10 @@ class GeneratorSuite(Suite):
     def examples(self) -> Sequence[Example]:
         """Five examples whose captions and targets have different lengths."""
         made = Toy().build().split("train")[::3][:5]
-        return [Example(one.id, {"caption": one.inputs["caption"][number % 2]}, one.targets[: 1 + number % 2]) for number, one in enumerate(made)]
+        return [
+            Example(one.id, {"caption": one.inputs["caption"][number % 2]}, one.targets[: 1 + number % 2])
+            for number, one in enumerate(made)
+        ]
 
     def model(self) -> Any:
         """The generator in a `mmgen.model.Model`, in eval mode."""
@@ -64,59 +71,121 @@ class GeneratorSuite(Suite):
 
     def test_what_it_declares(self) -> None:
         generator: Generator = self.model().generator
-        expect(isinstance(generator.max_tokens, int) and generator.max_tokens >= 2, "max_tokens must be a whole number of at least 2 (a token and the end)", "mmgen.parts.Generator")
-        expect(generator.needs in ("any", "causal"), f'needs is {generator.needs!r}; it must be "any" or "causal"', "mmgen.parts.Generator")
+        expect(
+            isinstance(generator.max_tokens, int) and generator.max_tokens >= 2,
+            "max_tokens must be a whole number of at least 2 (a token and the end)",
+            "mmgen.parts.Generator",
+        )
+        expect(
+            generator.needs in ("any", "causal"),
+            f'needs is {generator.needs!r}; it must be "any" or "causal"',
+            "mmgen.parts.Generator",
+        )
 
     def test_layout_of_targets(self) -> None:
         model = self.model()
         tail = self.batch(model, self.examples()).tail
         expect(isinstance(tail, Tail), "lay_out must give a Tail", LAY_OUT)
         parts = (tail.ids, tail.offsets, tail.layout.role, tail.layout.group, tail.layout.time, tail.labels)
-        expect(len({part.shape for part in parts}) == 1 and tail.ids.ndim == 2, "the parts of a Tail are not all (B, S)", LAY_OUT)
+        expect(
+            len({part.shape for part in parts}) == 1 and tail.ids.ndim == 2,
+            "the parts of a Tail are not all (B, S)",
+            LAY_OUT,
+        )
         expect(not (~tail.layout.real & (tail.labels != -100)).any(), "a padded slot has a label", LAY_OUT)
         ends = sum(len(example.targets) for example in self.examples())
-        expect(int((tail.labels == model.backbone.end_id).sum()) == ends, f"the end of a target must be predicted once for each of the {ends} targets", LAY_OUT)
+        expect(
+            int((tail.labels == model.backbone.end_id).sum()) == ends,
+            f"the end of a target must be predicted once for each of the {ends} targets",
+            LAY_OUT,
+        )
 
     def test_loss_is_a_sum(self) -> None:
         model, examples = self.model(), self.examples()
         together: Loss = model(self.batch(model, examples))
         alone = [model(self.batch(model, [example])) for example in examples]
         predicted = sum(len(model.backbone.encode_text(text)) + 1 for example in examples for text in example.targets)
-        expect(int(together.count) == predicted, f"count is {int(together.count)}; the targets have {predicted} tokens, their ends included", "mmgen.tensors.Loss")
-        expect_equal(together.sum, torch.stack([loss.sum for loss in alone]).sum(), "the loss of a batch is not the sum of its examples' losses", FORWARD, 1e-2)
+        expect(
+            int(together.count) == predicted,
+            f"count is {int(together.count)}; the targets have {predicted} tokens, their ends included",
+            "mmgen.tensors.Loss",
+        )
+        expect_equal(
+            together.sum,
+            torch.stack([loss.sum for loss in alone]).sum(),
+            "the loss of a batch is not the sum of its examples' losses",
+            FORWARD,
+            1e-2,
+        )
 
     def test_targets_of_one_example_do_not_see_one_another(self) -> None:
         model = self.model()
         example = next(example for example in self.examples() if len(example.targets) > 1)
         apart = [Example(str(number), example.inputs, (target,)) for number, target in enumerate(example.targets)]
         wrong = "the loss of an example with several targets is not the sum of the targets' losses"
-        expect_equal(model(self.batch(model, [example])).sum, torch.stack([model(self.batch(model, [one])).sum for one in apart]).sum(), wrong, FORWARD, 1e-2)
+        expect_equal(
+            model(self.batch(model, [example])).sum,
+            torch.stack([model(self.batch(model, [one])).sum for one in apart]).sum(),
+            wrong,
+            FORWARD,
+            1e-2,
+        )
 
     def test_loss_falls_on_one_pair_and_writes_it(self) -> None:
         example = self.examples()[0]
         model, losses = self.learnt(example)
-        expect(losses[-1] < 0.2 * losses[0], f"learning one pair sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only", FORWARD)
+        expect(
+            losses[-1] < 0.2 * losses[0],
+            f"learning one pair sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only",
+            FORWARD,
+        )
         ((written,),) = self.write(model.eval(), [example])
-        expect(written.text == example.targets[0], f"having learnt '{example.targets[0]}' by heart, it writes '{written.text}'; does it write with what it learns?", GENERATE)
+        expect(
+            written.text == example.targets[0],
+            f"having learnt '{example.targets[0]}' by heart, it writes '{written.text}'; does it write with what it learns?",
+            GENERATE,
+        )
 
     def test_what_it_writes(self) -> None:
         model, examples = self.model(), self.examples()
         written = self.write(model, examples, num_beams=2, num_return_sequences=2)
-        expect(len(written) == len(examples) and all(len(texts) == 2 for texts in written), "generate must give num_return_sequences texts for each example", GENERATE)
+        expect(
+            len(written) == len(examples) and all(len(texts) == 2 for texts in written),
+            "generate must give num_return_sequences texts for each example",
+            GENERATE,
+        )
         for example, texts in zip(examples, written, strict=True):
             for one in texts:
-                expect(one.id == example.id, f"a text of '{example.id}' carries the id '{one.id}'", "mmgen.tensors.Generation")
-                expect(one.text == model.backbone.decode_text(one.tokens), f"the text '{one.text}' is not what its tokens say", "mmgen.tensors.Generation")
-                expect(math.isfinite(one.score) and one.score <= 1e-6, f"score is {one.score}; it is a mean log-probability", "mmgen.tensors.Generation")
+                expect(
+                    one.id == example.id,
+                    f"a text of '{example.id}' carries the id '{one.id}'",
+                    "mmgen.tensors.Generation",
+                )
+                expect(
+                    one.text == model.backbone.decode_text(one.tokens),
+                    f"the text '{one.text}' is not what its tokens say",
+                    "mmgen.tensors.Generation",
+                )
+                expect(
+                    math.isfinite(one.score) and one.score <= 1e-6,
+                    f"score is {one.score}; it is a mean log-probability",
+                    "mmgen.tensors.Generation",
+                )
 
     def test_longest_text(self) -> None:
         model = self.model()
         limit, end = model.generator.max_tokens, model.backbone.end_id
         for options in ({}, {"num_beams": 2}, {"do_sample": True}):
             for (one,) in self.write(model, self.examples(), **options):
-                expect(len(one.tokens) <= limit, f"a text has {len(one.tokens)} tokens; max_tokens is {limit}", GENERATE)
+                expect(
+                    len(one.tokens) <= limit, f"a text has {len(one.tokens)} tokens; max_tokens is {limit}", GENERATE
+                )
                 whole = one.tokens[-1:] == (end,) or len(one.tokens) == limit
-                expect(whole and end not in one.tokens[:-1], "a text must stop with its first end token, which is kept, or at max_tokens", GENERATE)
+                expect(
+                    whole and end not in one.tokens[:-1],
+                    "a text must stop with its first end token, which is kept, or at max_tokens",
+                    GENERATE,
+                )
 
     def test_a_batch_writes_what_its_singles_write(self) -> None:
         model, examples = self.model(), self.examples()
@@ -124,19 +193,35 @@ class GeneratorSuite(Suite):
             together = self.write(model, examples, **options)
             for example, texts in zip(examples, together, strict=True):
                 (alone,) = self.write(model, [example], **options)
-                expect([one.tokens for one in texts] == [one.tokens for one in alone], f"'{example.id}' gets '{texts[0].text}' in a batch and '{alone[0].text}' alone ({options or 'greedy'})", GENERATE)
-                expect(abs(texts[0].score - alone[0].score) < 1e-3, f"'{example.id}' gets another score in a batch", GENERATE)
+                expect(
+                    [one.tokens for one in texts] == [one.tokens for one in alone],
+                    f"'{example.id}' gets '{texts[0].text}' in a batch and '{alone[0].text}' alone ({options or 'greedy'})",
+                    GENERATE,
+                )
+                expect(
+                    abs(texts[0].score - alone[0].score) < 1e-3,
+                    f"'{example.id}' gets another score in a batch",
+                    GENERATE,
+                )
 
     def test_greedy_is_the_likeliest_token_every_time(self) -> None:
         model, examples = self.model(), self.examples()
         greedy, sampled = self.write(model, examples), self.write(model, examples, do_sample=True, top_k=1)
-        expect([one.tokens for (one,) in greedy] == [one.tokens for (one,) in sampled], "greedy search differs from drawing among the one likeliest token (top_k = 1)", GENERATE)
+        expect(
+            [one.tokens for (one,) in greedy] == [one.tokens for (one,) in sampled],
+            "greedy search differs from drawing among the one likeliest token (top_k = 1)",
+            GENERATE,
+        )
 
     def test_chance_comes_from_torchs_generator(self) -> None:
         model, examples = self.model(), self.examples()
         texts = [self.seeded(self.write, model, examples, do_sample=True) for _ in range(2)]
         expect(texts[0] == texts[1], "with torch's generator seeded alike, sampling writes other texts", GENERATE)
-        expect(self.write(model, examples) == self.write(model, examples), "greedy search writes other texts the second time", GENERATE)
+        expect(
+            self.write(model, examples) == self.write(model, examples),
+            "greedy search writes other texts the second time",
+            GENERATE,
+        )
 
     def test_writing_changes_nothing(self) -> None:
         model = self.model()

@@ -15,7 +15,7 @@ SCORE, SCORES = "mmgen.parts.Metric.score", "mmgen.tensors.Scores"
 
 
 class MetricSuite(Suite):
-    """What scoring relies on. `config()` returns a `MetricConfig`; `examples()` may be replaced by ones it can score."""
+    """What scoring relies on. `config()` returns a `MetricConfig`; `examples()` may give others to score."""
 
     def config(self) -> MetricConfig:
         return super().config()
@@ -26,7 +26,10 @@ class MetricSuite(Suite):
 
     def generations(self, examples: Sequence[Example]) -> list[Generation]:
         """A text for each: some from people, some of another example, one empty."""
-        texts = [example.targets[0] if number % 2 else examples[number - 1].targets[-1] for number, example in enumerate(examples)]
+        texts = [
+            example.targets[0] if number % 2 else examples[number - 1].targets[-1]
+            for number, example in enumerate(examples)
+        ]
         texts[0] = ""
         return [Generation(example.id, text, (), 0.0) for example, text in zip(examples, texts, strict=True)]
 
@@ -42,14 +45,20 @@ class MetricSuite(Suite):
         expect(isinstance(scores, Scores) and scores.values, "score must give Scores with at least one value", SCORE)
         for name, value in scores.values.items():
             expect(isinstance(name, str) and name, f"a value is called {name!r}; names are texts", SCORES)
-            expect(value is None or (isinstance(value, int | float) and math.isfinite(value)), f"{name} is {value!r}; values are finite numbers, or None with a note", SCORES)
+            expect(
+                value is None or (isinstance(value, int | float) and math.isfinite(value)),
+                f"{name} is {value!r}; values are finite numbers, or None with a note",
+                SCORES,
+            )
         unsaid = [name for name, value in scores.values.items() if value is None]
         expect(not unsaid or scores.notes, f"{', '.join(unsaid)} cannot be had here, and no note says why", SCORES)
 
     def test_per_example(self) -> None:
         scores, examples = self.scores()
         for name, values in scores.per_example.items():
-            expect(len(values) == len(examples), f"{name} has {len(values)} values for {len(examples)} examples", SCORES)
+            expect(
+                len(values) == len(examples), f"{name} has {len(values)} values for {len(examples)} examples", SCORES
+            )
             expect(name in scores.values, f"{name} is told per example, and not over all", SCORES)
             expect(all(math.isfinite(value) for value in values), f"{name} is not finite for every example", SCORES)
 
@@ -62,8 +71,14 @@ class MetricSuite(Suite):
         generations, metric = self.generations(examples), self.metric()
         scores, back = metric.score(generations, examples), metric.score(generations[::-1], examples[::-1])
         for name, value in scores.values.items():
-            same = value == back.values[name] or (value is not None and math.isclose(value, back.values[name], rel_tol=1e-6, abs_tol=1e-9))
-            expect(same, f"{name} is {value} in one order and {back.values[name]} in another; generations and examples go together by place", SCORE)
+            same = value == back.values[name] or (
+                value is not None and math.isclose(value, back.values[name], rel_tol=1e-6, abs_tol=1e-9)
+            )
+            expect(
+                same,
+                f"{name} is {value} in one order and {back.values[name]} in another; generations and examples go together by place",
+                SCORE,
+            )
 
     def test_one_example_and_an_empty_text(self) -> None:
         example = self.examples()[0]
@@ -71,9 +86,15 @@ class MetricSuite(Suite):
             try:
                 scores = self.metric().score([Generation(example.id, text, (), 0.0)], [example])
             except Exception as error:
-                raise AssertionError(f"one example with the text {text!r} raises {type(error).__name__}: {error}. Read: {SCORE}") from None
+                raise AssertionError(
+                    f"one example with the text {text!r} raises {type(error).__name__}: {error}. Read: {SCORE}"
+                ) from None
             for name, value in scores.values.items():
-                expect(value is None or math.isfinite(value), f"{name} of one example with the text {text!r} is {value}", SCORES)
+                expect(
+                    value is None or math.isfinite(value),
+                    f"{name} of one example with the text {text!r} is {value}",
+                    SCORES,
+                )
 
     def test_references(self) -> None:
         scores = self.metric().references(self.examples())
@@ -81,4 +102,8 @@ class MetricSuite(Suite):
             return
         names = self.scores()[0].values
         for name in scores.values:
-            expect(name.removeprefix("chance_") in names, f"references() tells '{name}', which score does not", "mmgen.parts.Metric.references")
+            expect(
+                name.removeprefix("chance_") in names,
+                f"references() tells '{name}', which score does not",
+                "mmgen.parts.Metric.references",
+            )

@@ -25,7 +25,9 @@ def some_ids(backbone: Backbone, count: int) -> list[int]:
     for special in (backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id):
         found.pop(special, None)
     if len(found) < count:
-        raise AssertionError(f"the tokenizer makes only {len(found)} different tokens of the suite's texts. Read: mmgen.parts.Backbone.encode_text")
+        raise AssertionError(
+            f"the tokenizer makes only {len(found)} different tokens of the suite's texts. Read: mmgen.parts.Backbone.encode_text"
+        )
     return list(found)[:count]
 
 
@@ -40,8 +42,8 @@ def prefix(backbone: Backbone, inputs: Sequence[Ids], width: int = 0) -> Slots:
 
 
 def behind(backbone: Backbone, before: Slots, targets: Sequence[Sequence[Ids]], steps: Sequence[int] = ()) -> Slots:
-    """Each row's targets behind its input: of each target y_1..y_T the slots y_1..y_(T-1), m_1..m_T. With `steps`, the one
-    step t of every row alone, as it is written: y_1..y_(t-1), m_t."""
+    """Each row's targets behind its input: of each target y_1..y_T the slots y_1..y_(T-1), m_1..m_T. With `steps`,
+    the one step t of every row alone, as it is written: y_1..y_(t-1), m_t."""
     rows = []
     for number, groups in enumerate(targets):
         slots = []

@@ -22,7 +22,12 @@ class SightSuite(BuildsRows):
         states = last(backbone, row)
         other = last(backbone, with_states(row, row.layout.role == PAD, backbone, some_ids(backbone, 1)[0]))
         real = row.layout.real
-        expect_equal(states[real], other[real], "what stands in padded slots changes the states of real ones; encode must obey the mask of `visible(slots.layout)`", ENCODE)
+        expect_equal(
+            states[real],
+            other[real],
+            "what stands in padded slots changes the states of real ones; encode must obey the mask of `visible(slots.layout)`",
+            ENCODE,
+        )
 
     def test_a_batch_gives_what_single_rows_give(self) -> None:
         backbone = self.backbone()
@@ -47,7 +52,9 @@ class SightSuite(BuildsRows):
         moved = replace(row, positions=row.positions + 1)
         difference = (last(backbone, row) - last(backbone, moved)).abs().max().item()
         if backbone.masks == "any":
-            expect(difference > 1e-6, "states are the same at other positions; encode must use `slots.positions`", ENCODE)
+            expect(
+                difference > 1e-6, "states are the same at other positions; encode must use `slots.positions`", ENCODE
+            )
 
     def test_what_comes_later_has_no_influence(self) -> None:
         backbone = self._any()
@@ -69,7 +76,12 @@ class SightSuite(BuildsRows):
         row = self.rows(backbone)[0]
         later = row.layout.real & (row.positions >= 3)
         other = last(backbone, with_states(row, later, backbone, some_ids(backbone, 8)[7]))
-        expect_equal(last(backbone, row)[:, :3], other[:, :3], 'a slot changes the states of earlier ones, though masks is "causal"', ENCODE)
+        expect_equal(
+            last(backbone, row)[:, :3],
+            other[:, :3],
+            'a slot changes the states of earlier ones, though masks is "causal"',
+            ENCODE,
+        )
 
     def test_a_mask_sees_its_input_and_what_was_told(self) -> None:
         backbone = self._any()
@@ -77,7 +89,10 @@ class SightSuite(BuildsRows):
         row, token = before.followed_by(tail), some_ids(backbone, 8)[7]
         masks = (row.layout.role == MASK) & (row.layout.time == 3)
         states = last(backbone, row)[masks]
-        for what, where in (("its input", row.layout.role == PREFIX), ("the tokens before it", (row.layout.role == WRITTEN) & (row.layout.time == 2))):
+        for what, where in (
+            ("its input", row.layout.role == PREFIX),
+            ("the tokens before it", (row.layout.role == WRITTEN) & (row.layout.time == 2)),
+        ):
             difference = (states - last(backbone, with_states(row, where, backbone, token))[masks]).abs().max().item()
             expect(difference > 1e-6, f"a [MASK] does not see {what}", ENCODE)
 
@@ -90,7 +105,9 @@ class SightSuite(BuildsRows):
             for group, target in enumerate(groups, 1):
                 alone = last(backbone, one.followed_by(behind(backbone, one, [[target]])))[:, one.positions.shape[1] :]
                 where = (tail.layout.group[number] == group) & tail.layout.real[number]
-                expect_equal(packed[number : number + 1, where], alone, "targets packed behind one input see one another", ENCODE)
+                expect_equal(
+                    packed[number : number + 1, where], alone, "targets packed behind one input see one another", ENCODE
+                )
                 for step in range(1, len(target) + 1):
                     naive = last(backbone, one.followed_by(behind(backbone, one, [[target]], [step])))[:, -1]
                     wrong = f"the [MASK] of step {step} is not what re-encoding the input, the tokens before it and one [MASK] gives"

@@ -15,18 +15,22 @@ TOLERANCE = 1e-4  # float32 sums in another order differ by less
 
 
 class Suite:
-    """Checks of one part. A subclass names the part in `config`; it may add tests of its own, but not replace any here."""
+    """Checks of one part. A subclass names the part in `config`; it may add tests, but not replace any here."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name in vars(cls):
             owner = next((parent for parent in cls.__mro__[1:] if name in vars(parent)), None)
             if name.startswith("test_") and owner is not None:
-                raise TypeError(f"{cls.__name__}.{name} replaces a test of {owner.__name__}; mend the part instead, or add a test under another name")
+                raise TypeError(
+                    f"{cls.__name__}.{name} replaces a test of {owner.__name__}; mend the part instead, or add a test under another name"
+                )
 
     def config(self) -> PartConfig:
         """The config of the part under test; asked for before every test."""
-        raise NotImplementedError(f"{type(self).__name__} must define config(), which returns the config of the part to test")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define config(), which returns the config of the part to test"
+        )
 
     def seeded(self, build: Any, *arguments: Any, **options: Any) -> Any:
         """`build(...)` with random weights that are the same every time."""
@@ -37,13 +41,25 @@ class Suite:
     def test_config_survives_json(self) -> None:
         config = self.config()
         again = type(config).model_validate_json(config.model_dump_json())
-        expect(again == config, f"{type(config).__name__} comes back from JSON changed; a run folder keeps it as JSON", "mmgen.configs")
+        expect(
+            again == config,
+            f"{type(config).__name__} comes back from JSON changed; a run folder keeps it as JSON",
+            "mmgen.configs",
+        )
 
     def test_every_field_is_described(self) -> None:
         config = type(self.config())
         silent = [name for name, info in config.model_fields.items() if name != "type" and not info.description]
-        expect(not silent, f"fields without a description: {', '.join(silent)}; write Field(..., description=...)", "mmgen.configs")
-        expect(bool((config.__doc__ or "").strip()), f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`", "mmgen.configs")
+        expect(
+            not silent,
+            f"fields without a description: {', '.join(silent)}; write Field(..., description=...)",
+            "mmgen.configs",
+        )
+        expect(
+            bool((config.__doc__ or "").strip()),
+            f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`",
+            "mmgen.configs",
+        )
 
 
 def expect(holds: Any, wrong: str, read: str) -> None:
@@ -55,7 +71,11 @@ def expect(holds: Any, wrong: str, read: str) -> None:
 def expect_equal(first: Tensor, second: Tensor, wrong: str, read: str, tolerance: float = TOLERANCE) -> None:
     """Fail unless two tensors of one shape are equal but for rounding."""
     expect(first.shape == second.shape, f"{wrong} (shapes {tuple(first.shape)} and {tuple(second.shape)})", read)
-    expect(bool(torch.isfinite(first).all() and torch.isfinite(second).all()), f"{wrong} (there are numbers that are not finite)", read)
+    expect(
+        bool(torch.isfinite(first).all() and torch.isfinite(second).all()),
+        f"{wrong} (there are numbers that are not finite)",
+        read,
+    )
     difference = (first.float() - second.float()).abs().max().item() if first.numel() else 0.0
     expect(difference <= tolerance, f"{wrong} (by up to {difference:.2g})", read)
 

@@ -32,7 +32,9 @@ class Tiny(BackboneConfig):
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> TinyBackbone:
         if folder is not None:
             return TinyBackbone(self, json.loads((folder / "words.json").read_text(encoding="utf-8")))
-        words = sorted({word for text in (TEXTS if texts is None else texts) for word in text.lower().split()} - set(SPECIAL))
+        words = sorted(
+            {word for text in (TEXTS if texts is None else texts) for word in text.lower().split()} - set(SPECIAL)
+        )
         return TinyBackbone(self, [*SPECIAL, *words])
 
 
@@ -46,7 +48,10 @@ class WordTokenizer:
         return len(self.words)
 
     def __call__(self, text: str | Sequence[str], **options: Any) -> dict[str, Any]:
-        many = [[self.ids.get(word, self.ids["[UNK]"]) for word in one.lower().split()] for one in ([text] if isinstance(text, str) else text)]
+        many = [
+            [self.ids.get(word, self.ids["[UNK]"]) for word in one.lower().split()]
+            for one in ([text] if isinstance(text, str) else text)
+        ]
         return {"input_ids": many[0] if isinstance(text, str) else many}
 
     def decode(self, ids: Iterable[int], **options: Any) -> str:
@@ -80,14 +85,18 @@ class TinyLayer(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.read, self.write = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.think = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.think = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, seen: Tensor, number: int, cache: TinyCache | None) -> tuple[Tensor, Tensor]:
         queries, keys, values = self.read(self.norm(x)).chunk(3, -1)  # (B, L, H) each
         if cache is not None:
             keys, values = cache.remember(number, keys, values)
-        queries, keys, values = (t.unflatten(-1, (2, -1)).transpose(1, 2) for t in (queries, keys, values))  # (B, 2, L or M, H / 2)
+        queries, keys, values = (
+            t.unflatten(-1, (2, -1)).transpose(1, 2) for t in (queries, keys, values)
+        )  # (B, 2, L or M, H / 2)
         scores = queries @ keys.transpose(-1, -2) / queries.shape[-1] ** 0.5
         attention = scores.masked_fill(~seen.unsqueeze(1), -torch.inf).softmax(-1)  # (B, 2, L, M)
         x = x + self.write((attention @ values).transpose(1, 2).flatten(-2))

@@ -74,7 +74,11 @@ class ToyDataset(Dataset):
 
     def _make(self, color: str, thing: str) -> Example:
         captions = (f"a {thing} near the water", f"the {thing}")
-        return Example(f"{color}-{thing}", {"image": f"{color}-{thing}", "caption": captions}, (f"what color is the {thing} ?", f"a {color} {thing} ?"))
+        return Example(
+            f"{color}-{thing}",
+            {"image": f"{color}-{thing}", "caption": captions},
+            (f"what color is the {thing} ?", f"a {color} {thing} ?"),
+        )
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self.made)
@@ -85,11 +89,21 @@ class ToyDataset(Dataset):
         return self.made[name]
 
     def describe(self) -> dict[str, Any]:
-        return {"name": "toy", "examples": {name: len(made) for name, made in self.made.items()}, "licence": "free of any", "source": "mmgen.testing"}
+        return {
+            "name": "toy",
+            "examples": {name: len(made) for name, made in self.made.items()},
+            "licence": "free of any",
+            "source": "mmgen.testing",
+        }
 
     def pictures(self) -> Iterator[Picture]:
         for example in (example for made in self.made.values() for example in made):
-            yield Picture(example.id, partial(_paint, COLORS[example.id.split("-")[0]]), [(0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)], ["thing", "all"])
+            yield Picture(
+                example.id,
+                partial(_paint, COLORS[example.id.split("-")[0]]),
+                [(0.25, 0.25, 0.75, 0.75), (0.0, 0.0, 1.0, 1.0)],
+                ["thing", "all"],
+            )
 
 
 def _paint(color: tuple[int, int, int]) -> Any:

@@ -1,4 +1,4 @@
-"""Caption metrics: BLEU, ROUGE-L, METEOR and CIDEr as the COCO caption evaluation has them; and how much texts differ."""
+"""Caption metrics: BLEU, ROUGE-L, METEOR and CIDEr as in the COCO caption evaluation; and how much texts differ."""
 
 from typing import Literal
 
@@ -8,11 +8,11 @@ import mmgen
 
 
 class CaptionScores(mmgen.MetricConfig):
-    """BLEU-1 to 4, ROUGE-L, METEOR 1.5 and CIDEr(-D) in percent, by pycocoevalcap; one text an example against all its targets."""
+    """BLEU-1 to 4, ROUGE-L, METEOR 1.5 and CIDEr-D, times 100, by pycocoevalcap; one text against all its targets."""
 
     type: Literal["captioneval"] = "captioneval"
     tokenizer: Literal["auto", "java", "own"] = Field(
-        "auto", description="Stanford's PTBTokenizer, which needs Java; our own, which does not; or Java's where there is Java"
+        "auto", description="Stanford's, which needs Java; our own, which does not; or Stanford's where there is Java"
     )
     meteor: bool = Field(True, description="METEOR too; it needs Java, up to 2 GB of memory, and some seconds to start")
     patience: float = Field(120.0, gt=0, description="seconds without an answer after which Java is given up")

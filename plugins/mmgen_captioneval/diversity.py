@@ -19,7 +19,7 @@ class DiversityMetric(Metric):
 
     distinct-1, distinct-2  different words (pairs of words) of all that were written (Li et al., 2016)
     unique                  different texts of all that were written
-    self-BLEU               mean sentence BLEU-4 of each text against all others (Zhu et al., 2018); lower is more diverse
+    self-BLEU               mean BLEU-4 of each text against all others (Zhu et al., 2018); lower is more diverse
     """
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
@@ -41,7 +41,7 @@ def _distinct(things: list) -> float | None:
 def self_bleu(texts: Sequence[Sequence[str]]) -> list[float]:
     """BLEU-4 in percent of each text with all others as its references; nothing for fewer than two texts.
 
-    Every n-gram's two highest counts are kept, so that "all others" is one look-up and the time grows with the words only.
+    Every n-gram's two highest counts are kept: "all others" is one look-up, and the time grows with the words only.
     """
     if len(texts) < 2:
         return []
@@ -54,7 +54,10 @@ def self_bleu(texts: Sequence[Sequence[str]]) -> list[float]:
     lengths = Counter(map(len, texts))
     scorer = BleuScorer(n=4)
     for i, line in enumerate(lines):
-        others = {gram: second if owner == i else best for gram in precook(line)[1] for best, owner, second in [highest[gram]]}
+        others = {}
+        for gram in precook(line)[1]:
+            best, owner, second = highest[gram]
+            others[gram] = second if owner == i else best
         near = [length for length, count in lengths.items() if count > (length == len(texts[i]))]
         scorer.crefs.append((near, others))
         scorer.ctest.append(cook_test(line, (near, others)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,13 +43,13 @@ def complaint(stderr: str) -> str:
     return (telling or lines or ["it said nothing"])[0]
 
 
-def tokenise_all(texts: Sequence[str], patience: float) -> list[list[str]]:
-    """Words of every text by Stanford's PTBTokenizer, lower-cased, without punctuation.
+def tokenise_all(texts: list[str], patience: float) -> list[list[str]]:
+    """Words of every text (each on one line) by Stanford's PTBTokenizer, lower-cased, without punctuation.
 
     A text's words do not depend on its neighbours, as they do when texts are simply written under one another.
     Raises UnavailableError when Java is not there or fails.
     """
-    lines = _run([one_line(text) for text in texts], patience)
+    lines = _run(texts, patience)
     return [[word for word in line.strip(" ").split(" ") if word and word not in PUNCTUATION] for line in lines]
 
 

@@ -22,7 +22,9 @@ PROGRAM = Path("meteor", "meteor-1.5.jar")
 STATISTICS = 23  # numbers that describe a segment
 
 
-def meteor(hypotheses: Sequence[str], references: Sequence[Sequence[str]], patience: float = 120.0) -> tuple[float, list[float]]:
+def meteor(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], patience: float = 120.0
+) -> tuple[float, list[float]]:
     """The score of all segments together, and of each; 0 to 1. Texts are words parted by spaces, already tokenised.
 
     Raises UnavailableError when Java or the program is missing, fails, or gives no answer for `patience` seconds.
@@ -64,7 +66,8 @@ class _Program:
         try:
             self.process = subprocess.Popen(
                 [*command, "-", "-", "-stdio", "-l", "en", "-norm"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=jar.parent, encoding="utf-8", errors="replace",
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=jar.parent,
+                encoding="utf-8", errors="replace",
             )  # fmt: skip
         except OSError as error:
             self.stderr.close()

@@ -17,6 +17,8 @@ from . import CaptionScores, java, ptb
 from .meteor import meteor
 
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
+NO_CIDER = "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
+VARIANTS = {"METEOR": "METEOR 1.5", "CIDEr": "CIDEr-D"}
 NAMES = (*BLEU, "ROUGE-L", "METEOR", "CIDEr")
 
 
@@ -31,9 +33,10 @@ class CaptionMetric(Metric):
         self.config = config
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
-        """Raises DataError for an example without references, and UnavailableError where Java is asked for and fails."""
+        """Raises DataError for an example without references, UnavailableError where Java is asked for and fails."""
         _check(generations, examples)
-        texts = [generation.text for generation in generations] + [text for example in examples for text in example.targets]
+        texts = [generation.text for generation in generations]
+        texts += [text for example in examples for text in example.targets]
         words, how = self._tokenise(texts)
         lines = iter([" ".join(line) for line in words])
         hypotheses = [next(lines) for _ in generations]
@@ -41,7 +44,7 @@ class CaptionMetric(Metric):
         values, each = _pure(hypotheses, references)
         if len(examples) == 1:
             values["CIDEr"] = each["CIDEr"] = None
-            notes.append("CIDEr: unavailable, its document frequencies come from the references and one image gives none")
+            notes.append(NO_CIDER)
         if self.config.meteor:
             values["METEOR"], each["METEOR"], why = self._meteor(hypotheses, references)
             notes += why
@@ -52,6 +55,7 @@ class CaptionMetric(Metric):
         )
 
     def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
+        texts = [java.one_line(text) for text in texts]
         how = "our own"
         if self.config.tokenizer != "own":
             try:
@@ -62,7 +66,9 @@ class CaptionMetric(Metric):
                 how = f"our own ({error})"
         return [ptb.tokenise(text) for text in texts], how
 
-    def _meteor(self, hypotheses: list[str], references: list[list[str]]) -> tuple[float | None, list[float] | None, list[str]]:
+    def _meteor(
+        self, hypotheses: list[str], references: list[list[str]]
+    ) -> tuple[float | None, list[float] | None, list[str]]:
         """The value, each example's, and why there is none."""
         try:
             together, each = meteor(hypotheses, references, self.config.patience)
@@ -73,9 +79,11 @@ class CaptionMetric(Metric):
 
 def _signature(how: str, references: list[list[str]], values: Mapping[str, float | None]) -> str:
     mean = sum(map(len, references)) / len(references)
-    variants = [variant for name, variant in (("METEOR", "METEOR 1.5"), ("CIDEr", "CIDEr-D")) if values.get(name) is not None]
     return ", ".join([
-        f"PTB tokeniser: {how}", f"references grouped per image ({mean:.1f} an image)", *variants, f"pycocoevalcap {version('pycocoevalcap')}"
+        f"PTB tokeniser: {how}",
+        f"references grouped per image ({mean:.1f} an image)",
+        *(variant for name, variant in VARIANTS.items() if values.get(name) is not None),
+        f"pycocoevalcap {version('pycocoevalcap')}",
     ])  # fmt: skip
 
 
@@ -84,7 +92,9 @@ def _with_words(examples: Sequence[Example], references: list[list[str]]) -> tup
     kept = [[text for text in texts if text] for texts in references]
     for example, texts in zip(examples, kept, strict=True):
         if not texts:
-            raise DataError(f"captioneval: example {example.id!r} has no reference with a word in it; add targets or leave it out")
+            raise DataError(
+                f"captioneval: example {example.id!r} has no reference with a word in it; add targets or leave it out"
+            )
     left_out = sum(map(len, references)) - sum(map(len, kept))
     return kept, [f"references without a word left out: {left_out}"] if left_out else []
 
@@ -93,13 +103,19 @@ def _check(generations: Sequence[Generation], examples: Sequence[Example]) -> No
     if not examples:
         raise DataError("captioneval: there are no examples to score")
     if len(generations) != len(examples):
-        raise DataError(f"captioneval: {len(generations)} texts for {len(examples)} examples; give one each, in the same order")
+        raise DataError(
+            f"captioneval: {len(generations)} texts for {len(examples)} examples; give one each, in the same order"
+        )
     for generation, example in zip(generations, examples, strict=True):
         if generation.id != example.id:
-            raise DataError(f"captioneval: a text for {generation.id!r} stands where example {example.id!r} is; give them in the same order")
+            raise DataError(
+                f"captioneval: a text for {generation.id!r} stands where example {example.id!r} is; give them in order"
+            )
 
 
-def _pure(hypotheses: list[str], references: list[list[str]]) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
+def _pure(
+    hypotheses: list[str], references: list[list[str]]
+) -> tuple[dict[str, float | None], dict[str, list[float] | None]]:
     """What needs no Java, over all examples and for each, times 100."""
     found = dict(enumerate([text] for text in hypotheses))
     wanted = dict(enumerate(references))

@@ -15,8 +15,8 @@ PUNCTUATION = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--
 # Abbreviations keep their full stop: always, with a capital only, or before a number only.
 ALWAYS = """adj adm adv al ala alex apr ariz assn asst atty aug ave bhd bldg blvd brig bros capt cf cie cmdr co col colo
     conn corp cos cpl ct dak dec dept det dr drs elec ens esq est etc ext feb fla fri ft ga gen gov govs hon inc
-    ind insp intl invt jan jos jr jul jun kan kans ky lt ltd maj mar md mfg mich minn mlle mme mo mon mont mr mrs ms msgr
-    mt mtg natl neb nev nov oct okla penn pfc ph plc ppte ppty pres prof pte ptes pty ptys pvt rd rep reps rev rt
+    ind insp intl invt jan jos jr jul jun kan kans ky lt ltd maj mar md mfg mich minn mlle mme mo mon mont mr mrs ms
+    msgr mt mtg natl neb nev nov oct okla penn pfc ph plc ppte ppty pres prof pte ptes pty ptys pvt rd rep reps rev rt
     sen sens sep sept seq sfc sgt spc sq sr st ste supt sys tel tenn thu tue tues univ va vs vt wed wis wisc wm wyo"""
 CAPITAL = "Ark Az Del Ill La Mass Miss Ore Pa Tex Wash ARK AZ DEL ILL LA MASS MISS ORE PA TEX WASH"
 NUMBERED = "art ca fig figs no nos op pp prop"
@@ -26,8 +26,9 @@ STARTERS = """A About According Additionally After An As At But Earlier He Her H
 
 SPELLED = {
     "’": "'", "‘": "`", "“": "``", "”": "''", '"': "''", "(": "-lrb-", ")": "-rrb-", "{": "-lcb-", "}": "-rcb-",
-    "[": "-lsb-", "]": "-rsb-", "–": "--", "‐": "-", "‑": "-", "—": "--", "―": "--", "…": "...", "½": "1/2", "¼": "1/4", "¾": "3/4",
-    "⅓": "1/3", "⅔": "2/3", "¢": "cents", "£": "#", "€": "$", "‹": "`", "›": "'", "«": "``", "»": "''", " ": "\xa0",
+    "[": "-lsb-", "]": "-rsb-", "‐": "-", "‑": "-", "–": "--", "—": "--", "―": "--", "…": "...", "½": "1/2", "¼": "1/4",
+    "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "¢": "cents", "£": "#", "€": "$", "‹": "`", "›": "'", "«": "``", "»": "''",
+    " ": "\xa0",
 }  # fmt: skip
 ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": "''", "&apos;": "'", "&nbsp;": "\xa0", "&mdash;": "--"}
 
@@ -36,8 +37,9 @@ def _any(words: str) -> str:
     return "(?:" + "|".join(words.split()) + ")"
 
 
-L = r"[^\W\d_ªº]"  # a letter
-W = r"[^\W_ªº²³¹½¼¾⅓⅔⅛⅜⅝⅞]"  # a letter or a digit
+MARKS = "ªº²³¹⁰⁴-⁹₀-₉½¼¾⅐-⅞"  # stand alone, though Unicode counts them among letters and numbers
+L = rf"[^\W\d_{MARKS}]"  # a letter
+W = rf"[^\W_{MARKS}]"  # a letter or a digit
 CLITIC = rf"(?:'(?:s|m|re|ve|ll|d)(?!{L})|’(?:s|m|re|ve|ll|d))"
 NOT = r"n['’`‘]t"
 WORD = rf"{W}+(?:(?<={L})[?!](?={L}){W}+)*"  # a ? inside a word is taken for a letter that some encoding lost
@@ -73,10 +75,10 @@ RULES = [re.compile(rule, re.IGNORECASE) for rule in (  # a group is the token, 
     r"(?:\(\d{2,3}\) ?|\+*(?:\d{2,4}[- ])?\d{2,4}[- ])\d{3,4}[- ]?\d{3,5}",
     r"(?-i:[A-Z]{1,2})\$",
     r"https?://[^\s\"<>|()]*[^\s\"<>|().,;:!?'-]",
-    r"[^\s\"'<>|.!?(){},\-$/]+(?:\.[^\s\"'<>|.!?(){},\-$/]+)*\.(?:com|net|org|edu)/[^\s\"<>|()]*[^\s\"<>|().,;:!?'-]",
+    r"(?:[^\s\"'<>|.!?(){},\-$/]+\.)+(?:com|net|org|edu)/[^\s\"<>|()]*[^\s\"<>|().,;:!?'-]",
     r"[\w.+:-]+@[\w.-]*\w",
     rf"@[a-z_]\w*|\#{L}+",
-    r"<(?:!-[^>]*|\?[^>]*|/?[a-z][^<>]*)>",
+    r"<(?:!-[^>]*|\?[^>]*|/?[a-z][\w:.-]*(?:\s[^<>]*)?/?)>",
     "|".join(ENTITIES) + r"|&\#\d+;",
     r"[<>]?[:;=][-'*]?(?-i:[()DPdpO@|\\[{\]])(?!\w)|[<>]?[:;=]o[()dp](?!\w)|\([\^>]_[\^<]\)|[\^>=~<-]_[\^<=~-]",
     r"''|``|[!?]+|-{2,}|\*+|_+|@+|<<|>>",
@@ -87,7 +89,7 @@ SPLIT = frozenset(["cannot", "gonna", "gotta", "wanna", "lemme", "gimme"])
 
 
 def tokenise(text: str) -> list[str]:
-    """Words of a text, in lower case, split as in the Penn Treebank and without punctuation: "Who's there?" is who, 's, there."""
+    """Words of a text: lower case, split as in the Penn Treebank, no punctuation. "Who's there?" is who, 's, there."""
     words = []
     at = 0
     while at < len(text):

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 
 from mmgen import Decoding
@@ -33,19 +32,18 @@ class MaskedGenerator(Generator):
         self.mask_id, self.pad_id = backbone.mask_id, backbone.pad_id
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
-        rows = [torch.cat([self._slots(y, k) for k, y in enumerate(questions, 1)]) for questions in targets]
-        ids, offsets, role, group, time, labels = pad_sequence(rows, batch_first=True).unbind(-1)  # (B, S) each
-        padding = role == PAD
-        return Tail(ids.masked_fill(padding, self.pad_id), offsets, Layout(role, group, time), labels.masked_fill(padding, -100))
+        rows = [[slot for k, y in enumerate(questions, 1) for slot in self._slots(y, k)] for questions in targets]
+        longest = max(map(len, rows))
+        padding = [(self.pad_id, 0, PAD, 0, 0, -100)]
+        table = torch.tensor([row + padding * (longest - len(row)) for row in rows])  # (B, S, 6)
+        ids, offsets, role, group, time, labels = table.unbind(-1)
+        return Tail(ids, offsets, Layout(role, group, time), labels)
 
-    def _slots(self, target: Sequence[int], group: int) -> Tensor:
-        """(2T - 1, 6): one target's slots, each with its id, offset, role, group, time and label."""
-        y = torch.tensor(target)  # (T,)
-        times = torch.arange(1, len(y) + 1)
-        masks = torch.full_like(y, self.mask_id)
-        told = [y, times - 1, torch.full_like(y, WRITTEN), torch.full_like(y, group), times, torch.full_like(y, -100)]
-        asked = [masks, times - 1, torch.full_like(y, MASK), torch.full_like(y, group), times, y]
-        return torch.cat([torch.stack(told, 1)[:-1], torch.stack(asked, 1)])
+    def _slots(self, target: Sequence[int], group: int) -> list[tuple[int, ...]]:
+        """One target's 2T - 1 slots: y_1..y_(T-1), m_1..m_T, each as (id, offset, role, group, time, label)."""
+        told = [(y, t - 1, WRITTEN, group, t, -100) for t, y in enumerate(target[:-1], 1)]
+        asked = [(self.mask_id, t - 1, MASK, group, t, y) for t, y in enumerate(target, 1)]
+        return told + asked
 
     def forward(self, model, batch: Batch) -> Loss:
         prefix = model.prefix(batch)

@@ -17,14 +17,20 @@ class Questions(mmgen.DatasetConfig):
     `folder`; only the splits that are used (`train`, `validate_on`, `evaluate`) need their files."""
 
     folder: Path = Field(description="where the files lie, as they come out of the published archives")
-    files: dict[SplitName, Path] = Field({}, description="split -> its file of questions, instead of the published name")
-    caption_files: tuple[Path, ...] | None = Field(None, description="captions in COCO's format; by default the published ones, [] for none")
+    files: dict[SplitName, Path] = Field(
+        {}, description="split -> its file of questions, instead of the published name"
+    )
+    caption_files: tuple[Path, ...] | None = Field(
+        None, description="captions in COCO's format; by default the published ones, [] for none"
+    )
     captions: Literal["draw", "first", "all"] = Field(
-        "draw", description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input of its own"
+        "draw",
+        description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input of its own",
     )
     images: Path | None = Field(None, description="folder of raw images, searched with its subfolders")
     missing: Literal["drop", "keep", "error"] = Field(
-        "drop", description="images without a caption, or without a file in `images`, where those are given: left out and counted, kept, or an error"
+        "drop",
+        description="images without a caption, or without a file in `images`, where those are given: left out and counted, kept, or an error",
     )
 
     @property
@@ -42,7 +48,9 @@ class Questions(mmgen.DatasetConfig):
         known = [*dict.fromkeys([*self.published.questions, *self.files])]
         for key in ("train", "evaluate"):
             if getattr(self, key) not in known:
-                raise ValueError(f"{key}: {self.published.name} has no split '{getattr(self, key)}'; there are: {', '.join(known)}")
+                raise ValueError(
+                    f"{key}: {self.published.name} has no split '{getattr(self, key)}'; there are: {', '.join(known)}"
+                )
 
     def build(self):
         from .dataset import QuestionFiles
@@ -54,7 +62,9 @@ class Vqa(Questions):
     """VQA reversed: the questions of an image are what to write about it (VQA 1.0, VQA 2.0, OK-VQA)."""
 
     type: Literal["vqa"] = "vqa"
-    release: Literal["1.0", "2.0", "okvqa"] = Field("1.0", description="whose file names, captions and published results")
+    release: Literal["1.0", "2.0", "okvqa"] = Field(
+        "1.0", description="whose file names, captions and published results"
+    )
 
     @property
     def published(self) -> Release:
@@ -65,7 +75,9 @@ class Vqg(Questions):
     """VQG: natural questions about images of COCO, Flickr or Bing (Mostafazadeh et al., 2016)."""
 
     type: Literal["vqg"] = "vqg"
-    release: Literal["coco", "flickr", "bing"] = Field("coco", description="whose file names, captions and published results")
+    release: Literal["coco", "flickr", "bing"] = Field(
+        "coco", description="whose file names, captions and published results"
+    )
 
     @property
     def published(self) -> Release:

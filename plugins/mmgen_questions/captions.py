@@ -52,4 +52,6 @@ def read_captions(paths: Iterable[Path]) -> Captions:
 def _agree(own: tuple[str, str], caption: str, path: Path, before: str, where: Path) -> None:
     if caption != before:
         elsewhere = "earlier in this file" if where == path else f"in {where}"
-        raise DataError(f"caption {own[1]} of image {own[0]} is '{caption}' here and '{before}' {elsewhere}; keep one of them")
+        raise DataError(
+            f"caption {own[1]} of image {own[0]} is '{caption}' here and '{before}' {elsewhere}; keep one of them"
+        )

@@ -36,7 +36,7 @@ log = logging.getLogger("mmgen")
 class QuestionFiles(Dataset):
     """Examples of a `Vqa`, `Vqg` or `Jsonl` config.
 
-    id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("train-314392#2")
+    id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("...#2")
     inputs   "image": the image's key (`mmgen.store.image_key`); "caption": a tuple of captions; JSONL's further inputs
     targets  the questions, each on one line
 
@@ -64,7 +64,7 @@ class QuestionFiles(Dataset):
 
     def describe(self) -> dict[str, Any]:
         """name; examples: {split: number}; counts: {split: {images, questions, captions, and what was odd}}; licence;
-        source; published rows, where the split that is written for is the paper's, and published_from, what they are."""
+        source; published rows, where the evaluated split is the paper's, and published_from, what they are."""
         for name in self.files:
             self.split(name)
         described = {
@@ -80,7 +80,9 @@ class QuestionFiles(Dataset):
 
     def pictures(self) -> Iterator[Picture]:
         if self.config.images is None:
-            raise DataError(f"{self.release.name} is set up without raw images; set data.images, or give the embedder a file of features")
+            raise DataError(
+                f"{self.release.name} is set up without raw images; set data.images, or give the embedder a file of features"
+            )
         images = (example.inputs.get("image") for name in self.files for example in self.split(name))
         for key in dict.fromkeys(images):
             if key in self.pictures_at:
@@ -99,7 +101,12 @@ class QuestionFiles(Dataset):
         read: Read = READERS[self.release.format](questions)
         self._licence = read.licence or self._licence
         captions = self._captions_of(caption_files)
-        counts = Counter(images=len({entry.image for entry in read.entries}), questions=0, captions=0, **dict.fromkeys({**LACKS, **ODD}, 0))
+        counts = Counter(
+            images=len({entry.image for entry in read.entries}),
+            questions=0,
+            captions=0,
+            **dict.fromkeys({**LACKS, **ODD}, 0),
+        )
         counts.update(read.counts + captions.counts)
         examples: list[Example] = []
         for entry in read.entries:
@@ -135,7 +142,9 @@ class QuestionFiles(Dataset):
         if not examples:
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
             partners = f"; are {shown(joined)} of other images?" if lacking else ""
-            raise DataError(f"{questions}: no example is left for the split '{name}': {lacking or odd or 'the file is empty'}{partners}")
+            raise DataError(
+                f"{questions}: no example is left for the split '{name}': {lacking or odd or 'the file is empty'}{partners}"
+            )
         if lacking and self.config.missing == "error":
             raise DataError(f'{questions}: {lacking}; set missing = "drop" to leave those out, or "keep"')
         if lacking:
@@ -145,7 +154,9 @@ class QuestionFiles(Dataset):
 
 
 def _told(counts: Counter, words: Mapping[str, str]) -> str:
-    return ", ".join(f"{counts[key]:,} {text.format(s='s' * (counts[key] != 1))}" for key, text in words.items() if counts[key])
+    return ", ".join(
+        f"{counts[key]:,} {text.format(s='s' * (counts[key] != 1))}" for key, text in words.items() if counts[key]
+    )
 
 
 def _examples(split: str, entry: Entry, captions: str) -> Iterator[Example]:

@@ -12,7 +12,15 @@ from typing import Any
 from mmgen.errors import DataError
 
 MOST_BYTES = 4 << 30  # no file is larger, unpacked
-NAMES = {dict: "a table", list: "a list", str: "a text", bool: "true or false", int: "a number", float: "a number with a point", type(None): "null"}
+NAMES = {
+    dict: "a table",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number with a point",
+    type(None): "null",
+}
 
 
 def read_text(path: Path) -> str:
@@ -50,7 +58,9 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
     except json.JSONDecodeError as error:
         cut = line is None and (error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"))
         advice = "; the file may be cut short: get it again" if cut else ""
-        raise DataError(f"{path}:{line or error.lineno}: not valid JSON: {error.msg} (column {error.colno}){advice}") from None
+        raise DataError(
+            f"{path}:{line or error.lineno}: not valid JSON: {error.msg} (column {error.colno}){advice}"
+        ) from None
     except (RecursionError, ValueError) as error:  # nested without end, or a number without end
         raise DataError(f"{path}:{line or 1}: not usable JSON: {error}") from None
 

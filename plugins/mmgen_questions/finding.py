@@ -52,4 +52,9 @@ def _candidates(folder: Path, names: Iterable[Path]) -> Iterator[Path]:
 def _message(name: str, missing: dict[Path, str]) -> str:
     lines = [f"{name}: {len(missing)} files are missing:" if len(missing) > 1 else f"{name}: a file is missing:"]
     lines += [f"  {path}  <- {where}" if where else f"  {path}" for path, where in missing.items()]
-    return "\n".join([*lines, "  put them there, or name others in data.files and data.caption_files (caption_files = [] does without captions)"])
+    return "\n".join(
+        [
+            *lines,
+            "  put them there, or name others in data.files and data.caption_files (caption_files = [] does without captions)",
+        ]
+    )

@@ -75,7 +75,7 @@ def read_vqa(path: Path) -> Read:
 
 
 def read_vqg(path: Path) -> Read:
-    """VQG's CSV: image_id, image_url and questions joined by `---`; columns in any order, further ones are passed over."""
+    """VQG's CSV: image_id, image_url and questions joined by `---`; columns in any order, others are passed over."""
     rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     entries: dict[str, Entry] = {}
     counts: Counter = Counter()
@@ -83,12 +83,16 @@ def read_vqg(path: Path) -> Read:
         header = [name.strip() for name in next(rows, [])]
         for name in COLUMNS:
             if name not in header:
-                raise DataError(f"no column '{name}'; the columns are: {shown(header)}; VQG's are: image_id, image_url, questions")
+                raise DataError(
+                    f"no column '{name}'; the columns are: {shown(header)}; VQG's are: image_id, image_url, questions"
+                )
         for row in rows:
             if not row:
                 continue
             if len(row) != len(header):
-                raise DataError(f"{len(row)} values under {len(header)} columns; questions with a comma stand in quotation marks")
+                raise DataError(
+                    f"{len(row)} values under {len(header)} columns; questions with a comma stand in quotation marks"
+                )
             values = dict(zip(header, row, strict=True))
             key = image_id(values["image_id"], "image_id")
             questions = [tidy(question, "questions") for question in values["questions"].split(BETWEEN)]
@@ -132,7 +136,10 @@ def _entry(item: Any, counts: Counter) -> Entry:
         own,
         None if image is None else image_id(image, "image"),
         captions=tuple(filter(None, captions)),
-        more={name: tuple(_texts(value, name)) if isinstance(value, list) else tidy(value, name) for name, value in more.items()},
+        more={
+            name: tuple(_texts(value, name)) if isinstance(value, list) else tidy(value, name)
+            for name, value in more.items()
+        },
     )
     for question in questions:
         entry.add(question, counts)

@@ -23,7 +23,9 @@ def index(folder: Path) -> dict[str, Path]:
                 path = Path(place, name)
                 other = found.setdefault(image_key(name), path)
                 if other != path:
-                    raise DataError(f"{folder}: {other.relative_to(folder)} and {path.relative_to(folder)} are both image '{image_key(name)}'; rename one")
+                    raise DataError(
+                        f"{folder}: {other.relative_to(folder)} and {path.relative_to(folder)} are both image '{image_key(name)}'; rename one"
+                    )
     return found
 
 

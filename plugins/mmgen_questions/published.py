@@ -38,7 +38,9 @@ def _rows(table: str) -> dict[str, dict[str, float | None]]:
     """Rows of a printed table: a label and its seven numbers, "-" where there is none."""
     split = [line.split("|") for line in table.strip().splitlines()]
     return {
-        label.strip(): {metric: None if cell == "-" else float(cell) for metric, cell in zip(METRICS, cells.split(), strict=True)}
+        label.strip(): {
+            metric: None if cell == "-" else float(cell) for metric, cell in zip(METRICS, cells.split(), strict=True)
+        }
         for label, cells in split
     }
 
@@ -67,10 +69,15 @@ Human Performance | 86 - - - - 60 -
 
 
 def _vqa(prefix: str, kinds: tuple[str, ...], **years: str) -> dict[str, tuple[str, ...]]:
-    return {split: tuple(f"{prefix}{kind}_mscoco_{year}_questions.json" for kind in kinds) for split, year in years.items()}
+    return {
+        split: tuple(f"{prefix}{kind}_mscoco_{year}_questions.json" for kind in kinds) for split, year in years.items()
+    }
 
 
-_VQA_CAPTIONS = {split: f"captions_{year}.json" for split, year in {"train": "train2014", "val": "val2014", "test": "test2015"}.items()}
+_VQA_CAPTIONS = {
+    split: f"captions_{year}.json"
+    for split, year in {"train": "train2014", "val": "val2014", "test": "test2015"}.items()
+}
 _COCO_ORIGIN = {"captions_train2014.json": COCO, "captions_val2014.json": COCO, "captions_test2015.json": NEURALTALK}
 
 VQA1 = Release(

@@ -24,11 +24,11 @@ def decoded(text: bytes, kind: str, name: str) -> np.ndarray:
     """base64 -> a flat array. Raises ValueError, naming the column, when it is none."""
     try:
         raw = binascii.a2b_base64(text, strict_mode=True)
-    except binascii.Error as error:
-        raise ValueError(f"{name} is not base64 ({error})") from None
+    except binascii.Error:
+        raise ValueError(f"{name}: not base64, or cut off") from None
     size = np.dtype(kind).itemsize
     if len(raw) % size:
-        raise ValueError(f"{name} holds {len(raw)} bytes, which is no number of {kind} values")
+        raise ValueError(f"{name}: {len(raw)} bytes are not a whole number of {size}-byte values")
     return np.frombuffer(raw, kind)
 
 

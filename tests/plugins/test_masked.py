@@ -97,7 +97,7 @@ def test_every_step_of_cached_writing_is_exact(model):
         for b, example in enumerate(examples):
             x = naive.text_prefix(model.backbone, caption(example))
             torch.testing.assert_close(logp[b], naive.distribution(model.backbone, x, written[b].tolist()), atol=CLOSE, rtol=0)
-        written = torch.cat([written, torch.randint(5, 60, (len(examples), 1), generator=torch.Generator().manual_seed(step))], 1)
+        written = torch.cat([written, torch.randint(5, len(model.backbone.tokenizer), (len(examples), 1), generator=torch.Generator().manual_seed(step))], 1)
 
 
 OPTIONS = {

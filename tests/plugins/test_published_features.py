@@ -78,9 +78,9 @@ def test_tsv_with_a_header(tmp_path):
         (row("2", num_boxes=-3), "num_boxes is -3"),
         (row("2", image_w=0), "the image is 0 x 80 pixels large"),
         (row("2", image_w="nan"), "the image is nan x 80 pixels large"),
-        (row("2", boxes=b64(PIXELS)[:-3]), "boxes is not base64 (Incorrect padding)"),
+        (row("2", boxes=b64(PIXELS)[:-3]), "boxes: not base64, or cut off"),
         (row("2", FEATURES.ravel()[:13]), "features hold 13 numbers, which cannot be shared out over 3 boxes"),
-        (row("2", encoded=base64.b64encode(b"12345").decode()), "features holds 5 bytes, which is no number of <f4 values"),
+        (row("2", encoded=base64.b64encode(b"12345").decode()), "features: 5 bytes are not a whole number of 4-byte values"),
         (row("2", encoded=""), "features hold 0 numbers, which cannot be shared out over 3 boxes"),
     ],
 )

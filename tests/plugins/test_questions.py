@@ -13,27 +13,47 @@ from PIL import Image
 from pydantic import ValidationError
 
 from mmgen.errors import DataError
+from mmgen.testing import DatasetSuite
 
 ALL_WELL = dict.fromkeys(
-    ["without_caption", "without_picture", "without_question", "empty_questions", "duplicates", "empty_captions", "duplicate_captions"], 0
+    [
+        "without_caption",
+        "without_picture",
+        "without_question",
+        "empty_questions",
+        "duplicates",
+        "empty_captions",
+        "duplicate_captions",
+    ],
+    0,
 )
 HEADER = "image_id,image_url,questions"
 
 
 def vqa_file(path: Path, *questions: tuple) -> Path:
-    items = [{"image_id": image, "question": text, "question_id": number} for number, (image, text) in enumerate(questions)]
+    items = [
+        {"image_id": image, "question": text, "question_id": number} for number, (image, text) in enumerate(questions)
+    ]
     path.write_text(json.dumps({"questions": items}))
     return path
 
 
 def caption_file(path: Path, *captions: tuple) -> Path:
-    path.write_text(json.dumps({"annotations": [{"id": number, "image_id": image, "caption": text} for number, image, text in captions]}))
+    path.write_text(
+        json.dumps(
+            {"annotations": [{"id": number, "image_id": image, "caption": text} for number, image, text in captions]}
+        )
+    )
     return path
 
 
 def vqa(folder: Path, **options) -> Vqa:
     """A config whose only split is "train"."""
-    return Vqa(folder=folder, files={"train": "q.json"}, **{"caption_files": (), "validate_on": "", "evaluate": "train", **options})
+    return Vqa(
+        folder=folder,
+        files={"train": "q.json"},
+        **{"caption_files": (), "validate_on": "", "evaluate": "train", **options},
+    )
 
 
 def vqg(folder: Path, text: str | bytes) -> Vqg:
@@ -52,7 +72,7 @@ def refused(config) -> str:
     return str(caught.value)
 
 
-# --- the published files ---------------------------------------------------------------------------------------------
+# --- the published files ---
 
 
 def test_vqg_coco(real_data):
@@ -60,10 +80,20 @@ def test_vqg_coco(real_data):
     dataset = config.build()
     told = dataset.describe()
     assert told["examples"] == {"train": 2500, "val": 1249, "test": 1249}
-    assert told["counts"]["train"] == ALL_WELL | {"images": 2500, "questions": 12494, "captions": 257, "without_caption": 2243}
+    assert told["counts"]["train"] == ALL_WELL | {
+        "images": 2500,
+        "questions": 12494,
+        "captions": 257,
+        "without_caption": 2243,
+    }
     assert [told["counts"][split]["captions"] for split in dataset.splits()] == [257, 125, 123]
     first = dataset.split("train")[0]
-    assert (first.id, first.inputs["image"], first.targets[0], len(first.targets)) == ("train-314392", "314392", "What is she drinking?", 5)
+    assert (first.id, first.inputs["image"], first.targets[0], len(first.targets)) == (
+        "train-314392",
+        "314392",
+        "What is she drinking?",
+        5,
+    )
     json.dumps(told)
 
 
@@ -80,7 +110,9 @@ def test_vqg_coco_with_pictures(real_data):
 def test_coco_captions_of_several(real_data):
     """Gzipped official captions: five an image, as alternatives, the first only, or each an input of its own."""
     folder, files = real_data / "vqg_coco", ("../coco/captions.json.gz",)
-    draw, first, every = (Vqg(folder=folder, caption_files=files, captions=use).build().split("train") for use in ("draw", "first", "all"))
+    draw, first, every = (
+        Vqg(folder=folder, caption_files=files, captions=use).build().split("train") for use in ("draw", "first", "all")
+    )
     assert len(draw) == len(first) == 102 and len(every) == 510
     assert len(draw[0].inputs["caption"]) == 5
     assert first[0].inputs["caption"] == draw[0].inputs["caption"][:1]
@@ -126,9 +158,45 @@ def test_vqa_under_its_published_names(tmp_path, release, prefix):
 @pytest.mark.parametrize(
     "config, row, values",
     [
-        (Vqa, "caption", {"BLEU-1": 75.41, "BLEU-2": 56.49, "BLEU-3": 43.26, "BLEU-4": 32.28, "ROUGE-L": 66.18, "METEOR": 26.51, "CIDEr": 43.56}),
-        (Vqa, "Max", {"BLEU-1": 59.4, "BLEU-2": None, "BLEU-3": None, "BLEU-4": None, "ROUGE-L": 49.3, "METEOR": 17.8, "CIDEr": 33.1}),
-        (Vqg, "both", {"BLEU-1": 70.96, "BLEU-2": 50.83, "BLEU-3": 39.20, "BLEU-4": 30.29, "ROUGE-L": 61.87, "METEOR": 27.65, "CIDEr": 62.77}),
+        (
+            Vqa,
+            "caption",
+            {
+                "BLEU-1": 75.41,
+                "BLEU-2": 56.49,
+                "BLEU-3": 43.26,
+                "BLEU-4": 32.28,
+                "ROUGE-L": 66.18,
+                "METEOR": 26.51,
+                "CIDEr": 43.56,
+            },
+        ),
+        (
+            Vqa,
+            "Max",
+            {
+                "BLEU-1": 59.4,
+                "BLEU-2": None,
+                "BLEU-3": None,
+                "BLEU-4": None,
+                "ROUGE-L": 49.3,
+                "METEOR": 17.8,
+                "CIDEr": 33.1,
+            },
+        ),
+        (
+            Vqg,
+            "both",
+            {
+                "BLEU-1": 70.96,
+                "BLEU-2": 50.83,
+                "BLEU-3": 39.20,
+                "BLEU-4": 30.29,
+                "ROUGE-L": 61.87,
+                "METEOR": 27.65,
+                "CIDEr": 62.77,
+            },
+        ),
     ],
 )
 def test_the_papers_rows(config, row, values):
@@ -140,10 +208,13 @@ def test_the_papers_rows(config, row, values):
 def test_a_captioners_bare_results(tmp_path):
     vqa_file(tmp_path / "q.json", (9, "What?"))
     (tmp_path / "c.json").write_text(json.dumps([{"image_id": "COCO_val2014_000000000009.jpg", "caption": "a  cat\n"}]))
-    assert vqa(tmp_path, caption_files=("c.json",)).build().split("train")[0].inputs == {"image": "9", "caption": ("a cat",)}
+    assert vqa(tmp_path, caption_files=("c.json",)).build().split("train")[0].inputs == {
+        "image": "9",
+        "caption": ("a cat",),
+    }
 
 
-# --- JSONL -----------------------------------------------------------------------------------------------------------
+# --- JSONL ---
 
 
 def test_jsonl_with_an_input_of_its_own(tmp_path):
@@ -154,7 +225,11 @@ def test_jsonl_with_an_input_of_its_own(tmp_path):
         '{"id": "two", "captions": ["x", "y"], "questions": "Why?"}',
     ).build()
     one, two = dataset.split("train")
-    assert (one.id, one.inputs, one.targets) == ("train-1", {"image": "b", "caption": ("a cat",), "audio": "b.wav"}, ("What?", "Who?"))
+    assert (one.id, one.inputs, one.targets) == (
+        "train-1",
+        {"image": "b", "caption": ("a cat",), "audio": "b.wav"},
+        ("What?", "Who?"),
+    )
     assert (two.id, two.inputs, two.targets) == ("train-two", {"caption": ("x", "y")}, ("Why?",))
 
 
@@ -169,8 +244,14 @@ def test_jsonl_with_an_input_of_its_own(tmp_path):
         ('{"id": true, "questions": ["a"]}', ":2: id must be a number or a text, not true or false"),
         ('{"id": 2, "caption": {}, "questions": ["a"]}', ":2: caption must be a text, not a table"),
         ('{"id": 2, "questions": ["a"]', ":2: not valid JSON: Expecting ',' delimiter (column 29)"),
-        ('{"id": 2, "questions": ["\\u0000"]}', ":2: questions[0] holds '\\x00', which is no character; the file is damaged"),
-        ('{"id": 2, "questions": ["\\ud800"]}', ":2: questions[0] holds '\\ud800', which is no character; the file is damaged"),
+        (
+            '{"id": 2, "questions": ["\\u0000"]}',
+            ":2: questions[0] holds '\\x00', which is no character; the file is damaged",
+        ),
+        (
+            '{"id": 2, "questions": ["\\ud800"]}',
+            ":2: questions[0] holds '\\ud800', which is no character; the file is damaged",
+        ),
         ("[" * 100_000, ":2: not usable JSON: "),
     ],
 )
@@ -180,7 +261,7 @@ def test_bad_jsonl(tmp_path, line, error):
     assert "\n" not in text
 
 
-# --- what can be wrong with files ------------------------------------------------------------------------------------
+# --- what can be wrong with files ---
 
 
 def test_everything_missing_is_told_at_once(tmp_path):
@@ -209,17 +290,35 @@ def test_a_split_that_there_is_not(tmp_path):
 @pytest.mark.parametrize(
     "text, error",
     [
-        ('{"questions": [{"image_id": 1, "question": "What', ":1: not valid JSON: Unterminated string starting at (column 44); the file may be cut short: get it again"),
-        ('{\n"questions": [\n{"image_id": 1,', ":3: not valid JSON: Expecting property name enclosed in double quotes (column 16); the file may be cut short: get it again"),
+        (
+            '{"questions": [{"image_id": 1, "question": "What',
+            ":1: not valid JSON: Unterminated string starting at (column 44); the file may be cut short: get it again",
+        ),
+        (
+            '{\n"questions": [\n{"image_id": 1,',
+            ":3: not valid JSON: Expecting property name enclosed in double quotes (column 16); the file may be cut short: get it again",
+        ),
         ("", ":1: not valid JSON: Expecting value (column 1); the file may be cut short: get it again"),
-        ('{"annotations": []}', ": not a file of VQA questions: it has no list 'questions' (its keys are: annotations)"),
+        (
+            '{"annotations": []}',
+            ": not a file of VQA questions: it has no list 'questions' (its keys are: annotations)",
+        ),
         ("[]", ": not a file of VQA questions: it has no list 'questions' (it is a list)"),
-        ('{"questions": [{"image_id": 1, "question": "a"}, {"image_id": 1}]}', ": questions[1]: has no 'question'; its keys are: image_id"),
+        (
+            '{"questions": [{"image_id": 1, "question": "a"}, {"image_id": 1}]}',
+            ": questions[1]: has no 'question'; its keys are: image_id",
+        ),
         ('{"questions": [{"image_id": 1, "question": ["a"]}]}', ": questions[0]: question must be a text, not a list"),
-        ('{"questions": [{"image_id": 1.5, "question": "a"}]}', ": questions[0]: image_id must be a number or a text, not a number with a point"),
+        (
+            '{"questions": [{"image_id": 1.5, "question": "a"}]}',
+            ": questions[0]: image_id must be a number or a text, not a number with a point",
+        ),
         ('{"questions": [{"image_id": "", "question": "a"}]}', ": questions[0]: image_id is empty"),
         ('{"questions": []}', ": no example is left for the split 'train': the file is empty"),
-        ('{"questions": [{"image_id": 1, "question": " "}]}', ": no example is left for the split 'train': 1 image without a question, 1 empty question"),
+        (
+            '{"questions": [{"image_id": 1, "question": " "}]}',
+            ": no example is left for the split 'train': 1 image without a question, 1 empty question",
+        ),
         (
             '{"questions": [{"image_id": 1, "question": "a", "question_id": 7}, {"image_id": 1, "question": "b", "question_id": 7}]}',
             ": questions[1]: question_id 7 came before, with other words or another image",
@@ -234,10 +333,19 @@ def test_bad_vqa(tmp_path, text, error):
 @pytest.mark.parametrize(
     "text, error",
     [
-        ("image_id,image_url\n1,x\n", ":1: no column 'questions'; the columns are: image_id, image_url; VQG's are: image_id, image_url, questions"),
+        (
+            "image_id,image_url\n1,x\n",
+            ":1: no column 'questions'; the columns are: image_id, image_url; VQG's are: image_id, image_url, questions",
+        ),
         ("", ":1: no column 'image_id'; the columns are: none; VQG's are: image_id, image_url, questions"),
-        (f"{HEADER}\n1,u,What?\n2,u\n", ":3: 2 values under 3 columns; questions with a comma stand in quotation marks"),
-        (f"{HEADER}\n1,u,Yes, what?\n", ":2: 4 values under 3 columns; questions with a comma stand in quotation marks"),
+        (
+            f"{HEADER}\n1,u,What?\n2,u\n",
+            ":3: 2 values under 3 columns; questions with a comma stand in quotation marks",
+        ),
+        (
+            f"{HEADER}\n1,u,Yes, what?\n",
+            ":2: 4 values under 3 columns; questions with a comma stand in quotation marks",
+        ),
         (f'{HEADER}\n1,u,"What?\n2,u,Who?\n', ":3: unexpected end of data"),
         (f"{HEADER}\n,u,What?\n", ":2: image_id is empty"),
         (f"{HEADER}\n1,u,Wh\0at?\n", ":2: a NUL byte; the file is damaged, or not a text"),
@@ -255,9 +363,18 @@ def test_csv_with_windows_habits(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "mmgen"):
         dataset = vqg(tmp_path, b"\xef\xbb\xbf" + rows.encode()).build()
         examples = dataset.split("train")
-    assert [(example.id, example.targets) for example in examples] == [("train-7", ("What, now?", "Who is it?")), ("train-8", ("Why?",))]
+    assert [(example.id, example.targets) for example in examples] == [
+        ("train-7", ("What, now?", "Who is it?")),
+        ("train-8", ("Why?",)),
+    ]
     assert caplog.messages == ["VQG_COCO train (2 images): left out 1 empty question, 1 repeated question or row"]
-    assert dataset.describe()["counts"]["train"] == ALL_WELL | {"images": 2, "questions": 3, "captions": 0, "empty_questions": 1, "duplicates": 1}
+    assert dataset.describe()["counts"]["train"] == ALL_WELL | {
+        "images": 2,
+        "questions": 3,
+        "captions": 0,
+        "empty_questions": 1,
+        "duplicates": 1,
+    }
 
 
 def test_a_gzipped_file_that_is_cut_short(tmp_path):
@@ -268,7 +385,9 @@ def test_a_gzipped_file_that_is_cut_short(tmp_path):
     assert len(vqa(tmp_path).build().split("train")) == 500
     (tmp_path / "q.json.gz").write_bytes(packed[:-100])
     text = refused(vqa(tmp_path))
-    assert text.startswith(f"{tmp_path / 'q.json.gz'}: cannot be unpacked (") and text.endswith("; it may be cut short: get it again")
+    assert text.startswith(f"{tmp_path / 'q.json.gz'}: cannot be unpacked (") and text.endswith(
+        "; it may be cut short: get it again"
+    )
 
 
 def test_two_caption_files(tmp_path):
@@ -281,7 +400,10 @@ def test_two_caption_files(tmp_path):
     assert (counts["captions"], counts["duplicate_captions"], counts["empty_captions"]) == (2, 1, 1)
     caption_file(tmp_path / "b.json", (5, 1, "a dog"))
     text = refused(vqa(tmp_path, caption_files=("a.json", "b.json")))
-    assert text == f"{tmp_path}/b.json: annotations[0]: caption 5 of image 1 is 'a dog' here and 'a cat' in {tmp_path}/a.json; keep one of them"
+    assert (
+        text
+        == f"{tmp_path}/b.json: annotations[0]: caption 5 of image 1 is 'a dog' here and 'a cat' in {tmp_path}/a.json; keep one of them"
+    )
 
 
 def test_images_that_find_no_partner(tmp_path):
@@ -290,12 +412,19 @@ def test_images_that_find_no_partner(tmp_path):
     drop, keep = (vqa(tmp_path, caption_files=("c.json",), missing=missing).build() for missing in ("drop", "keep"))
     assert [example.id for example in drop.split("train")] == ["train-1"]
     assert [sorted(example.inputs) for example in keep.split("train")] == [["caption", "image"], ["image"]]
-    assert drop.describe()["counts"]["train"]["without_caption"] == keep.describe()["counts"]["train"]["without_caption"] == 1
+    assert (
+        drop.describe()["counts"]["train"]["without_caption"]
+        == keep.describe()["counts"]["train"]["without_caption"]
+        == 1
+    )
     text = refused(vqa(tmp_path, caption_files=("c.json",), missing="error"))
     assert text == f'{tmp_path}/q.json: 1 image without a caption; set missing = "drop" to leave those out, or "keep"'
     caption_file(tmp_path / "c.json", (5, 3, "a cat"))
     text = refused(vqa(tmp_path, caption_files=("c.json",)))
-    assert text == f"{tmp_path}/q.json: no example is left for the split 'train': 2 images without a caption; are {tmp_path}/c.json of other images?"
+    assert (
+        text
+        == f"{tmp_path}/q.json: no example is left for the split 'train': 2 images without a caption; are {tmp_path}/c.json of other images?"
+    )
 
 
 def test_pictures(tmp_path):
@@ -314,23 +443,69 @@ def test_pictures(tmp_path):
     with pytest.raises(DataError, match="000000000002.jpg: not an image that can be read"):
         picture.load()
     broken.rename(tmp_path / "images" / "1.png")
-    assert refused(vqa(tmp_path, images="images")) == f"{tmp_path}/images: 1.png and train2014/COCO_train2014_000000000001.jpg are both image '1'; rename one"
+    assert (
+        refused(vqa(tmp_path, images="images"))
+        == f"{tmp_path}/images: 1.png and train2014/COCO_train2014_000000000001.jpg are both image '1'; rename one"
+    )
 
 
-def test_configs_survive_json(tmp_path):
-    for config in (Vqa(folder=tmp_path, captions="all"), vqg(tmp_path, ""), jsonl(tmp_path, "", images="i")):
-        assert type(config).model_validate_json(config.model_dump_json(), strict=True) == config
+class TestVqa(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for image, split in enumerate(("train", "val", "test")):
+            vqa_file(tmp_path / f"{split}.json", (image, "What?"), (image, "Who?"), (image + 5, "Why?"))
+            Image.new("L", (8, 6)).save(tmp_path / f"{image:012}.jpg")
+        caption_file(tmp_path / "c.json", *((number, number, f"thing {number}") for number in range(8)))
+        self.folder = tmp_path
+
+    def config(self):
+        files = {split: f"{split}.json" for split in ("train", "val", "test")}
+        return Vqa(
+            folder=self.folder, files=files, caption_files=("c.json",), images=".", captions="all", missing="keep"
+        )
 
 
-# --- anything at all -------------------------------------------------------------------------------------------------
+class TestVqg(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for image, split in enumerate(("train", "val", "test")):
+            (tmp_path / f"bing_{split}_all.csv").write_text(f"{HEADER}\n{image},u,What?---Who?\n")
+        self.folder = tmp_path
 
-FUZZ = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+    def config(self):
+        return Vqg(release="bing", folder=self.folder)
+
+
+class TestJsonl(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for split in ("train", "val", "test"):
+            (tmp_path / f"{split}.jsonl").write_text(
+                json.dumps({"id": 1, "image": f"{split}.jpg", "caption": "a", "questions": ["What?"]})
+            )
+        self.folder = tmp_path
+
+    def config(self):
+        return Jsonl(folder=self.folder)
+
+
+# --- anything at all ---
+
+FUZZ = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.sampled_from(["id", "image", "caption", "questions"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text() | st.sampled_from(["id", "image", "caption", "questions"]), inner, max_size=4)
+    ),
     max_leaves=8,
 )
-LINE = st.fixed_dictionaries({"id": st.integers() | st.text(), "questions": st.lists(st.text(), max_size=3)}, optional={"caption": JSON, "image": JSON})
+LINE = st.fixed_dictionaries(
+    {"id": st.integers() | st.text(), "questions": st.lists(st.text(), max_size=3)},
+    optional={"caption": JSON, "image": JSON},
+)
 
 
 def usable_or_refused(config) -> None:
@@ -355,13 +530,24 @@ def test_any_jsonl(tmp_path, lines):
 
 
 @FUZZ
-@given(text=st.binary() | st.text(st.sampled_from('a7,"-\n\r\' \0\u2028é')).map(lambda rows: f"{HEADER}\n1,u,What?\n{rows}".encode()))
+@given(
+    text=st.binary()
+    | st.text(st.sampled_from("a7,\"-\n\r' \0\u2028é")).map(lambda rows: f"{HEADER}\n1,u,What?\n{rows}".encode())
+)
 def test_any_csv(tmp_path, text):
     usable_or_refused(vqg(tmp_path, text))
 
 
 @FUZZ
-@given(value=st.lists(st.fixed_dictionaries({"image_id": st.integers() | st.text(), "question": st.text()}, optional={"question_id": JSON}), max_size=4) | JSON)
+@given(
+    value=st.lists(
+        st.fixed_dictionaries(
+            {"image_id": st.integers() | st.text(), "question": st.text()}, optional={"question_id": JSON}
+        ),
+        max_size=4,
+    )
+    | JSON
+)
 def test_any_vqa(tmp_path, value):
     (tmp_path / "q.json").write_text(json.dumps({"questions": value}))
     usable_or_refused(vqa(tmp_path))
