@@ -18,6 +18,7 @@ class Encoder(mmgen.BackboneConfig):
 
     positions_after_padding: ClassVar[bool] = False  # RoBERTa's: position ids start after the padding index
     caches: ClassVar[bool] = True
+    attentions_are_scores: ClassVar[bool] = False  # hands out attention scores instead of their softmax
 
     weights: str | None = Field(None, description="a local folder or a hub name; without it nothing is pretrained")
     layers: int = Field(4, ge=1, description="layers, without weights")
@@ -117,6 +118,7 @@ class SqueezeBert(Encoder):
 
     type: Literal["squeezebert"] = "squeezebert"
     caches: ClassVar[bool] = False
+    attentions_are_scores: ClassVar[bool] = True
 
 
 FAMILIES = [

@@ -56,10 +56,9 @@ class EncoderBackbone(Backbone):
         super().__init__()
         self.config, self.model, self.tokenizer = config, model, tokenizer
         self.caches = config.caches
-        self.embeddings = [model.get_input_embeddings()]  # in a list: a second name must not register it twice
-        self.input_size = self.embeddings[0].embedding_dim
-        self.hidden_size = model.config.hidden_size
-        self.first_position = self.embeddings[0].padding_idx + 1 if config.positions_after_padding else 0
+        words = model.get_input_embeddings()
+        self.input_size, self.hidden_size = words.embedding_dim, model.config.hidden_size
+        self.first_position = words.padding_idx + 1 if config.positions_after_padding else 0
         self.max_positions = model.config.max_position_embeddings - self.first_position
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
@@ -86,7 +85,10 @@ class EncoderBackbone(Backbone):
             )
         if cache is not None and cache.states.get_seq_length() != len(cache):
             raise RuntimeError(f"{self.config.type} did not fill the cache it was handed")
-        return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), tuple(out.attentions or ()))
+        attentions = tuple(out.attentions or ())
+        if self.config.attentions_are_scores:
+            attentions = tuple(scores.softmax(-1) for scores in attentions)
+        return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
 
     def logits(self, states: Tensor) -> Tensor:
         model = self.model
@@ -96,8 +98,8 @@ class EncoderBackbone(Backbone):
             return model.vocab_projector(model.vocab_layer_norm(model.activation(model.vocab_transform(states))))
         return head(model)(states)
 
-    def new_cache(self) -> EncoderCache:
-        return EncoderCache()
+    def new_cache(self) -> Cache:
+        return EncoderCache() if self.caches else super().new_cache()
 
     def save(self, folder: Path) -> None:
         self.model.config.save_pretrained(folder)
