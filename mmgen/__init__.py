@@ -16,4 +16,25 @@ from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, U
 from .hookspecs import hookimpl
 
 __version__ = "0.1.0"
-API_VERSION = 1
+API_VERSION = 1  # of the plugin contract; docs/plugins.md says what may change within one
+
+__all__ = [
+    "API_VERSION",
+    "BackboneConfig",
+    "Config",
+    "DataError",
+    "DatasetConfig",
+    "Decoding",
+    "EmbedderConfig",
+    "ExtractorConfig",
+    "FeaturesConfig",
+    "GeneratorConfig",
+    "MetricConfig",
+    "MmgenError",
+    "PluginError",
+    "ProbeConfig",
+    "RecipeError",
+    "RunError",
+    "UnavailableError",
+    "hookimpl",
+]

@@ -27,6 +27,8 @@ class Bars(Progress):
         from rich.console import Console
 
         self.console = Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:
+            self.console = Console(highlight=False, soft_wrap=True, width=140)  # a log file has room
 
     def say(self, text: str) -> None:
         self.console.print(text, markup=False)

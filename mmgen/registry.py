@@ -6,16 +6,19 @@ Nothing here is global. `installed()` reads the entry points and returns a froze
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib.metadata
+import importlib.util
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 import pluggy
 
-from . import configs, hookspecs
+from . import API_VERSION, configs, hookspecs
 from .configs import PartConfig
 from .errors import PluginError
 
@@ -129,7 +132,7 @@ def installed() -> Registry:
         try:
             loaded.append((source, entry.load()))
         except (Exception, SystemExit) as error:  # whatever a stranger's import does, the others go on
-            broken.append(Broken(source, _reason(error)))
+            broken.append(Broken(source, _too_new(_written_api(entry.module)) or _reason(error)))
     return collect(loaded, broken)
 
 
@@ -144,6 +147,9 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
 
 def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
     """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
+    if reason := _too_new(getattr(module, "MMGEN_API", API_VERSION)):
+        yield Broken(source, reason)
+        return
     manager = pluggy.PluginManager(hookspecs.GROUP)
     manager.add_hookspecs(hookspecs)
     try:
@@ -173,6 +179,26 @@ def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], con
     if not isinstance(name, str):
         return Broken(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
     return Part(kind, name, config, source)
+
+
+def _too_new(asked: object) -> str:
+    """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it can."""
+    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+        return f"MMGEN_API is {asked!r}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for"
+    if asked > API_VERSION:
+        return f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)"
+    return ""
+
+
+def _written_api(module: str) -> object:
+    """The `MMGEN_API` in the source of a module that could not be imported: what a newer contract has, an older one lacks."""
+    try:
+        spec = importlib.util.find_spec(module)
+        tree = ast.parse(Path(spec.origin).read_bytes())
+        assigned = [node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MMGEN_API"]
+        return ast.literal_eval(assigned[-1].value) if assigned else API_VERSION
+    except Exception:  # it cannot be found or read either; why it could not be imported says more
+        return API_VERSION
 
 
 def _unknown_hook(error: Exception) -> str:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from . import report
 from .checkpoint import load_state, load_weights, read_json, state, write_json
-from .configs import Decoding, EmbedderConfig
+from .configs import Decoding, EmbedderConfig, ExtractorConfig
 from .data import Collator
 from .errors import RunError
 from .model import Model, compose
@@ -50,9 +50,11 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
             if accelerator.is_main_process:
                 keep_parts(model, folder)
         for name in todo:
-            run_step(recipe, name, model, initial, dataset, folder, accelerator, progress)
+            with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
+                run_step(recipe, name, model, initial, dataset, folder, accelerator, progress)
         if accelerator.is_main_process:
             report.write_table(recipe, folder, dataset)
+            report.try_page(recipe, folder, dataset, lambda step: load_run(folder.path, step).model, progress)
     progress.say(report.table(recipe, folder, dataset))
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
@@ -133,15 +135,20 @@ def fill_stores(recipe: Recipe, dataset: Dataset, folder: RunFolder, accelerator
         extractor = getattr(config, "extractor", None)
         if extractor is None or config.features is not None:
             continue
-        made_from = json.dumps([extractor.model_dump(mode="json"), read_json(folder.path / "data.json")["fingerprint"]])
-        path = folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
+        path = features_file(name, extractor, folder)
         if accelerator.is_main_process and not path.exists():
-            summary = extract.extract(extractor.build(), dataset.pictures(), path, progress=progress)
+            summary = extract.extract(extractor.build(), list(dataset.pictures()), path, progress=progress)
             for key, reason in summary.broken:
                 progress.say(f"{name}: picture '{key}' was skipped: {reason}")
         accelerator.wait_for_everyone()
         inputs[name] = config.model_copy(update={"features": path})
     return recipe.model_copy(update={"inputs": inputs})
+
+
+def features_file(name: str, extractor: ExtractorConfig, folder: RunFolder) -> Path:
+    """Where the features of an input lie that its extractor makes of the run's pictures."""
+    made_from = json.dumps([extractor.model_dump(mode="json"), read_json(folder.path / "data.json")["fingerprint"]])
+    return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
 def keep_parts(model: Model, folder: RunFolder) -> None:
@@ -177,7 +184,19 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
     if chosen not in trained:
         raise RunError(f"{path}: no weights of a step '{chosen}'; there are: {', '.join(trained)}")
     kept = read_json(folder.path / "inputs.json")
-    inputs: dict[str, EmbedderConfig] = {name: config.model_copy(update=kept.get(name, {})) for name, config in recipe.inputs.items()}
+    inputs: dict[str, EmbedderConfig] = {}
+    for name, config in recipe.inputs.items():
+        extractor = getattr(config, "extractor", None)
+        made = extractor is not None and config.features is None and features_file(name, extractor, folder)
+        features = {"features": made} if made and made.exists() else {}
+        inputs[name] = config.model_copy(update={**kept.get(name, {}), **features})
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
     load_weights(model, folder.step(chosen) / "weights.safetensors")
     return Run(folder, recipe, chosen, model.eval())
+
+
+def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:
+    """`report.html` of a run that is finished, or goes on. Raises RunError where there is nothing to show."""
+    folder = RunFolder(path)
+    recipe = folder.recipe(installed())
+    return report.write_page(recipe, folder, recipe.data.build(), lambda step: load_run(path, step).model, progress, shown)

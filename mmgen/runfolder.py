@@ -3,7 +3,7 @@
     runs/<name>/<profile>/seed-<n>/
         recipe.json  environment.json  data.json  inputs.json  backbone/
         steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
-        table.md
+        times.json  table.md  report.html  curves/
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import platform
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
@@ -71,6 +72,20 @@ class RunFolder:
         checkpoint.write_json(self.path / "data.json", {"fingerprint": fingerprint, **dataset.describe()})
         checkpoint.write_json(self.path / "environment.json", environment())
         checkpoint.write_json(self.path / "recipe.json", recipe.identity())
+
+    @contextlib.contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Adds the seconds that work on a step takes to `times.json`; of a kill, nothing is added."""
+        began = time.monotonic()
+        yield
+        seconds = self.times()
+        seconds[step] = round(seconds.get(step, 0) + time.monotonic() - began, 1)
+        checkpoint.write_json(self.path / "times.json", seconds)
+
+    def times(self) -> dict[str, float]:
+        """Seconds a step took, in the sittings that came to their end."""
+        path = self.path / "times.json"
+        return checkpoint.read_json(path) if path.exists() else {}
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -15,6 +15,7 @@ with the attributes `format`, `version` and `fingerprint` (JSON: what made the f
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -35,6 +36,7 @@ FORMAT = "mmgen features"
 VERSION = 1
 PER_REGION = {"boxes": ("f", (4,)), "scores": ("f", ()), "labels": ("i", ())}  # kind of number, shape of a row
 MOST_BYTES = 1 << 30  # no image's features, and no index, is larger
+IN_MEMORY = 128 << 20  # bytes up to which a file is read whole: slicing arrays is far quicker than asking HDF5
 MOST_COMPRESSION = 1100  # deflate makes nothing smaller than to a 1032nd
 
 
@@ -51,8 +53,8 @@ def image_key(name: str) -> str:
 class FeatureStore:
     """The features of images by key. Holds keys and row numbers only; features are read from the file when asked for.
 
-    It can be pickled and forked: every process opens the file for itself, at its first read. Raises DataError when the
-    file is missing, damaged, or something else.
+    A file of at most `IN_MEMORY` bytes is read whole at the first read. It can be pickled and forked: every process opens
+    the file for itself, at its first read. Raises DataError when the file is missing, damaged, or something else.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -124,7 +126,7 @@ class FeatureStore:
         if (last - first) * self.width * 4 > MOST_BYTES:
             raise DataError(f"{self.path}: image '{key}' would have {last - first} regions; the file is damaged")
         try:
-            rows = {name: dataset[first:last] for name, dataset in self._datasets().items()}
+            rows = {name: dataset[first:last] for name, dataset in self._rows().items()}
         except OSError as error:
             raise DataError(f"{self.path}: image '{key}' cannot be read: {_short(error)}; the file is damaged, make it again") from None
         boxes, scores, labels = (rows.get(name) for name in PER_REGION)
@@ -149,7 +151,17 @@ class FeatureStore:
         """The file's datasets, opened by this very process: a handle does not survive a fork."""
         if self._pid != os.getpid():
             self._open()
-        return {name: self._file[name] for name in self._held}
+        return self._handles
+
+    def _rows(self) -> Mapping[str, h5py.Dataset | np.ndarray]:
+        """What to slice an image's rows from: arrays where the file is small, the file's datasets where it is not."""
+        if self._memory is None:
+            datasets = self._datasets()
+            self._memory = {}
+            if sum(dataset.nbytes for dataset in datasets.values()) <= IN_MEMORY:
+                with contextlib.suppress(OSError):  # a damaged part is told of when the image it belongs to is wanted
+                    self._memory = {name: dataset[:] for name, dataset in datasets.items()}
+        return self._memory or self._datasets()
 
     def _open(self) -> None:
         import h5py
@@ -165,6 +177,8 @@ class FeatureStore:
             self._keys, self._ends = self._index("keys", "S"), self._index("ends", "i")
             self._label_names = [name.decode() for name in self._index("label_names", "S")] if "labels" in self._held else []
             self._check()
+            self._handles = {name: self._file[name] for name in self._held}
+            self._memory: dict[str, np.ndarray] | None = None
         except (OSError, RuntimeError, KeyError, ValueError) as error:
             raise DataError(f"{self.path}: not a feature store, or damaged: {_short(error)}") from None
         self._order = np.argsort(self._keys, kind="stable")

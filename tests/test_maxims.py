@@ -10,17 +10,17 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = [
-    {"errors", "configs", "tensors"},
-    {"hookspecs", "parts", "attention", "store", "filling", "journal", "features", "vision", "progress"},
+    {"errors", "configs", "tensors", "deprecation"},
+    {"hookspecs", "parts", "attention", "store", "filling", "journal", "features", "vision", "progress", "gaze"},
     {"registry", "layers"},
-    {"recipe", "show"},
+    {"recipe", "schema", "show"},
     {"model", "data", "checkpoint", "runfolder"},
     {"stages", "report"},
-    {"run", "ask", "survey"},
-    {"cli", "__main__"},
+    {"run", "ask", "survey", "scoring"},
+    {"cli", "scaffold", "__main__"},
 ]
-OPEN_TO_PLUGINS = {"errors", "configs", "tensors", "hookspecs", "parts", "attention", "store", "features", "vision", "testing"}
-TORCH_FREE = ["__init__", "hookspecs", "configs", "registry", "recipe", "layers", "errors", "show", "cli", "progress"]
+OPEN_TO_PLUGINS = {"deprecation", "errors", "configs", "tensors", "hookspecs", "parts", "attention", "store", "features", "vision", "gaze", "testing"}
+TORCH_FREE = ["__init__", "hookspecs", "configs", "registry", "recipe", "layers", "errors", "show", "cli", "progress", "schema", "scaffold", "deprecation"]
 core = sorted(path for path in (ROOT / "mmgen").rglob("*.py"))
 plugins = sorted((ROOT / "plugins").rglob("*.py"))
 

@@ -19,7 +19,9 @@ from .dataset import DatasetSuite
 from .embedder import EmbedderSuite
 from .extractor import ExtractorSuite
 from .generator import GeneratorSuite
+from .greedy import Greedy
 from .metric import MetricSuite
+from .probe import ProbeSuite
 from .suite import Suite, failures
 from .tiny import Tiny, TinyBackbone
 from .toy import TEXTS, Toy, ToyDataset, Words
@@ -31,7 +33,9 @@ __all__ = [
     "EmbedderSuite",
     "ExtractorSuite",
     "GeneratorSuite",
+    "Greedy",
     "MetricSuite",
+    "ProbeSuite",
     "Suite",
     "Tiny",
     "TinyBackbone",

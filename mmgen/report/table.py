@@ -3,15 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from .checkpoint import write_text
-from .parts import Dataset
-from .recipe import Recipe
-from .runfolder import RunFolder
-from .stages import score
-from .tensors import Example, Generation
+from ..checkpoint import write_text
+from ..parts import Dataset
+from ..recipe import Recipe
+from ..runfolder import RunFolder
+from ..stages import score
+from ..tensors import Example, Generation
 
-Row = tuple[str, Mapping[str, float | None]]
+Values = Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows by label, each column -> value; and how the numbers were made."""
+
+    columns: tuple[str, ...]
+    steps: Mapping[str, Values]
+    references: Mapping[str, Values]  # what people's questions reach, and chance
+    published: Mapping[str, Values]  # labels of the paper's own models are names of steps
+    notes: tuple[str, ...]
+
+
+def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
+    """The table of the steps that are finished."""
+    steps: dict[str, Values] = {}
+    notes: dict[str, None] = {}
+    for name in recipe.steps:
+        if folder.finished(name):
+            scores = score.read(folder.step(name))
+            steps[name] = scores.values
+            notes.update(dict.fromkeys(scores.notes))
+    columns = tuple(dict.fromkeys(column for values in steps.values() for column in values))
+    references = _references(recipe, dataset, notes)
+    return Table(columns, steps, references, dataset.describe().get("published", {}), tuple(notes))
 
 
 def write_table(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> None:
@@ -20,23 +46,14 @@ def write_table(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> None:
 
 def table(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> str:
     """Markdown that is read as well in a terminal: rows, then notes on how the numbers were made."""
-    rows: list[Row] = []
-    notes: dict[str, None] = {}
-    for name in recipe.steps:
-        if folder.finished(name):
-            scores = score.read(folder.step(name))
-            rows.append((name, scores.values))
-            notes.update(dict.fromkeys(scores.notes))
-    columns = list(dict.fromkeys(column for _, values in rows for column in values))
-    for label, values in _references(recipe, dataset, notes):
-        rows.append((label, values))
-    rows += [(f"{label} (published)", values) for label, values in dataset.describe().get("published", {}).items()]
-    header = ["step", *columns]
-    cells = [[label, *(_cell(values.get(column)) for column in columns)] for label, values in rows]
-    return "\n".join([*_markdown([header, *cells]), "", *(f"{note}" for note in notes)])
+    found = gather(recipe, folder, dataset)
+    published = {f"{label} (published)": values for label, values in found.published.items()}
+    rows = [*found.steps.items(), *found.references.items(), *published.items()]
+    cells = [[label, *(cell(values.get(column)) for column in found.columns)] for label, values in rows]
+    return "\n".join([*_markdown([["step", *found.columns], *cells]), "", *found.notes])
 
 
-def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None]) -> list[Row]:
+def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None]) -> dict[str, Values]:
     """What people's questions reach, and chance, where a metric says."""
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
@@ -47,10 +64,10 @@ def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None]) -> lis
         notes.update(dict.fromkeys(scores.notes))
         for name, value in scores.values.items():
             (chance if name.startswith("chance_") else people)[name.removeprefix("chance_")] = value
-    return [(label, values) for label, values in (("people", people), ("chance", chance)) if values]
+    return {label: values for label, values in (("people", people), ("chance", chance)) if values}
 
 
-def _cell(value: float | None) -> str:
+def cell(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 

@@ -1,0 +1,41 @@
+"""Commands for those who extend mmgen: plugin new, schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..scaffold import KINDS
+
+
+@click.group()
+def plugin() -> None:
+    """Write plugins of your own."""
+
+
+@plugin.command()
+@click.argument("name")
+@click.option("--kind", required=True, type=click.Choice(KINDS), help="What it provides.")
+@click.option("--in", "parent", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Where its folder goes; by default here.")
+def new(name: str, kind: str, parent: Path) -> None:
+    """Write a package with a part called NAME: it installs, passes its tests, and runs from its recipe at once."""
+    from ..registry import installed
+    from ..scaffold import create
+
+    written = create(name, kind, parent, installed())
+    for path in written:
+        click.echo(str(path))
+    folder = next(path.parent for path in written if path.name == "pyproject.toml")
+    click.echo(f"\nnext:  cd {folder} && pip install -e . && pytest && mmgen run recipe.toml")
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON schema of recipes, with every installed part, so that editors complete and check them."""
+    import json
+
+    from ..registry import installed
+    from ..schema import schema
+
+    click.echo(json.dumps(schema(installed()), indent=2))

@@ -1,0 +1,170 @@
+"""report.html: one page that carries everything inside it, and opens from a file without a network."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from .. import show
+from ..checkpoint import read_json, write_text
+from ..data import settle
+from ..errors import MmgenError, RunError
+from ..layers import Layered
+from ..model import Model
+from ..parts import Dataset
+from ..progress import Progress
+from ..recipe import Recipe
+from ..runfolder import RunFolder
+from ..stages import score, write
+from ..tensors import Example, Generation
+from . import curves, pictures, table
+from .looks import Looks, look
+
+SHOWN = 200  # test examples in the gallery
+
+Load = Callable[[str], Model]  # the model of a step
+
+
+def try_page(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, progress: Progress) -> None:
+    """The page at the end of a run, which must not be lost to it: whatever goes wrong is said in one line."""
+    try:
+        write_page(recipe, folder, dataset, load, progress)
+    except Exception as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        progress.say(f"report.html was not written: {reason}; the run is whole, `mmgen report {folder.path}` tries again")
+
+
+def write_page(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, progress: Progress, shown: int = SHOWN) -> Path:
+    """`report.html` and `curves/*.svg` in the run's folder. Raises RunError when no step is finished."""
+    found = table.gather(recipe, folder, dataset)
+    if not found.steps:
+        raise RunError(f"{folder.path}: no step is finished yet; go on with `mmgen run`")
+    split = dataset.split(recipe.data.evaluate)
+    examples = [split[place * len(split) // min(shown, len(split))] for place in range(min(shown, len(split)))]
+    texts = {step: _texts(folder, step) for step in found.steps}
+    with progress.task("report: pictures", len(examples), "pictures") as advance:
+        shots, reason = pictures.thumbnails(dataset, examples, advance)
+    looks, no_looks = _looks(recipe, examples, texts, load, progress)
+    scores = {step: _scores(folder, step, split) for step in found.steps}
+    context = {
+        "recipe": recipe,
+        "table": _table(found),
+        "colours": {step: curves.COLOURS.index(colour) for step, colour in curves.colours(list(recipe.steps)).items()},
+        "plots": _plots(recipe, folder, list(found.steps)),
+        "cards": [_card(example, texts, looks[example.id], shots.get(example.id)) for example in examples],
+        "total": len(split),
+        "gallery_notes": [note for note in (reason, no_looks) if note],
+        "metrics": _metrics(scores),
+        "data": {
+            "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in found.steps},
+            "looks": {name: _compact(each) for name, each in looks.items()},
+            "scores": {example.id: {step: scores[step].get(example.id, {}) for step in found.steps} for example in examples},
+        },
+        "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
+        "environment": read_json(folder.path / "environment.json"),
+        "dataset": read_json(folder.path / "data.json"),
+        "toml": re.sub(r" +# default$", "", show.toml(recipe.identity(), Layered()), flags=re.MULTILINE) + "\n",
+    }
+    path = folder.path / "report.html"
+    write_text(path, render(context))
+    return path
+
+
+def render(context: Mapping[str, Any]) -> str:
+    """The template with everything escaped that people or models wrote."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(loader=PackageLoader("mmgen.report", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    own = {kind: Markup(files("mmgen.report").joinpath("web", f"page.{kind}").read_text(encoding="utf-8")) for kind in ("css", "js")}
+    return environment.get_template("page.html").render(**context, **own)
+
+
+def _texts(folder: RunFolder, step: str) -> dict[str, Generation]:
+    return {texts[0].id: texts[0] for texts in write.read(folder.step(step))}
+
+
+def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str, dict[str, float]]:
+    """Example id -> metric -> value."""
+    each = {name: values for name, values in score.read(folder.step(step)).per_example.items() if len(values) == len(split)}
+    return {example.id: {name: round(values[place], 1) for name, values in each.items()} for place, example in enumerate(split)}
+
+
+def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[dict[str, Any]]:
+    """Metrics that are known for every question; those that say yes or no first."""
+    values: dict[str, set[float]] = {}
+    for each in scores.values():
+        for of_example in each.values():
+            for name, value in of_example.items():
+                values.setdefault(name, set()).add(value)
+    found = [{"name": name, "binary": seen <= {0.0, 100.0}} for name, seen in values.items()]
+    return sorted(found, key=lambda metric: not metric["binary"])
+
+
+def _looks(
+    recipe: Recipe, examples: Sequence[Example], texts: Mapping[str, Mapping[str, Generation]], load: Load, progress: Progress
+) -> tuple[dict[str, Looks], str]:  # fmt: skip
+    """Attention of every step by example id; and why there is none, or ""."""
+    looks = {example.id: Looks() for example in examples}
+    reasons: dict[str, None] = {}
+    with progress.task("report: attention", len(examples) * len(texts), "questions") as advance:
+        for step, written in texts.items():
+            try:
+                look(load(step), step, recipe.steps[step].inputs, examples, written, looks, advance)
+            except (MmgenError, NotImplementedError, RuntimeError, KeyError) as error:
+                reasons[f"No attention for '{step}': {error}"] = None
+    return looks, " ".join(reasons)
+
+
+def _compact(looks: Looks) -> dict[str, Any]:
+    return {name: value for name, value in asdict(looks).items() if name != "words"}
+
+
+def _table(found: table.Table) -> dict[str, Any]:
+    """Rows in groups; a published row stands under the step that it is named like."""
+
+    def row(label: str, values: table.Values, kind: str) -> dict[str, Any]:
+        return {"label": label, "kind": kind, "cells": [table.cell(values.get(column)) for column in found.columns]}
+
+    ours = []
+    for step, values in found.steps.items():
+        ours.append(row(step, values, "step"))
+        if step in found.published:
+            ours.append(row("published", found.published[step], "published"))
+    others = [row(label, values, "published") for label, values in found.published.items() if label not in found.steps]
+    references = [row(label, values, "reference") for label, values in found.references.items()]
+    return {"columns": found.columns, "groups": [group for group in (ours, references, others) if group], "notes": found.notes}
+
+
+def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str, str]:
+    """Kind -> drawing for the page; beside it a file each."""
+    from markupsafe import Markup
+
+    read = {step: curves.read(folder.step(step) / "log.jsonl") for step in recipe.steps}
+    plots = {}
+    for kind in ("learning", "validation"):
+        if any(getattr(curve, kind) for curve in read.values()):
+            write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(read, kind, alone=True))
+            drawing = curves.inline(curves.draw(read, kind, alone=False), list(read), f"{kind} loss of every step by epoch")
+            plots[kind] = Markup(drawing)
+    return plots
+
+
+def _card(example: Example, texts: Mapping[str, Mapping[str, Generation]], looks: Looks, shot: tuple[str, int, int] | None) -> dict[str, Any]:
+    """One test example: its picture, what is read beside it, each step's question, what people asked."""
+    read = {name: units for name, units in looks.units.items() if name not in looks.boxes}
+    if not read:
+        several = {name for name, value in example.inputs.items() if isinstance(value, tuple)}
+        read = {name: [value] for name, value in settle(example).inputs.items() if name in several}
+    questions = [
+        {"step": step, "words": looks.words.get(step) or [written[example.id].text], "seen": step in looks.weights}
+        for step, written in texts.items()
+        if example.id in written
+    ]
+    return {"id": example.id, "shot": shot, "read": read, "questions": questions, "asked": example.targets}

@@ -1,0 +1,40 @@
+"""Pictures of a data set as small JPEGs that a page carries inside it."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Callable, Sequence
+
+from ..errors import MmgenError
+from ..parts import Dataset, Picture
+from ..tensors import Example
+
+SIDE, QUALITY = 320, 72  # longer side in pixels; JPEG's
+
+
+def thumbnails(dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None]) -> tuple[dict[str, tuple[str, int, int]], str]:
+    """Example id -> (data URI, width, height), for those whose picture is there; and why others are not, or ""."""
+    wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
+    try:
+        found = {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}
+    except MmgenError as error:
+        return {}, f"No pictures: {error}"
+    made, broken = {}, []
+    for example in examples:
+        picture = next((found[value] for value in example.inputs.values() if isinstance(value, str) and value in found), None)
+        if picture is not None:
+            try:
+                made[example.id] = thumbnail(picture)
+            except (MmgenError, OSError, ValueError) as error:
+                broken.append(f"{picture.key} ({error})")
+        advance()
+    return made, f"Pictures that cannot be read: {', '.join(broken[:5])}" if broken else ""
+
+
+def thumbnail(picture: Picture) -> tuple[str, int, int]:
+    image = picture.load().convert("RGB")
+    image.thumbnail((SIDE, SIDE))
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=QUALITY, optimize=True)
+    return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}", image.width, image.height

@@ -1,0 +1,75 @@
+"""A new plugin package: templates with names filled in. What it writes installs, passes its tests and runs at once."""
+
+from __future__ import annotations
+
+import importlib.util
+import keyword
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from string import Template
+
+from ..errors import PluginError
+from ..registry import Registry
+
+KINDS = ("embedder", "backbone", "generator", "dataset", "metric", "probe")
+TEMPLATES = "templates"
+PLACES = {  # template -> where it goes; what is not listed goes into the package under its own name
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "recipe.toml": "recipe.toml",
+    "gitignore": ".gitignore",
+    "test.py": "tests/test_$stem.py",
+    "config.py": "$module/__init__.py",
+    "part.py": "$module/$kind.py",
+}
+# class names that templates use for something else
+TAKEN = {
+    "Any", "Backbone", "Batch", "Caption", "DataError", "Dataset", "Decoding", "Embedder", "Encoded", "Example", "Field", "Generation",
+    "Generator", "Layer", "Layout", "Literal", "Loss", "Metric", "Path", "Picture", "Probe", "Reader", "Rows", "Scores", "Segment",
+    "Sequence", "Slots", "Tail", "Tensor", "Text", "Words", "Writer",
+}  # fmt: skip
+
+
+def create(name: str, kind: str, parent: Path, registry: Registry) -> list[Path]:
+    """Write the package `mmgen-NAME` into a new folder of `parent`; the files written. Raises PluginError."""
+    names = checked(name, kind, registry)
+    folder = parent / names["project"]
+    if folder.exists():
+        raise PluginError(f"{folder}: is there already; move it away, or choose another name")
+    written = []
+    for place, text in sorted(_templates(kind)):
+        path = folder / Template(PLACES.get(place, f"$module/{place}")).substitute(names)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(Template(text).substitute(names), encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
+    """What the templates' placeholders stand for. Raises PluginError for a name that cannot be used, or is taken."""
+    name = re.sub("^mmgen[-_]", "", name)
+    if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
+        raise PluginError(f"'{name}' cannot be a name; write small letters, digits and single hyphens, such as  log-mel")
+    stem = name.replace("-", "_")
+    cls = "".join(word.title() for word in stem.split("_"))
+    if keyword.iskeyword(cls) or cls in TAKEN:
+        raise PluginError(f"'{name}' would make a class {cls}, which means something else already; choose another name")
+    owners = [part for part in registry.of_kind(kind) if part.name == name]
+    if owners:
+        raise PluginError(f"there is a {kind} '{name}' already, from {owners[0].source} ({owners[0].place}); choose another name")
+    if importlib.util.find_spec(f"mmgen_{stem}") is not None:
+        raise PluginError(f"there is a package mmgen_{stem} already; choose another name")
+    project = f"mmgen-{stem.replace('_', '-')}"
+    return {"name": name, "kind": kind, "stem": stem, "module": f"mmgen_{stem}", "project": project, "Class": cls, "hook": f"register_{kind}s"}
+
+
+def _templates(kind: str) -> Iterator[tuple[str, str]]:
+    """(name, text) of every template of a kind, and of those that all kinds share."""
+    folder: Traversable = files(__package__).joinpath(TEMPLATES)
+    for group in ("every", kind):
+        for file in folder.joinpath(group).iterdir():
+            if file.name.endswith(".txt"):  # .txt, so that no tool takes a template for a module
+                yield file.name.removesuffix(".txt"), file.read_text(encoding="utf-8")

@@ -1,0 +1,83 @@
+"""A fake generator: next tokens, the likeliest one every time; plain enough to be read as an example of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from ..configs import Decoding, GeneratorConfig
+from ..parts import Backbone, Generator
+from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Slots, Tail
+
+
+class Greedy(GeneratorConfig):
+    """Next tokens, the likeliest one every time; knows no beams and no chance."""
+
+    type: Literal["greedy"] = "greedy"
+    max_tokens: int = Field(12, ge=2, description="tokens of a text, its end included")
+
+    def build(self, backbone: Backbone) -> GreedyGenerator:
+        return GreedyGenerator(self, backbone)
+
+
+class GreedyGenerator(Generator):
+    """A target y_1..y_T is laid out as [SEP], y_1..y_(T-1), and each slot predicts the next token."""
+
+    def __init__(self, config: Greedy, backbone: Backbone) -> None:
+        super().__init__()
+        self.max_tokens = config.max_tokens
+        self.end_id, self.pad_id = backbone.end_id, backbone.pad_id
+
+    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
+        rows = []  # of (id, offset, role, group, time, label)
+        for questions in targets:
+            rows.append(
+                [
+                    (token, t - 1, WRITTEN, group, t, label)
+                    for group, y in enumerate(questions, 1)
+                    for t, (token, label) in enumerate(zip([self.end_id, *y[:-1]], y, strict=True), 1)
+                ]
+            )
+        longest, padding = max(map(len, rows)), (self.pad_id, 0, PAD, 0, 0, -100)
+        table = torch.tensor([row + [padding] * (longest - len(row)) for row in rows])  # (B, S, 6)
+        ids, offsets, role, group, time, labels = table.unbind(-1)
+        return Tail(ids, offsets, Layout(role, group, time), labels)
+
+    def forward(self, model: Any, batch: Batch) -> Loss:
+        asked = batch.tail.labels != -100
+        logits = self._logits(model, model.prefix(batch), batch.tail)[asked]
+        return Loss(F.cross_entropy(logits, batch.tail.labels[asked], reduction="sum"), asked.sum())
+
+    def generate(self, model: Any, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        prefix = model.prefix(batch)
+        found = []
+        for row, id_ in enumerate(batch.ids):
+            one = Slots(*(t[row : row + 1] for t in (prefix.states, prefix.positions, prefix.types)), _row(prefix.layout, row))
+            tokens, total = self._write(model, one)
+            text = Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))
+            found.append([text] * options.num_return_sequences)
+        return found
+
+    def _write(self, model: Any, prefix: Slots) -> tuple[list[int], float]:
+        """One row's tokens and their log-probability."""
+        tokens, total = [], 0.0
+        while len(tokens) < self.max_tokens and self.end_id not in tokens:
+            tail = self.lay_out([[[*tokens, self.end_id]]])
+            best = self._logits(model, prefix, tail)[0, -1].log_softmax(-1).max(-1)
+            tokens.append(int(best.indices))
+            total += float(best.values)
+        return tokens, total
+
+    def _logits(self, model: Any, prefix: Slots, tail: Tail) -> Tensor:
+        """(B, S, V) of a tail's slots."""
+        states = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail))).last
+        return model.backbone.logits(states[:, prefix.positions.shape[1] :]).float()
+
+
+def _row(layout: Layout, row: int) -> Layout:
+    return Layout(*(t[row : row + 1] for t in (layout.role, layout.group, layout.time)))
