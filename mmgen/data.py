@@ -9,13 +9,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch.utils.data import DataLoader
 
 from .errors import DataError
-from .model import Model
 from .tensors import Batch, Example
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+REMEMBERED = 100_000  # texts whose tokens are kept
 
 
 def settle(example: Example, draw: random.Random | None = None) -> Example:
@@ -42,6 +48,7 @@ class Collator:
         self.tokenizer, self.end_id = model.backbone.tokenizer, model.backbone.end_id
         self.lay_out = model.generator.lay_out if targets else None
         self.max_tokens = model.generator.max_tokens
+        self._known: dict[str, list[int]] = {}  # tokens of targets: the same ones come again every epoch
 
     def __call__(self, examples: Sequence[Example]) -> Batch:
         inputs = {
@@ -63,7 +70,14 @@ class Collator:
         return sum(len(tokens) >= self.max_tokens for tokens in self._tokens(texts)) if texts else 0
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            if len(self._known) > REMEMBERED:
+                self._known.clear()
+                new = list(dict.fromkeys(texts))
+            ids = self.tokenizer(new, add_special_tokens=False, verbose=False)["input_ids"]
+            self._known.update(zip(new, ids, strict=True))
+        return [self._known[text] for text in texts]
 
 
 @dataclass(frozen=True)

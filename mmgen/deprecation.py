@@ -17,10 +17,12 @@ class MmgenDeprecationWarning(FutureWarning):
 def deprecated(since: str, removed: str, instead: str) -> Callable[[Thing], Thing]:
     """Marks a function, method or class that the release `since` still has and the release `removed` has no more.
 
-        @deprecated(since="0.2", removed="0.3", instead="mmgen.parts.Embedder.describe")
-        def labels(self, example): ...
+    @deprecated(since="0.2", removed="0.3", instead="mmgen.parts.Embedder.describe")
+    def labels(self, example): ...
     """
-    return lambda thing: marked(_message(thing.__qualname__, since, removed, instead), category=MmgenDeprecationWarning)(thing)
+    return lambda thing: marked(
+        _message(thing.__qualname__, since, removed, instead), category=MmgenDeprecationWarning
+    )(thing)
 
 
 def _message(name: str, since: str, removed: str, instead: str) -> str:

@@ -6,7 +6,7 @@ tokens are the ones whose attention is read. Reports and probes use it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,26 +26,54 @@ class Gaze:
     written: Tensor  # (T,) what was written before, and the slot itself
 
 
-@torch.inference_mode()
-def gaze(model: Any, batch: Batch, texts: Sequence[Sequence[int]], layer: int = -1, head: int | None = None) -> list[Gaze]:
+Way = Callable[[Sequence[Tensor]], Tensor]  # every layer's (B, heads, L, L) -> the (B, L, L) to be read
+
+
+def last_layer(layers: Sequence[Tensor]) -> Tensor:
+    """Mean over the last layer's heads, as in bertgen's figure 2."""
+    return layers[-1].float().mean(1)
+
+
+def all_layers(layers: Sequence[Tensor]) -> Tensor:
+    """Mean over all heads of all layers: the last one of a small encoder often looks at little but itself."""
+    return torch.stack([layer.float().mean(1) for layer in layers]).mean(0)
+
+
+def gaze(
+    model: Any, batch: Batch, texts: Sequence[Sequence[int]], layer: int = -1, head: int | None = None
+) -> list[Gaze]:
     """For B inputs and a text of token ids each. `head`: one of the layer's heads; without it their mean.
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that tells no attention.
     """
+
+    def chosen(layers: Sequence[Tensor]) -> Tensor:
+        return layers[layer].float().mean(1) if head is None else layers[layer][:, head].float()
+
+    return gaze_ways(model, batch, texts, {"chosen": chosen})["chosen"]
+
+
+@torch.inference_mode()
+def gaze_ways(
+    model: Any, batch: Batch, texts: Sequence[Sequence[int]], ways: Mapping[str, Way]
+) -> dict[str, list[Gaze]]:
+    """The same, read in several ways from one pass."""
     prefix = model.prefix(batch)
     tail = model.generator.lay_out([[list(text)] for text in texts])
     tail = Batch(batch.ids, {}, tail).to(prefix.states.device).tail
     encoded = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail)), keep=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")
-    heads = encoded.attentions[layer].float()  # (B, heads, L, L)
-    weights = heads.mean(1) if head is None else heads[:, head]
     real = {name: model.embedders[name](**collated).mask.sum(1).tolist() for name, collated in batch.inputs.items()}
-    found = []
-    for row in range(len(batch.ids)):
-        seen = weights[row, _asking(tail.labels[row], tail.layout, row) + prefix.positions.shape[1]]  # (T, L)
-        within = seen[:, : prefix.positions.shape[1]][:, prefix.layout.real[row]]
-        found.append(_split(within.cpu(), {name: counts[row] for name, counts in real.items()}))
+    length = prefix.positions.shape[1]
+    found = {}
+    for name, way in ways.items():
+        weights = way(encoded.attentions)  # (B, L, L)
+        found[name] = []
+        for row in range(len(batch.ids)):
+            seen = weights[row, _asking(tail.labels[row], tail.layout, row) + length]  # (T, L)
+            within = seen[:, :length][:, prefix.layout.real[row]]
+            found[name].append(_split(within.cpu(), {part: counts[row] for part, counts in real.items()}))
     return found
 
 

@@ -54,7 +54,7 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
                 run_step(recipe, name, model, initial, dataset, folder, accelerator, progress)
         if accelerator.is_main_process:
             report.write_table(recipe, folder, dataset)
-            report.try_page(recipe, folder, dataset, lambda step: load_run(folder.path, step).model, progress)
+            report.try_page(recipe, folder, dataset, lambda step: load_run(folder.path, step).model.to(accelerator.device), progress)
     progress.say(report.table(recipe, folder, dataset))
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
@@ -199,4 +199,5 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path
     """`report.html` of a run that is finished, or goes on. Raises RunError where there is nothing to show."""
     folder = RunFolder(path)
     recipe = folder.recipe(installed())
-    return report.write_page(recipe, folder, recipe.data.build(), lambda step: load_run(path, step).model, progress, shown)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return report.write_page(recipe, folder, recipe.data.build(), lambda step: load_run(path, step).model.to(device), progress, shown)

@@ -27,6 +27,7 @@ from .parts import Dataset
 from .recipe import Recipe, from_json
 from .registry import Registry
 
+LOCK = ".lock"
 VERSIONS = ("mmgen-framework", "torch", "transformers", "accelerate", "tokenizers", "timm", "numpy", "pycocoevalcap")
 
 
@@ -59,7 +60,7 @@ class RunFolder:
     def claim(self, recipe: Recipe, dataset: Dataset, fresh: bool) -> None:
         """Make the folder this recipe's. Raises RunError when it is another's, and says what differs."""
         if fresh and self.path.exists():
-            shutil.rmtree(self.path)
+            self._empty()
         fingerprint = data_fingerprint(dataset, recipe)
         if (self.path / "recipe.json").exists():
             before = checkpoint.read_json(self.path / "recipe.json")
@@ -87,6 +88,14 @@ class RunFolder:
         path = self.path / "times.json"
         return checkpoint.read_json(path) if path.exists() else {}
 
+    def _empty(self) -> None:
+        """Everything goes but the lock, which this very run holds."""
+        for path in self.path.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+            elif path.name != LOCK:
+                path.unlink()
+
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Only one run writes here. The system lets go of the lock when its process ends, however it ends."""
@@ -94,7 +103,7 @@ class RunFolder:
 
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / ".lock").open("w")
+            file = (self.path / LOCK).open("w")
         except OSError as error:
             raise RunError(f"{self.path}: cannot be written: {error}") from None
         with file:

@@ -23,7 +23,10 @@ def schema(registry: Registry) -> Schema:
     top = {
         "extends": {"type": "string", "description": "another recipe file that this one is laid over"},
         "profile": {"type": "string", "description": "which of the profiles below is laid over the recipe"},
-        "profiles": _named({"type": "object", "properties": tables, "additionalProperties": False}, "layers to choose from with --profile"),
+        "profiles": _named(
+            {"type": "object", "properties": tables, "additionalProperties": False},
+            "layers to choose from with --profile",
+        ),
     }
     return {
         "$schema": DRAFT,
@@ -38,19 +41,19 @@ def schema(registry: Registry) -> Schema:
 def _tables() -> dict[str, Schema]:
     """The keys of a recipe, and of a profile."""
     about = {name: info.description for name, info in Recipe.model_fields.items()}
-    plain = _closed(Recipe)["properties"]
+    plain = closed(Recipe)["properties"]
     return {
         **{name: plain[name] for name in ("name", "description", "seed", "output")},
         **{name: _reference(kind) for name, kind in PARTS.items()},
         **{name: _named(_reference(kind), about[name] or f"{kind}s by name") for name, kind in NAMED_PARTS.items()},
-        **{name: _closed(cls) for name, cls in TABLES.items()},
+        **{name: closed(cls) for name, cls in TABLES.items()},
         "steps": _named(_step(), "rows of the table, in order"),
     }
 
 
 def _step() -> Schema:
-    step = _closed(Step)
-    step["properties"]["training"] = _closed(Training)
+    step = closed(Step)
+    step["properties"]["training"] = closed(Training)
     return step
 
 
@@ -72,11 +75,11 @@ def _definitions(registry: Registry) -> dict[str, Schema]:
             ],
         }
         for part in parts:
-            found[f"{kind}.{part.name}"] = _closed(part.config)
+            found[f"{kind}.{part.name}"] = closed(part.config)
     return found
 
 
-def _closed(config: type[Config]) -> Schema:
+def closed(config: type[Config]) -> Schema:
     """A config's own keys, all optional; fields that hold a part refer to the kind's definition."""
     made = config.model_json_schema()
     inner = made.pop("$defs", {})
@@ -87,17 +90,35 @@ def _closed(config: type[Config]) -> Schema:
 
 
 def _mended(value: Any, inner: Mapping[str, Schema], kinds: Mapping[str, str]) -> Any:
-    """pydantic's schema without `required` and titles, and with its references followed."""
+    """pydantic's schema without what a layer cannot be held to, and with its references followed."""
     if isinstance(value, list):
         return [_mended(one, inner, kinds) for one in value]
     if not isinstance(value, dict):
         return value
+    value = _without_null(value)
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         told = {key: one for key, one in value.items() if key == "description"}
         return {**(_reference(kinds[name]) if name in kinds else _mended(inner[name], inner, kinds)), **told}
-    kept = {key: one for key, one in value.items() if not (key == "title" and isinstance(one, str)) and not (key == "required" and isinstance(one, list))}
-    return {key: _mended(one, inner, kinds) for key, one in kept.items()}
+    return {key: _mended(one, inner, kinds) for key, one in value.items() if not _idle(key, one)}
+
+
+def _idle(key: str, value: Any) -> bool:
+    """Titles repeat the name, and nothing is required; a property may be called so too, but then it is a table."""
+    return (
+        (key == "title" and isinstance(value, str))
+        or (key == "required" and isinstance(value, list))
+        or (key == "default" and value is None)
+    )
+
+
+def _without_null(value: Schema) -> Schema:
+    """TOML has no null: what is this or null is this."""
+    if {"type": "null"} not in value.get("anyOf", ()):
+        return value
+    rest = {key: one for key, one in value.items() if key != "anyOf"}
+    some = [one for one in value["anyOf"] if one != {"type": "null"}]
+    return {**some[0], **rest} if len(some) == 1 else {**rest, "anyOf": some}
 
 
 def _reference(kind: str) -> Schema:

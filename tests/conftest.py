@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two workers of pytest share two cores
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest

@@ -13,14 +13,14 @@ FLOORS = [
     {"errors", "configs", "tensors", "deprecation"},
     {"hookspecs", "parts", "attention", "store", "filling", "journal", "features", "vision", "progress", "gaze"},
     {"registry", "layers"},
-    {"recipe", "schema", "show"},
+    {"recipe", "reference", "schema", "show"},
     {"model", "data", "checkpoint", "runfolder"},
     {"stages", "report"},
     {"run", "ask", "survey", "scoring"},
     {"cli", "scaffold", "__main__"},
 ]
 OPEN_TO_PLUGINS = {"deprecation", "errors", "configs", "tensors", "hookspecs", "parts", "attention", "store", "features", "vision", "gaze", "testing"}
-TORCH_FREE = ["__init__", "hookspecs", "configs", "registry", "recipe", "layers", "errors", "show", "cli", "progress", "schema", "scaffold", "deprecation"]
+TORCH_FREE = ["__init__", "hookspecs", "configs", "registry", "recipe", "layers", "errors", "show", "cli", "progress", "reference", "schema", "scaffold", "deprecation"]
 core = sorted(path for path in (ROOT / "mmgen").rglob("*.py"))
 plugins = sorted((ROOT / "plugins").rglob("*.py"))
 

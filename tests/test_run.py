@@ -59,7 +59,7 @@ def whole(tmp_path_factory) -> Path:
     (folder / "toy.toml").write_text(RECIPE)
     done = mmgen(folder, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    (folder / "said.txt").write_text(done.stdout)
+    (folder / "said.txt").write_text(done.stdout + done.stderr)
     return folder
 
 

@@ -17,7 +17,13 @@ def plugin() -> None:
 @plugin.command()
 @click.argument("name")
 @click.option("--kind", required=True, type=click.Choice(KINDS), help="What it provides.")
-@click.option("--in", "parent", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Where its folder goes; by default here.")
+@click.option(
+    "--in",
+    "parent",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Where its folder goes; by default here.",
+)
 def new(name: str, kind: str, parent: Path) -> None:
     """Write a package with a part called NAME: it installs, passes its tests, and runs from its recipe at once."""
     from ..registry import installed
@@ -31,11 +37,13 @@ def new(name: str, kind: str, parent: Path) -> None:
 
 
 @click.command()
-def schema() -> None:
+@click.option("--markdown", is_flag=True, help="Print every key as a page to read instead.")
+def schema(markdown: bool) -> None:
     """Print the JSON schema of recipes, with every installed part, so that editors complete and check them."""
     import json
 
+    from ..reference import reference
     from ..registry import installed
     from ..schema import schema
 
-    click.echo(json.dumps(schema(installed()), indent=2))
+    click.echo(reference(installed()) if markdown else json.dumps(schema(installed()), indent=2))

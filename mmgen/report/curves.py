@@ -11,7 +11,16 @@ from pathlib import Path
 from statistics import fmean
 
 POINTS = 120  # a curve at most; each is the mean of the updates it stands for
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#8c564b", "#7f7f7f")  # told apart by the colour-blind too
+COLOURS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#b8860b",
+    "#56b4e9",
+    "#8c564b",
+    "#7f7f7f",
+)  # told apart by the colour-blind too
 INK = "#123456"  # stands for the page's own ink until the drawing is put there
 
 Points = Sequence[tuple[float, float]]  # (epoch, loss)
@@ -58,11 +67,17 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     ink = "#333333" if alone else INK
     style = {"svg.fonttype": "none", "svg.hashsalt": kind, "font.size": 9, "text.color": ink, "axes.labelcolor": ink}
-    style |= {"axes.edgecolor": ink, "xtick.color": ink, "ytick.color": ink, "axes.spines.top": False, "axes.spines.right": False}
+    style |= {
+        "axes.edgecolor": ink,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(5.4, 3.0), layout="constrained", facecolor="white" if alone else "none")
         FigureCanvasSVG(figure)
@@ -71,10 +86,11 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
             points = getattr(curves[step], kind)
             marker = {"marker": "o", "markersize": 3} if kind == "validation" else {}
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.6, label=step, **marker) if points else None
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        if kind == "learning":  # which begins far above where it ends
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=30))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("epoch")
         axes.grid(axis="y", color=ink, alpha=0.15, linewidth=0.6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -36,10 +35,14 @@ def try_page(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, pr
         write_page(recipe, folder, dataset, load, progress)
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        progress.say(f"report.html was not written: {reason}; the run is whole, `mmgen report {folder.path}` tries again")
+        progress.say(
+            f"report.html was not written: {reason}; the run is whole, `mmgen report {folder.path}` tries again"
+        )
 
 
-def write_page(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, progress: Progress, shown: int = SHOWN) -> Path:
+def write_page(
+    recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, progress: Progress, shown: int = SHOWN
+) -> Path:
     """`report.html` and `curves/*.svg` in the run's folder. Raises RunError when no step is finished."""
     found = table.gather(recipe, folder, dataset)
     if not found.steps:
@@ -61,9 +64,13 @@ def write_page(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, 
         "gallery_notes": [note for note in (reason, no_looks) if note],
         "metrics": _metrics(scores),
         "data": {
-            "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in found.steps},
+            "inputs": {
+                step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in found.steps
+            },
             "looks": {name: _compact(each) for name, each in looks.items()},
-            "scores": {example.id: {step: scores[step].get(example.id, {}) for step in found.steps} for example in examples},
+            "scores": {
+                example.id: {step: scores[step].get(example.id, {}) for step in found.steps} for example in examples
+            },
         },
         "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
         "environment": read_json(folder.path / "environment.json"),
@@ -80,9 +87,18 @@ def render(context: Mapping[str, Any]) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(loader=PackageLoader("mmgen.report", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        loader=PackageLoader("mmgen.report", "web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    own = {kind: Markup(files("mmgen.report").joinpath("web", f"page.{kind}").read_text(encoding="utf-8")) for kind in ("css", "js")}
+    own = {
+        kind: Markup(files("mmgen.report").joinpath("web", f"page.{kind}").read_text(encoding="utf-8"))
+        for kind in ("css", "js")
+    }
     return environment.get_template("page.html").render(**context, **own)
 
 
@@ -92,8 +108,13 @@ def _texts(folder: RunFolder, step: str) -> dict[str, Generation]:
 
 def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str, dict[str, float]]:
     """Example id -> metric -> value."""
-    each = {name: values for name, values in score.read(folder.step(step)).per_example.items() if len(values) == len(split)}
-    return {example.id: {name: round(values[place], 1) for name, values in each.items()} for place, example in enumerate(split)}
+    each = {
+        name: values for name, values in score.read(folder.step(step)).per_example.items() if len(values) == len(split)
+    }
+    return {
+        example.id: {name: round(values[place], 1) for name, values in each.items()}
+        for place, example in enumerate(split)
+    }
 
 
 def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[dict[str, Any]]:
@@ -103,7 +124,7 @@ def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[di
         for of_example in each.values():
             for name, value in of_example.items():
                 values.setdefault(name, set()).add(value)
-    found = [{"name": name, "binary": seen <= {0.0, 100.0}} for name, seen in values.items()]
+    found = [{"name": name, "binary": seen == {0.0, 100.0}} for name, seen in values.items()]
     return sorted(found, key=lambda metric: not metric["binary"])
 
 
@@ -136,10 +157,14 @@ def _table(found: table.Table) -> dict[str, Any]:
     for step, values in found.steps.items():
         ours.append(row(step, values, "step"))
         if step in found.published:
-            ours.append(row("published", found.published[step], "published"))
+            ours.append(row("published", found.published[step], "published under"))
     others = [row(label, values, "published") for label, values in found.published.items() if label not in found.steps]
     references = [row(label, values, "reference") for label, values in found.references.items()]
-    return {"columns": found.columns, "groups": [group for group in (ours, references, others) if group], "notes": found.notes}
+    return {
+        "columns": found.columns,
+        "groups": [group for group in (ours, references, others) if group],
+        "notes": found.notes,
+    }
 
 
 def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str, str]:
@@ -151,19 +176,28 @@ def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str,
     for kind in ("learning", "validation"):
         if any(getattr(curve, kind) for curve in read.values()):
             write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(read, kind, alone=True))
-            drawing = curves.inline(curves.draw(read, kind, alone=False), list(read), f"{kind} loss of every step by epoch")
+            drawing = curves.inline(
+                curves.draw(read, kind, alone=False), list(read), f"{kind} loss of every step by epoch"
+            )
             plots[kind] = Markup(drawing)
     return plots
 
 
-def _card(example: Example, texts: Mapping[str, Mapping[str, Generation]], looks: Looks, shot: tuple[str, int, int] | None) -> dict[str, Any]:
+def _card(
+    example: Example, texts: Mapping[str, Mapping[str, Generation]], looks: Looks, shot: tuple[str, int, int] | None
+) -> dict[str, Any]:
     """One test example: its picture, what is read beside it, each step's question, what people asked."""
     read = {name: units for name, units in looks.units.items() if name not in looks.boxes}
     if not read:
-        several = {name for name, value in example.inputs.items() if isinstance(value, tuple)}
-        read = {name: [value] for name, value in settle(example).inputs.items() if name in several}
+        read = {
+            name: [value] for name, value in settle(example).inputs.items() if isinstance(value, str) and " " in value
+        }  # no keys
     questions = [
-        {"step": step, "words": looks.words.get(step) or [written[example.id].text], "seen": step in looks.weights}
+        {
+            "step": step,
+            "words": looks.words.get(step) or [written[example.id].text],
+            "seen": step in looks.weights.get("last", {}),
+        }
         for step, written in texts.items()
         if example.id in written
     ]

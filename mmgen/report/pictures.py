@@ -13,7 +13,9 @@ from ..tensors import Example
 SIDE, QUALITY = 320, 72  # longer side in pixels; JPEG's
 
 
-def thumbnails(dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None]) -> tuple[dict[str, tuple[str, int, int]], str]:
+def thumbnails(
+    dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None]
+) -> tuple[dict[str, tuple[str, int, int]], str]:
     """Example id -> (data URI, width, height), for those whose picture is there; and why others are not, or ""."""
     wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
     try:
@@ -22,7 +24,9 @@ def thumbnails(dataset: Dataset, examples: Sequence[Example], advance: Callable[
         return {}, f"No pictures: {error}"
     made, broken = {}, []
     for example in examples:
-        picture = next((found[value] for value in example.inputs.values() if isinstance(value, str) and value in found), None)
+        picture = next(
+            (found[value] for value in example.inputs.values() if isinstance(value, str) and value in found), None
+        )
         if picture is not None:
             try:
                 made[example.id] = thumbnail(picture)

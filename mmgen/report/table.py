@@ -75,10 +75,19 @@ def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells, the first one the header, padded so that columns stand under one another."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
-        "| " + " | ".join(cell.ljust(width) if not column else cell.rjust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))) + " |"
+        "| "
+        + " | ".join(
+            cell.ljust(width) if not column else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        + " |"
         for row in rows
     ]
-    rule = "|" + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths)) + "|"
+    rule = (
+        "|"
+        + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
+        + "|"
+    )
     return [lines[0], rule, *lines[1:]]
 
 

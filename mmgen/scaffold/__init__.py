@@ -42,8 +42,11 @@ def create(name: str, kind: str, parent: Path, registry: Registry) -> list[Path]
     written = []
     for place, text in sorted(_templates(kind)):
         path = folder / Template(PLACES.get(place, f"$module/{place}")).substitute(names)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(Template(text).substitute(names), encoding="utf-8")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(Template(text).substitute(names), encoding="utf-8")
+        except OSError as error:
+            raise PluginError(f"{path}: cannot be written: {error.strerror}; choose another folder with --in") from None
         written.append(path)
     return written
 
@@ -52,18 +55,29 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
     """What the templates' placeholders stand for. Raises PluginError for a name that cannot be used, or is taken."""
     name = re.sub("^mmgen[-_]", "", name)
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
-        raise PluginError(f"'{name}' cannot be a name; write small letters, digits and single hyphens, such as  log-mel")
+        raise PluginError(
+            f"'{name}' cannot be a name; write small letters, digits and single hyphens, such as  log-mel"
+        )
     stem = name.replace("-", "_")
     cls = "".join(word.title() for word in stem.split("_"))
     if keyword.iskeyword(cls) or cls in TAKEN:
         raise PluginError(f"'{name}' would make a class {cls}, which means something else already; choose another name")
     owners = [part for part in registry.of_kind(kind) if part.name == name]
     if owners:
-        raise PluginError(f"there is a {kind} '{name}' already, from {owners[0].source} ({owners[0].place}); choose another name")
+        raise PluginError(
+            f"there is a {kind} '{name}' already, from {owners[0].source} ({owners[0].place}); choose another name"
+        )
     if importlib.util.find_spec(f"mmgen_{stem}") is not None:
         raise PluginError(f"there is a package mmgen_{stem} already; choose another name")
     project = f"mmgen-{stem.replace('_', '-')}"
-    return {"name": name, "kind": kind, "stem": stem, "module": f"mmgen_{stem}", "project": project, "Class": cls, "hook": f"register_{kind}s"}
+    return {
+        "name": name,
+        "kind": kind,
+        "stem": stem,
+        "module": f"mmgen_{stem}",
+        "project": project,
+        "Class": cls,
+    }
 
 
 def _templates(kind: str) -> Iterator[tuple[str, str]]:

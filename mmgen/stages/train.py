@@ -148,8 +148,8 @@ def train(
         learner = Learner(model, name, step, seed, plan, folder, accelerator)
         collate = Collator(model, step.inputs)
         wrapped = accelerator.prepare_model(model)
-        with progress.task(f"{name}: learning", _pairs(plan.updates, examples), "questions") as advance:
-            advance(_pairs(plan.updates[: learner.done], examples))
+        before = _pairs(plan.updates[: learner.done], examples)
+        with progress.task(f"{name}: learning", _pairs(plan.updates, examples), "questions", before) as advance:
             for number, micros in _updates(learner, examples, collate):
                 record = learner.update(wrapped, number, micros, len(plan.updates[number]))
                 learner.done = number + 1

@@ -57,7 +57,9 @@ class GreedyGenerator(Generator):
         prefix = model.prefix(batch)
         found = []
         for row, id_ in enumerate(batch.ids):
-            one = Slots(*(t[row : row + 1] for t in (prefix.states, prefix.positions, prefix.types)), _row(prefix.layout, row))
+            one = Slots(
+                *(t[row : row + 1] for t in (prefix.states, prefix.positions, prefix.types)), _row(prefix.layout, row)
+            )
             tokens, total = self._write(model, one)
             text = Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))
             found.append([text] * options.num_return_sequences)

@@ -58,20 +58,30 @@ class ProbeSuite(Suite):
     def test_what_it_tells(self) -> None:
         with tempfile.TemporaryDirectory() as out:
             told = self.told(self.model(), Path(out))
-            expect(isinstance(told, dict) and told, f"run returns {told!r:.60}; it must be a dict of what a report shows", RUN)
+            expect(
+                isinstance(told, dict) and told,
+                f"run returns {told!r:.60}; it must be a dict of what a report shows",
+                RUN,
+            )
             expect_json(told, "what run returns", RUN)
             files = [path for path in Path(out).rglob("*") if path.is_file()]
             expect(files, "run leaves no file in `out`; write the tables and pictures there", RUN)
             empty = [path.name for path in files if not path.stat().st_size]
             expect(not empty, f"{', '.join(empty)} is empty", RUN)
-            expect(out not in str(told), "what run returns names the folder `out`, which may move; name files relative to it", RUN)
+            expect(
+                out not in str(told),
+                "what run returns names the folder `out`, which may move; name files relative to it",
+                RUN,
+            )
 
     def test_it_writes_into_its_folder_alone(self) -> None:
         with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as out:
             with contextlib.chdir(here):
                 self.told(self.model(), Path(out))
             strays = sorted(path.name for path in Path(here).rglob("*"))
-            expect(not strays, f"run writes {', '.join(strays[:3])} into the current folder; write into `out` alone", RUN)
+            expect(
+                not strays, f"run writes {', '.join(strays[:3])} into the current folder; write into `out` alone", RUN
+            )
 
     def test_the_same_twice(self) -> None:
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
@@ -92,7 +102,11 @@ class ProbeSuite(Suite):
         expect(same, "run changes which parameters learn (requires_grad); put them back as they were", RUN)
         left = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
         expect(not left, f"run leaves gradients, of {', '.join(left[:3])} among others; clear them", RUN)
-        hooked = [name or "the model" for name, module in model.named_modules() if module._forward_hooks or module._forward_pre_hooks]
+        hooked = [
+            name or "the model"
+            for name, module in model.named_modules()
+            if module._forward_hooks or module._forward_pre_hooks
+        ]
         expect(not hooked, f"run leaves hooks on {', '.join(hooked[:3])}; remove them", RUN)
 
     def test_what_cannot_be_had_is_said(self) -> None:
@@ -101,7 +115,11 @@ class ProbeSuite(Suite):
             try:
                 self.told(self.model(), Path(out), examples=())
             except MmgenError as error:
-                expect("\n" not in str(error).strip() and str(error).strip(), f"the reason is not one line: '{error}'", "mmgen.errors")
+                expect(
+                    "\n" not in str(error).strip() and str(error).strip(),
+                    f"the reason is not one line: '{error}'",
+                    "mmgen.errors",
+                )
             except Exception as error:
                 raise AssertionError(
                     f"without examples, run raises {type(error).__name__}: {error}; raise a DataError or an UnavailableError that says why. Read: {RUN}"

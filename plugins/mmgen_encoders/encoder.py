@@ -155,13 +155,13 @@ def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
 def _sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
     if config.width % config.heads:
         raise DataError(f"backbone.width ({config.width}) must be a multiple of backbone.heads ({config.heads})")
-    sizes = AutoConfig.for_model(config.type)
+    sizes, inner = AutoConfig.for_model(config.type), config.intermediate or 4 * config.width
     wanted = {
         "vocab_size": vocabulary, "hidden_size": config.width, "num_hidden_layers": config.layers, "pad_token_id": padding,
-        "num_attention_heads": config.heads, "intermediate_size": 4 * config.width, "embedding_size": config.width,
+        "num_attention_heads": config.heads, "intermediate_size": inner, "embedding_size": config.width,
         # BERT's 0.02 is meant for 768 wide; a narrow encoder that starts so flat takes far longer to learn where to look
         "initializer_range": config.width**-0.5,
-        "hidden_dim": 4 * config.width, "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
+        "hidden_dim": inner, "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
     }  # fmt: skip
     known = sizes.to_dict()
     for name, value in wanted.items():

@@ -87,6 +87,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
     return tuple(item for _, item in _phrases(words(text)) if isinstance(item, Mention))
 
 
+@lru_cache(maxsize=8192)
 def well_formed(question: str) -> bool:
     """Whether a text is one of the questions that can be asked in this language, its nouns agreeing in number."""
     tokens = words(question)

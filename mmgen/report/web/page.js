@@ -1,4 +1,3 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const cards = [...document.querySelectorAll(".card")];
 const svg = (name, attributes) => {
@@ -6,10 +5,12 @@ const svg = (name, attributes) => {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
 };
-const percent = (thousandths) => (thousandths < 10 && thousandths > 0 ? "<1" : Math.round(thousandths / 10)) + "\u202f%";
+const percent = (share) => (share < 100 && share > 0 ? "<1" : Math.round(share / 100)) + "\u202f%";
 
 // --- attention: a word of a question is chosen, and what it looked at lights up
 let on = null; // the chosen word
+const layers = document.getElementById("layers");
+layers?.addEventListener("change", () => { const word = on; clear(); if (word) choose(word); });
 
 function clear() {
   if (!on) return;
@@ -28,24 +29,25 @@ function choose(word) {
   word.classList.add("on");
   const card = word.closest(".card"), step = word.closest("li").dataset.step;
   const looks = data.looks[card.dataset.id];
-  const weights = looks.weights[step][[...word.parentNode.children].indexOf(word)];
+  const weights = looks.weights[layers.value][step][[...word.parentNode.children].indexOf(word)];
   const shares = [];
+  const most = Math.max(50, ...weights.slice(0, -2)); // what is under half a percent stays faint
   let place = 0;
   for (const input of data.inputs[step]) {
     const units = looks.units[input] || [];
     const own = weights.slice(place, place + units.length);
     place += units.length;
-    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], own);
-    else shadeWords(card, input, own);
+    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], own, most);
+    else shadeWords(card, input, own, most);
     shares.push([input, own.reduce((a, b) => a + b, 0), top(units, own)]);
   }
-  shares.push(["marks ([CLS], [SEP])", weights[place], ""], ["its own words", weights[place + 1], ""]);
+  shares.push(["marks ([CLS], [SEP])", weights[place], ""], ["itself and the words before", weights[place + 1], ""]);
   tell(card, word.textContent.trim(), shares);
 }
 
 function top(units, weights) {
   const order = weights.map((weight, i) => [weight, units[i].trim()]).sort((a, b) => b[0] - a[0]).slice(0, 2);
-  return order.filter(([weight]) => weight >= 10).map(([weight, unit]) => `${unit} ${percent(weight)}`).join(", ");
+  return order.filter(([weight]) => weight >= 100).map(([weight, unit]) => `${unit}: ${percent(weight)}`).join("; ");
 }
 
 function tell(card, word, shares) {
@@ -56,21 +58,19 @@ function tell(card, word, shares) {
   told.replaceChildren(bold, " looks at " + said.join(", "));
 }
 
-function drawBoxes(card, boxes, weights) {
+function drawBoxes(card, boxes, weights, most) {
   const frame = card.querySelector(".frame");
   if (!frame) return;
   const drawing = svg("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
-  const most = Math.max(...weights, 1);
   boxes.forEach(([x0, y0, x1, y1], i) => {
     const strength = weights[i] / most;
-    if (strength < 0.05) return;
-    drawing.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), "stroke-opacity": strength.toFixed(2), "fill-opacity": (0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
+    if (strength < 0.03) return;
+    drawing.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), style: boxes.length > 20 ? "stroke-width: 1" : "", "stroke-opacity": strength.toFixed(2), "fill-opacity": (0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
   });
   frame.append(drawing);
 }
 
-function shadeWords(card, input, weights) {
-  const most = Math.max(...weights, 1);
+function shadeWords(card, input, weights, most) {
   const line = [...card.querySelectorAll(".read")].find((each) => each.dataset.input === input);
   line?.querySelectorAll(".unit").forEach((unit, i) => {
     unit.style.background = `rgb(var(--mark-rgb) / ${(0.6 * weights[i] / most).toFixed(2)})`;

@@ -1,0 +1,25 @@
+"""Next tokens without [MASK]: what an encoder's generator would be if it were a language model's."""
+
+from typing import Literal
+
+import mmgen
+from pydantic import Field
+
+MMGEN_API = 1
+
+
+class Causal(mmgen.GeneratorConfig):
+    """Next-token prediction: every slot of a target predicts the one after it."""
+
+    type: Literal["causal"] = "causal"
+    max_tokens: int = Field(20, ge=2, description="tokens of a text, its end included; longer targets are cut")
+
+    def build(self, backbone):
+        from .generator import CausalGenerator
+
+        return CausalGenerator(self, backbone)
+
+
+@mmgen.hookimpl
+def register_generators():
+    return [Causal]

@@ -1,0 +1,74 @@
+"""The generator: a target y_1..y_T is laid out as [SEP], y_1..y_(T-1), and each of its slots predicts the next token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from mmgen import Decoding
+from mmgen.parts import Backbone, Generator
+from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail
+
+from . import Causal
+from .search import search
+from .writing import Writing
+
+
+class CausalGenerator(Generator):
+    """Learns and writes; has no parameters of its own."""
+
+    needs = "causal"
+
+    def __init__(self, config: Causal, backbone: Backbone) -> None:
+        super().__init__()
+        self.max_tokens = config.max_tokens
+        self.begin_id, self.pad_id = backbone.end_id, backbone.pad_id
+
+    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
+        rows = [[slot for k, y in enumerate(questions, 1) for slot in self._slots(y, k)] for questions in targets]
+        longest, padding = max(map(len, rows)), (self.pad_id, 0, PAD, 0, 0, -100)
+        table = torch.tensor([row + [padding] * (longest - len(row)) for row in rows])  # (B, S, 6)
+        ids, offsets, role, group, time, labels = table.unbind(-1)
+        return Tail(ids, offsets, Layout(role, group, time), labels)
+
+    def _slots(self, target: Sequence[int], group: int) -> list[tuple[int, ...]]:
+        """One target's T slots, each as (id, offset, role, group, time, label)."""
+        told = [self.begin_id, *target[:-1]]
+        return [(y, t - 1, WRITTEN, group, t, label) for t, (y, label) in enumerate(zip(told, target, strict=True), 1)]
+
+    def forward(self, model, batch: Batch) -> Loss:
+        prefix = model.prefix(batch)
+        total = prefix.states.new_zeros((), dtype=torch.float32)
+        for tail in passes(batch.tail, model.backbone.masks):
+            states = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail))).last
+            asked = tail.labels != -100
+            logits = model.backbone.logits(states[:, prefix.positions.shape[1] :][asked]).float()
+            total = total + F.cross_entropy(logits, tail.labels[asked], reduction="sum")
+        return Loss(total, (batch.tail.labels != -100).sum())
+
+    def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        each = options.num_return_sequences
+        texts = [
+            Generation(batch.ids[row // each], model.backbone.decode_text(tokens), tuple(tokens), score)
+            for row, (tokens, score) in enumerate(
+                search(Writing(model, model.prefix(batch), self.begin_id), options, self.max_tokens)
+            )
+        ]
+        return [texts[first : first + each] for first in range(0, len(texts), each)]
+
+
+def passes(tail: Tail, masks: str) -> Iterator[Tail]:
+    """A backbone that obeys any mask takes all targets at once. One that reads from left to right would see the first
+    target while it reads the second: there each has a pass of its own, in which the others are padding."""
+    if masks == "any":
+        yield tail
+        return
+    for group in range(1, int(tail.layout.group.max()) + 1):
+        own = tail.layout.group == group
+        yield replace(
+            tail,
+            layout=replace(tail.layout, role=torch.where(own, tail.layout.role, PAD)),
+            labels=torch.where(own, tail.labels, -100),
+        )

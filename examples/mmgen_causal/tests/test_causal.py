@@ -1,0 +1,94 @@
+"""The generator passes mmgen's conformance suite, behind backbones of both kinds, and what is fast equals what is plain."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from mmgen import Decoding
+from mmgen.data import Collator
+from mmgen.errors import UnavailableError
+from mmgen.model import compose
+from mmgen.tensors import Encoded, Example
+from mmgen.testing import TEXTS, GeneratorSuite, Tiny, TinyBackbone, Words
+from torch import nn
+
+from mmgen_causal import Causal
+
+
+class TestCausal(GeneratorSuite):
+    def config(self):
+        return Causal(max_tokens=10)
+
+
+class RecurrentBackbone(TinyBackbone):
+    """Reads from left to right whatever the mask says, and skips padding."""
+
+    masks, caches = "causal", False
+
+    def __init__(self, config, words):
+        super().__init__(config, words)
+        self.cell = nn.GRUCell(config.embedding, config.width)
+
+    def encode(self, slots, cache=None, keep=()):
+        state, states = slots.states.new_zeros(len(slots.states), self.hidden_size), []
+        for number in range(slots.states.shape[1]):
+            state = torch.where(slots.layout.real[:, number, None], self.cell(slots.states[:, number], state), state)
+            states.append(state)
+        return Encoded(torch.stack(states, 1))
+
+
+class Recurrent(Tiny):
+    """A recurrent network."""
+
+    def build(self, texts=None, folder=None):
+        return RecurrentBackbone(self, super().build(texts, folder).tokenizer.words)
+
+
+class TestBehindABackboneThatReadsFromLeftToRight(GeneratorSuite):
+    def config(self):
+        return Causal(max_tokens=10)
+
+    def backbone_config(self):
+        return Recurrent(width=32)
+
+
+def model(seed: int = 0):
+    torch.manual_seed(seed)
+    made = compose(Tiny(width=32), {"caption": Words()}, Causal(max_tokens=8), texts=TEXTS)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return made.eval()
+
+
+EXAMPLES = [
+    Example(str(n), {"caption": text}) for n, text in enumerate(("the cat", "a red ball near the water", "tree"))
+]
+
+
+@pytest.mark.parametrize(
+    "options", [Decoding(), Decoding(num_beams=3, num_return_sequences=2)], ids=["greedy", "beams"]
+)
+def test_kept_keys_and_values_change_nothing(options):
+    kept = model()
+    plain = model()
+    plain.backbone.caches = False
+    for one, other in zip(kept.generate(EXAMPLES, options), plain.generate(EXAMPLES, options), strict=True):
+        assert [text.tokens for text in one] == [text.tokens for text in other]
+        assert [text.score for text in one] == pytest.approx([text.score for text in other], abs=1e-5)
+
+
+def test_the_loss_of_what_it_wrote_is_what_it_scored():
+    """Learning and writing are one distribution: minus the mean loss of a text is its score."""
+    made = model()
+    for example, (text,) in zip(EXAMPLES, made.generate(EXAMPLES), strict=True):
+        batch = Collator(made, ("caption",), targets=False)([example])
+        loss = made(replace(batch, tail=made.generator.lay_out([[list(text.tokens)]])))
+        assert -loss.mean.item() == pytest.approx(text.score, abs=1e-4)
+
+
+def test_diverse_beams_are_refused_in_words():
+    with pytest.raises(
+        UnavailableError, match="the generator 'causal' has no diverse beam search; leave num_beam_groups at 1"
+    ):
+        model().generate(EXAMPLES, Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0))

@@ -1,0 +1,195 @@
+"""One system's texts scored, or two on the same examples: values, intervals, differences, and the best of several texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from ..configs import MetricConfig
+from ..errors import RecipeError
+from ..progress import Progress
+from ..recipe import part_from
+from ..registry import Registry
+from ..stages.score import merge
+from ..tensors import Example, Generation, Scores
+from .intervals import Interval, around, bootstrap, interval, jackknife, probability
+
+AMONG_THEMSELVES = "self-"  # names of scores that compare texts with each other: no text of them is best
+DIFFERENCE = "difference"
+
+
+@dataclass(frozen=True)
+class System:
+    """Texts for examples, best first, under a name."""
+
+    name: str
+    texts: Sequence[Sequence[str]]
+
+
+@dataclass
+class Comparison:
+    """What a table shows. Systems are keys throughout; with two there is the difference, first minus second."""
+
+    values: dict[str, dict[str, float | None]] = field(default_factory=dict)  # system -> metric -> value
+    intervals: dict[str, dict[str, Interval]] = field(default_factory=dict)
+    oracle: dict[str, dict[str, float]] = field(default_factory=dict)
+    per_example: dict[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    probabilities: dict[str, float] = field(default_factory=dict)  # metric -> p of the difference
+    notes: tuple[str, ...] = ()
+
+
+def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
+    """Metrics by name; without names all that are installed and need no setting. `sets`: "captioneval.meteor=false"."""
+    chosen = list(names) or [
+        part.name
+        for part in registry.of_kind("metric")
+        if not any(info.is_required() for info in part.config.model_fields.values())
+    ]
+    own: dict[str, list[str]] = {name: [] for name in chosen}
+    for setting in sets:
+        name, _, rest = setting.partition(".")
+        if name not in own or not rest:
+            raise RecipeError(f"--set {setting}: write METRIC.KEY=VALUE; the metrics are: {', '.join(own)}")
+        own[name].append(rest)
+    return {name: part_from("metric", name, tuple(settings), registry) for name, settings in own.items()}
+
+
+def compare(
+    systems: Sequence[System],
+    examples: Sequence[Example],
+    configs: Mapping[str, MetricConfig],
+    *,
+    seen: frozenset[str] | None = None,
+    resamples: int = 1000,
+    corpus: bool = False,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Scores of one system, or of two on the same examples. `corpus`: intervals too for scores that are no mean of
+    examples (BLEU), by scoring many times. Raises what metrics raise."""
+    judge = _Judge(configs, examples, seen)
+    found = Comparison()
+    with (progress or Progress()).task("scoring", None, "times") as advance:
+        judge.advance = advance
+        for system in systems:
+            scores = judge(_firsts(system))
+            found.values[system.name] = dict(scores.values)
+            found.per_example[system.name] = scores.per_example
+            found.notes = tuple(dict.fromkeys((*found.notes, *scores.notes)))
+            if max(map(len, system.texts)) > 1:
+                found.oracle[system.name] = _oracle(judge, system, scores)
+        if resamples:
+            _by_bootstrap(found, judge.groups, resamples, seed)
+        if corpus:
+            _by_jackknife(found, judge, systems, seed)
+    _differences(found)
+    return found
+
+
+class _Judge:
+    """All metrics at once, over the same examples or some of them."""
+
+    def __init__(
+        self, configs: Mapping[str, MetricConfig], examples: Sequence[Example], seen: frozenset[str] | None
+    ) -> None:
+        self.built = [config.build() for config in configs.values()]
+        self.examples = examples
+        self.groups = [
+            str(example.facts.get("group") or example.facts.get("image") or example.id) for example in examples
+        ]
+        self.seen = None if seen is None else {_plain(text) for text in seen}
+        self.advance = lambda: None
+
+    def __call__(self, texts: Sequence[str], places: Sequence[int] | None = None) -> Scores:
+        """One text an example."""
+        chosen = range(len(self.examples)) if places is None else places
+        examples = [self.examples[place] for place in chosen]
+        written = [Generation(self.examples[place].id, texts[place], (), 0.0) for place in chosen]
+        together = Scores({})
+        for metric in self.built:
+            scores = metric.score(written, examples)
+            if any(value is not None for value in scores.values.values()) or len(self.built) == 1:
+                together = merge(together, scores)
+        if self.seen is not None:
+            new = [100.0 * (_plain(text.text) not in self.seen) for text in written]
+            together = merge(together, Scores({"unseen": fmean(new)}, {"unseen": new}))
+        self.advance()
+        return together
+
+
+def _plain(text: str) -> str:
+    """Letters and digits alone: two spellings of one question are one."""
+    return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
+
+
+def _firsts(system: System) -> list[str]:
+    return [texts[0] for texts in system.texts]
+
+
+def _oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
+    """Scores if for every example the text were chosen that this very metric likes best (its per-example score)."""
+    ranks = max(map(len, system.texts))
+    rounds = [[texts[min(rank, len(texts) - 1)] for texts in system.texts] for rank in range(ranks)]
+    each = [first, *(judge(texts) for texts in rounds[1:])]
+    best: dict[str, float] = {}
+    for name in first.per_example:
+        if not name.startswith(AMONG_THEMSELVES) and first.values.get(name) is not None:
+            liked = [
+                max(range(ranks), key=lambda rank, place=place: each[rank].per_example[name][place])
+                for place in range(len(system.texts))
+            ]
+            value = judge([rounds[rank][place] for place, rank in enumerate(liked)]).values[name]
+            if value is not None:
+                best[name] = value
+    return best
+
+
+def _means(found: Comparison, system: str) -> dict[str, Sequence[float]]:
+    """Scores that are the mean of what every example has."""
+    values = found.values[system]
+    return {
+        name: each
+        for name, each in found.per_example[system].items()
+        if values.get(name) is not None and abs(fmean(each) - values[name]) <= 1e-6 * max(1.0, abs(values[name]))
+    }
+
+
+def _by_bootstrap(found: Comparison, groups: Sequence[str], resamples: int, seed: int) -> None:
+    drawn = {}
+    for system in found.values:
+        columns = _means(found, system)
+        drawn[system] = bootstrap(columns, groups, resamples, seed) if columns else {}
+        found.intervals[system] = {name: interval(means) for name, means in drawn[system].items()}
+    if len(drawn) == 2:
+        one, other = drawn.values()  # the same draws: pairs
+        differences = {name: one[name] - other[name] for name in one if name in other}
+        found.intervals[DIFFERENCE] = {name: interval(each) for name, each in differences.items()}
+        found.probabilities = {name: probability(each) for name, each in differences.items()}
+
+
+def _by_jackknife(found: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:
+    """Intervals of what the bootstrap had to leave out."""
+
+    def score(places: Sequence[int]) -> dict[str, float | None]:
+        each = {system.name: judge(_firsts(system), places).values for system in systems}
+        if len(systems) == 2:
+            each[DIFFERENCE] = _minus(*each.values())
+        return {(name, metric): value for name, values in each.items() for metric, value in values.items()}
+
+    centre = {**found.values, **({DIFFERENCE: _minus(*found.values.values())} if len(systems) == 2 else {})}
+    for (name, metric), error in jackknife(score, judge.groups, seed).items():
+        own = found.intervals.setdefault(name, {})
+        if metric not in own and centre[name].get(metric) is not None:
+            own[metric] = around(centre[name][metric], error)
+
+
+def _differences(found: Comparison) -> None:
+    if len(found.values) == 2:
+        found.values[DIFFERENCE] = _minus(*found.values.values())
+
+
+def _minus(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {
+        name: None if value is None or other.get(name) is None else value - other[name] for name, value in one.items()
+    }

@@ -1,0 +1,192 @@
+"""Predictions and references out of the files that people have: COCO's results and captions, VQA's questions, JSONL, JSON,
+what mmgen itself writes, and a recipe's own data set."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..errors import DataError
+from ..recipe import Recipe, load
+from ..registry import Registry
+from ..runfolder import RunFolder
+from ..store import image_key
+from ..tensors import Example
+
+Per = Literal["image", "question"]
+IDS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
+WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
+ASKED = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
+
+Predictions = Mapping[str, Sequence[str]]  # id -> texts, best first
+
+
+@dataclass(frozen=True)
+class References:
+    """What texts are judged by. `also`: other names of an example (its image's key) -> its id. `seen`: what was learnt from."""
+
+    examples: tuple[Example, ...]
+    also: Mapping[str, str] = field(default_factory=dict)
+    seen: frozenset[str] | None = None
+
+
+def read_predictions(path: Path, per: Per = "image") -> dict[str, list[str]]:
+    """Texts by id; several rows of one id are several texts. Raises DataError."""
+    found: dict[str, list[str]] = {}
+    for place, row in _rows(path):
+        if "error" not in row:  # `mmgen generate` lists the pictures that it could not read
+            found.setdefault(_id(row, per, place), []).extend(_texts(row, WRITTEN, place))
+    if not found:
+        raise DataError(f"{path}: there are no predictions in it")
+    return found
+
+
+def read_references(
+    path: Path, registry: Registry, per: Per = "image", profile: str | None = None, split: str | None = None
+) -> References:
+    """References from a file, or the data set of a recipe or of a run's folder. Raises DataError and RecipeError.
+
+    per "image": all references of an id together; "question": every reference is an example of its own.
+    """
+    if path.is_dir():
+        found = _from_recipe(RunFolder(path).recipe(registry), split)
+    elif path.suffix == ".toml":
+        found = _from_recipe(load(path, registry, profile)[0], split)
+    else:
+        found = _from_file(path, per)
+    return one_by_one(found) if per == "question" else found
+
+
+def one_by_one(references: References) -> References:
+    """Every reference an example of its own, under its example's id and a number where there are several."""
+    examples, also = [], dict(references.also)
+    for example in references.examples:
+        for number, text in enumerate(example.targets, 1):
+            own = example.id if len(example.targets) == 1 else f"{example.id}#{number}"
+            examples.append(Example(own, example.inputs, (text,), {**example.facts, "group": example.id}))
+    return References(tuple(examples), also, references.seen)
+
+
+def _from_recipe(recipe: Recipe, split: str | None) -> References:
+    dataset = recipe.data.build()
+    examples = tuple(dataset.split(split or recipe.data.evaluate))
+    keys: dict[str, list[str]] = {}
+    for example in examples:
+        for value in example.inputs.values():
+            if isinstance(value, str):
+                keys.setdefault(value, []).append(example.id)
+    seen = frozenset(text for example in dataset.split(recipe.data.train) for text in example.targets)
+    return References(examples, {key: ids[0] for key, ids in keys.items() if len(ids) == 1}, seen)
+
+
+def _from_file(path: Path, per: Per) -> References:
+    found: dict[str, list[str]] = {}
+    images: dict[str, str] = {}
+    for place, row in _rows(path):
+        own = _id(row, per, place)
+        found.setdefault(own, []).extend(_texts(row, ASKED, place))
+        if per == "question":
+            images[own] = _id(row, "image", place)
+    if not found:
+        raise DataError(f"{path}: there are no references in it")
+    facts = {own: {"image": images[own]} if own in images else {} for own in found}
+    return References(tuple(Example(own, {}, tuple(texts), facts[own]) for own, texts in found.items()))
+
+
+def pair(
+    predictions: Predictions, references: References, source: Path, partial: bool = False
+) -> list[tuple[Example, Sequence[str]]]:
+    """Every example with the texts for it. A text may go by the example's id, another name of it, or its group's or
+    image's. Raises DataError for texts without references and references without texts, unless `partial`."""
+    names = {references.also.get(own, own): texts for own, texts in predictions.items()}
+    pairs, used, missing = [], set(), []
+    for example in references.examples:
+        places = (example.id, example.facts.get("group"), example.facts.get("image"))
+        own = next((place for place in places if place in names), None)
+        if own is None:
+            missing.append(example.id)
+        else:
+            used.add(own)
+            pairs.append((example, names[own]))
+    strange = [own for own in names if own not in used]
+    if not pairs:
+        raise DataError(f"{source}: none of its ids ({_some(list(names))}) is in the references ({_some(missing)})")
+    if (strange or missing) and not partial:
+        counts = [f"{len(strange)} of its ids have no references ({_some(strange)})"] if strange else []
+        counts += [f"{len(missing)} references have no prediction ({_some(missing)})"] if missing else []
+        raise DataError(f"{source}: {'; '.join(counts)}; --partial scores the {len(pairs)} that have both")
+    return pairs
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(where it stands, row) of a file of JSON, or of JSON lines; either may be gzipped."""
+    try:
+        data = path.read_bytes()
+        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
+        raise DataError(f"{path}: {reason}") from None
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                yield from _flat(_line(line, f"{path}:{number}"), f"{path}:{number}")
+        return
+    whole = _unwrapped(whole)
+    for number, row in enumerate(whole, 1):
+        yield from _flat(row, f"{path}, entry {number}")
+
+
+def _unwrapped(whole: Any) -> Sequence[Any]:
+    """The rows of a whole JSON file: a list, COCO's or VQA's table around one, {id: texts}, or a single row."""
+    if not isinstance(whole, dict):
+        return whole if isinstance(whole, list) else [whole]
+    for name in ("annotations", "questions"):
+        rows = whole.get(name)
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict) and "text" not in rows[0]:
+            return rows
+    if any(name in whole for name in IDS["image"]):
+        return [whole]
+    return [{"id": own, "texts": texts} for own, texts in whole.items()]
+
+
+def _line(line: str, place: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise DataError(f"{place}: not JSON: {error}") from None
+
+
+def _flat(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """A row, or the rows of a list (mmgen's generations: all texts of one example in a line)."""
+    for each in row if isinstance(row, list) else [row]:
+        if not isinstance(each, dict):
+            raise DataError(f'{place}: give an object, {{"id": ..., "text": ...}}, not {json.dumps(each)[:40]}')
+        yield place, each
+
+
+def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
+    for name in IDS[per]:
+        if isinstance(row.get(name), str | int) and not isinstance(row[name], bool):
+            return image_key(str(row[name]))
+    raise DataError(f"{place}: no id; give one of {', '.join(IDS[per])}; it has {', '.join(row) or 'nothing'}")
+
+
+def _texts(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str]:
+    name = next((name for name in names if name in row), None)
+    if name is None:
+        raise DataError(f"{place}: no text; give one of {', '.join(names)}; it has {', '.join(row)}")
+    values = row[name] if isinstance(row[name], list) else [row[name]]
+    texts = [value.get("text") if isinstance(value, dict) else value for value in values]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise DataError(f"{place}: {name}: give a text, or a list of them, not {json.dumps(row[name])[:40]}")
+    return texts

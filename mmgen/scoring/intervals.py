@@ -1,0 +1,61 @@
+"""How far a score can be trusted: bootstrap over examples, and the jackknife for scores that are no mean of examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+BLOCKS = 20  # of the jackknife
+T_95 = 2.093  # Student's t with BLOCKS - 1 degrees of freedom, two-sided 95 %
+
+Interval = tuple[float, float]
+
+
+def bootstrap(
+    columns: Mapping[str, Sequence[float]], groups: Sequence[str], resamples: int, seed: int
+) -> dict[str, np.ndarray]:
+    """Means over examples whose groups (images) are drawn with replacement, (resamples,) a column; questions about one
+    image are no independent witnesses. Every call with the same groups and seed sees the same draws."""
+    table = np.array(list(columns.values()), np.float64).T  # (examples, columns)
+    _, place, counts = np.unique(np.array(groups), return_inverse=True, return_counts=True)
+    sums = np.zeros((len(counts), table.shape[1]))
+    np.add.at(sums, place, table)
+    draw = np.random.default_rng(seed)
+    means = []
+    for _ in range(resamples):
+        drawn = draw.integers(len(counts), size=len(counts))
+        means.append(sums[drawn].sum(0) / counts[drawn].sum())
+    return dict(zip(columns, np.array(means).T, strict=True))
+
+
+def interval(means: np.ndarray) -> Interval:
+    """The middle 95 %."""
+    low, high = np.percentile(means, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def probability(differences: np.ndarray) -> float:
+    """Two-sided: how often the resampled difference is not on its side of nought; never below what the resamples can tell."""
+    share = min((differences <= 0).mean(), (differences >= 0).mean())
+    return float(min(1.0, max(2 * share, 1 / len(differences))))
+
+
+def jackknife(
+    values: Callable[[Sequence[int]], Mapping[str, float | None]], groups: Sequence[str], seed: int
+) -> dict[str, float]:
+    """Standard errors of scores of a whole corpus, from leaving out each of BLOCKS random blocks of groups once.
+
+    `values` scores the examples at these places. Nothing for fewer groups than blocks.
+    """
+    names, place = np.unique(np.array(groups), return_inverse=True)
+    if len(names) < BLOCKS:
+        return {}
+    block_of = (np.random.default_rng(seed).permutation(len(names)) % BLOCKS)[place]
+    left = [values(np.flatnonzero(block_of != block).tolist()) for block in range(BLOCKS)]
+    names = [name for name in left[0] if all(each.get(name) is not None for each in left)]
+    return {name: float(np.sqrt((BLOCKS - 1) * np.var([each[name] for each in left]))) for name in names}
+
+
+def around(value: float, error: float) -> Interval:
+    return value - T_95 * error, value + T_95 * error

@@ -1,0 +1,123 @@
+"""The packages in examples/: installed from their own folders, their tests pass and their recipes run, three inputs in one prefix."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from thirdparty import Environment, settings
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+PACKAGES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
+FEW = (
+    "data.train_size=12", "data.val_size=2", "data.test_size=3", "data.image_size=64", "training.epochs=1", "backbone.layers=1",
+    "backbone.width=40", 'metrics.overlap.type="diversity"',
+)  # fmt: skip
+SMALL = settings(*FEW)
+SET_UPS = {  # name -> folder, and what its run is called with
+    "masked": ("mmgen_audio", []),
+    "audio and causal": ("mmgen_audio", ["--step", "all", "--set", 'generator.type="causal"']),
+    "causal": ("mmgen_causal", []),
+    "rival": ("mmgen_causal", ["--profile", "masked"]),
+    "no sounds": ("mmgen_audio", ["--step", "sound", "--set", 'inputs.sound.folder="nowhere"']),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A copy, since building leaves things behind."""
+    copy = tmp_path_factory.mktemp("third") / "examples"
+    shutil.copytree(
+        EXAMPLES, copy, ignore=shutil.ignore_patterns("build", "*.egg-info", "runs", "sounds", "__pycache__", ".*")
+    )
+    return copy
+
+
+@pytest.fixture(scope="module")
+def environment(folder, tmp_path_factory) -> Environment:
+    environment = Environment(tmp_path_factory.mktemp("environment"))
+    environment.install(*(folder / name for name in PACKAGES))
+    return environment
+
+
+@pytest.fixture(scope="module")
+def ran(environment, folder) -> subprocess.CompletedProcess:
+    """Small runs of the recipes, the sounds made before."""
+    made = environment.run("-m", "mmgen_audio", "recipe.toml", *SMALL, cwd=folder / "mmgen_audio")
+    assert made.stdout.startswith("sounds: 17 sounds of "), made.stderr
+    calls = [
+        (str(folder / place), ["run", "recipe.toml", *SMALL, "--set", f'output="runs/{name}"', *more])
+        for name, (place, more) in SET_UPS.items()
+    ]
+    return environment.several(calls)
+
+
+def steps(folder: Path, set_up: str) -> dict[str, list]:
+    """Step -> what it wrote, of the steps that are scored."""
+    (place,) = (folder / SET_UPS[set_up][0] / "runs" / set_up).glob("*/*/seed-0")
+    finished = [step for step in (place / "steps").iterdir() if (step / "scores.json").exists()]
+    return {
+        step.name: [json.loads(line) for line in (step / "generations.jsonl").read_text().splitlines()]
+        for step in finished
+    }
+
+
+def test_there_are_two():
+    assert PACKAGES == ["mmgen_audio", "mmgen_causal"]
+
+
+def test_their_own_tests_pass(environment, folder):
+    """From where they are installed: the sources beside the tests are put out of the way."""
+    for name in PACKAGES:
+        (folder / name / name).rename(folder / name / "sources")
+    done = environment.run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(folder / name) for name in PACKAGES), cwd=folder
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 50
+
+
+def test_they_stand_beside_everybody_else(environment, folder):
+    done = environment.mmgen("plugins", "--strict-plugins", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert (
+        "embedder audio mmgen-audio 0.1.0 WAV files as log-mel frames, some of them a slot, through one linear layer."
+        in lines
+    )
+    assert (
+        "generator causal mmgen-causal 0.1.0 Next-token prediction: every slot of a target predicts the one after it."
+        in lines
+    )
+
+
+def test_their_recipes_hold(environment, folder):
+    done = environment.mmgen("check", *(str(folder / name / "recipe.toml") for name in PACKAGES), cwd=folder)
+    assert done.stdout == "3 set-ups in 2 recipes: all well\n", done.stderr
+
+
+@pytest.mark.parametrize("set_up", ["masked", "audio and causal"])
+def test_regions_a_sound_and_a_caption_in_one_prefix_behind_either_generator(ran, folder, set_up):
+    written = steps(folder, set_up)
+    assert written.keys() == {"caption", "sound", "all"}
+    assert all(len(texts) == 3 for texts in written.values())
+
+
+def test_rivals_share_a_recipe(ran, folder):
+    assert steps(folder, "causal").keys() == steps(folder, "rival").keys() == {"caption", "all"}
+
+
+def test_what_has_no_sound_is_told_in_one_line(ran, folder):
+    assert steps(folder, "no sounds").keys() == {"caption"}
+    (error,) = [line for line in ran.stderr.splitlines() if line.startswith("error: ")]
+    assert error.startswith("error: nowhere/") and error.endswith(".wav: no such file")
+    assert "Traceback" not in ran.stderr
+
+
+def test_sounds_are_only_made_where_things_are_known(environment, folder):
+    place = folder / "mmgen_causal"
+    done = environment.run("-m", "mmgen_audio", "recipe.toml", cwd=place)
+    assert (
+        done.stderr == 'error: recipe.toml: no input of type "audio" with a folder to fill\n' and done.returncode == 1
+    )

@@ -1,0 +1,235 @@
+"""`mmgen plugin new`: what it writes installs, passes its tests and runs from its recipe, for every kind."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_registry import plugin as module_of
+from thirdparty import Environment, settings
+
+from mmgen import API_VERSION
+from mmgen.errors import PluginError
+from mmgen.registry import collect, installed
+from mmgen.scaffold import KINDS, create
+
+FEW = ("data.train_size=16", "data.val_size=2", "data.test_size=3", "training.epochs=1", "backbone.layers=1")
+PROBING = """
+from pathlib import Path
+from mmgen.run import load_run
+from mmgen_my_probe import MyProbe
+run, out = load_run({run!r}), Path({run!r}, "out")
+out.mkdir()
+told = MyProbe().build().run(run.model, run.recipe.data.build().split("test"), out)
+print(sorted(told), [path.name for path in out.iterdir()])
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> dict[str, Path]:
+    """A package of every kind, each with a name of two words."""
+    folder, found = tmp_path_factory.mktemp("made"), {}
+    for kind in KINDS:
+        paths = create(f"my-{kind}", kind, folder, installed())
+        found[kind] = next(path.parent for path in paths if path.name == "pyproject.toml")
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(made, tmp_path_factory) -> Environment:
+    """All of them installed as their README says."""
+    environment = Environment(tmp_path_factory.mktemp("environment"))
+    environment.install(*made.values(), editable=True)
+    return environment
+
+
+def test_every_kind_of_a_recipe_can_be_made():
+    from mmgen.registry import KINDS as HOOKS
+
+    assert set(KINDS) == HOOKS.keys() - {"extractor"}
+
+
+def test_their_tests_pass(made, environment):
+    done = environment.run(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, made.values()), cwd=made["embedder"].parent
+    )
+    assert done.returncode == 0, done.stdout
+    assert "failed" not in done.stdout and int(done.stdout.split(" passed")[0].split()[-1]) > 60
+
+
+def test_they_are_listed_with_their_place(made, environment):
+    done = environment.mmgen("plugins", "--strict-plugins", cwd=made["metric"])
+    assert done.returncode == 0, done.stderr
+    for kind, folder in made.items():
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{kind} ") and f" my-{kind} " in line]
+        assert f"mmgen-my-{kind} 0.1.0" in line
+        assert str(folder / f"mmgen_my_{kind}" / "__init__.py") in done.stdout
+
+
+def test_their_recipes_run(made, environment):
+    """And the probe looks into a finished run."""
+    calls = []
+    for kind, folder in made.items():
+        few = [one for one in FEW if not (kind == "dataset" and one.startswith("data."))]
+        calls.append((str(folder), ["run", "recipe.toml", *settings(*few)]))
+    done = environment.several(calls, PROBING.format(run=str(made["probe"] / "runs/my_probe/default/seed-0")))
+    assert done.returncode == 0, done.stderr[-2000:]
+    for kind, folder in made.items():
+        run = folder / "runs" / f"my_{kind}" / "default" / "seed-0"
+        assert (run / "steps/first/scores.json").exists(), kind
+        assert f'"my-{kind}"' in (run / "recipe.json").read_text()
+    assert done.stdout.splitlines()[-1] == "['mean_log_probability', 'surest'] ['table.json']"
+    scores = json.loads((made["metric"] / "runs/my_metric/default/seed-0/steps/first/scores.json").read_text())
+    assert "my_metric" in json.dumps(scores)
+
+
+def test_nothing_is_left_to_fill_in(made):
+    for folder in made.values():
+        for path in folder.rglob("*"):
+            if path.suffix in (".py", ".toml", ".md"):
+                assert "$" not in path.read_text(), path
+                assert path.suffix != ".py" or max(map(len, path.read_text().splitlines())) <= 140, path
+
+
+def test_they_are_clean_and_torch_waits(made, environment):
+    code = "import sys, " + ", ".join(f"mmgen_my_{kind}" for kind in made) + "; print('torch' in sys.modules)"
+    assert environment.run("-c", code, cwd=made["embedder"]).stdout == "False\n"
+    ruff = subprocess.run(
+        [sys.executable, "-m", "ruff", "check", "--select=E,F,I,B,UP", *made.values()], capture_output=True, text=True
+    )
+    assert ruff.returncode == 0 or "No module named ruff" in ruff.stderr, ruff.stdout
+
+
+@pytest.mark.parametrize(
+    "name, kind, words",
+    [
+        (
+            "Log Mel",
+            "embedder",
+            "'Log Mel' cannot be a name; write small letters, digits and single hyphens, such as  log-mel",
+        ),
+        ("../x", "metric", "'../x' cannot be a name; write small letters, digits and single hyphens, such as  log-mel"),
+        ("none", "embedder", "'none' would make a class None, which means something else already; choose another name"),
+        (
+            "reader",
+            "embedder",
+            "'reader' would make a class Reader, which means something else already; choose another name",
+        ),
+        ("scenes", "metric", "there is a package mmgen_scenes already; choose another name"),
+    ],
+)
+def test_names_that_cannot_be(name, kind, words, tmp_path):
+    with pytest.raises(PluginError) as caught:
+        create(name, kind, tmp_path, installed())
+    assert str(caught.value) == words and not list(tmp_path.iterdir())
+
+
+def test_a_name_that_is_taken_and_a_folder_that_is_there(tmp_path):
+    with pytest.raises(
+        PluginError,
+        match=r"there is a generator 'masked' already, from mmgen-framework .*__init__.py:\d+\); choose another name",
+    ):
+        create("masked", "generator", tmp_path, installed())
+    create("mmgen-audio", "embedder", tmp_path, installed())
+    with pytest.raises(PluginError, match="mmgen-audio: is there already; move it away, or choose another name"):
+        create("audio", "embedder", tmp_path, installed())
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(
+        PluginError, match=r"README.md: cannot be written: Not a directory; choose another folder with --in"
+    ):
+        create("audio", "embedder", tmp_path / "file", installed())
+
+
+def test_the_command_says_what_to_do_next(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "mmgen", "plugin", "new", "audio", "--kind", "embedder"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (
+        done.stdout.splitlines()[-1] == "next:  cd mmgen-audio && pip install -e . && pytest && mmgen run recipe.toml"
+    )
+    assert (tmp_path / "mmgen-audio/mmgen_audio/embedder.py").exists()
+
+
+# --- the version of the contract ---
+
+METRIC = """
+    from typing import Literal
+    import mmgen
+    MMGEN_API = {api}
+    class Length(mmgen.MetricConfig):
+        "Words."
+        type: Literal["length"] = "length"
+    @mmgen.hookimpl
+    def register_metrics():
+        return [Length]
+"""
+
+
+def reason(api: str) -> str:
+    registry = collect([module_of(METRIC.format(api=api))])
+    assert not registry.parts
+    return registry.broken[0].reason
+
+
+def test_a_plugin_of_this_contract_is_welcome():
+    assert [part.name for part in collect([module_of(METRIC.format(api=API_VERSION))]).parts] == ["length"]
+
+
+def test_a_plugin_that_asks_for_a_newer_contract_is_told():
+    newer = f"asks for version 7 of the plugin contract, and this mmgen has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)"
+    assert reason("7") == newer
+    with pytest.raises(
+        PluginError,
+        match=r"plugin 'audio' \(mmgen-audio 0.3\) failed to load: asks for version 7 of the plugin contract",
+    ):
+        collect([module_of(METRIC.format(api="7"))]).get("metric", "length")
+
+
+@pytest.mark.parametrize("api", ['"1"', "1.5", "True", "0", "None"])
+def test_a_version_that_is_none_is_told(api):
+    assert (
+        reason(api)
+        == f"MMGEN_API is {api!s}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for".replace(
+            '"', "'"
+        )
+    )
+
+
+def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path, made, environment):
+    """What is written for a newer mmgen imports what this one lacks; that it asked for it is what helps."""
+    folder = create("newer", "metric", tmp_path, installed())[0].parent
+    config = folder / "mmgen_newer" / "__init__.py"
+    config.write_text(
+        config.read_text().replace("MMGEN_API = 1\n", "MMGEN_API = 2\nfrom mmgen import WhatIsToCome  # noqa\n")
+    )
+    other = Environment(tmp_path / "environment")
+    other.install(folder)
+    done = other.mmgen("plugins", cwd=tmp_path)
+    assert done.returncode == 0 and "masked" in done.stdout
+    assert done.stderr == (
+        "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 2 of the plugin contract, and this mmgen "
+        f"has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)\n"
+    )
+
+
+def test_what_is_deprecated_works_and_says_so():
+    from mmgen.deprecation import MmgenDeprecationWarning, deprecated
+
+    @deprecated(since="0.2", removed="0.3", instead="mmgen.parts.Embedder.describe")
+    def labels(x: int) -> int:
+        "Labels."
+        return x + 1
+
+    with pytest.warns(MmgenDeprecationWarning) as warned:
+        assert labels(1) == 2
+    assert str(warned[0].message).endswith(
+        "labels is deprecated since mmgen 0.2 and goes with 0.3; use mmgen.parts.Embedder.describe"
+    )
+    assert warned[0].filename == __file__ and labels.__doc__ == "Labels."

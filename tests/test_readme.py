@@ -1,0 +1,61 @@
+"""The README's code and commands, as they are written there."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.S)
+
+
+def test_there_are_exactly_two_commands_to_begin_with():
+    commands = re.findall(r"^python3 .*$", README, re.M)
+    assert len(commands) == 2
+    assert "mmgen run recipes/bertgen_vqa.toml" in commands[0] and "pytest" in commands[1]
+
+
+def test_a_model_composed_in_python_learns_and_writes(capsys):
+    exec(compile(SNIPPETS[0], "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "how many cats are there?" in printed
+    assert "what color is the ball?" in printed or "is the dog big?" in printed
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory) -> Path:
+    """The main job in the place where the README has it, with next to nothing to learn from."""
+    folder = tmp_path_factory.mktemp("sample")
+    small = ["data.train_size=8", "data.val_size=2", "data.test_size=4", "training.epochs=1", "backbone.width=32", "metrics.overlap.meteor=false", "metrics.overlap.tokenizer=own"]
+    sets = [word for setting in small for word in ("--set", setting)]
+    done = subprocess.run([sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_main_job_fills_five_rows(sample):
+    table = (sample / "runs/bertgen_vqa/sample/seed-0/table.md").read_text()
+    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
+    assert rows == ["step", "caption", "image_frozen", "image", "both", "both_scratch", "people", "chance"]
+
+
+def test_a_finished_run_is_loaded(sample, monkeypatch):
+    monkeypatch.chdir(sample)
+    names: dict = {}
+    exec(compile(SNIPPETS[1], "README.md", "exec"), names)
+    assert len(names["questions"]) == 4
+
+
+def test_the_paper_profile_says_which_files_are_missing_and_where_they_go(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), "--profile", "paper"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "data/vqa1" in done.stderr and "questions.json" in done.stderr and "visualqa.org" in done.stderr
+
+
+def test_the_recipes_come_with_the_package(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "mmgen", "init", str(tmp_path / "mine")], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {path.name for path in (ROOT / "recipes").glob("*.toml")}

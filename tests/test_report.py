@@ -1,0 +1,409 @@
+"""The report page: everything in it, nothing from outside, nothing that a caption could run; in a real browser where there is one."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+import toys
+from mmgen_encoders import Bert
+from mmgen_masked import Masked
+from mmgen_text import Text
+
+from mmgen import DataError, RunError, report
+from mmgen.configs import Decoding
+from mmgen.data import Collator, settle
+from mmgen.gaze import all_layers, gaze, gaze_ways, last_layer
+from mmgen.model import compose
+from mmgen.parts import Dataset
+from mmgen.progress import Progress
+from mmgen.registry import installed
+from mmgen.report import curves, looks
+from mmgen.report.table import Table
+from mmgen.run import load_run, report_on, run
+from mmgen.runfolder import RunFolder
+from mmgen.tensors import Example
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+RECIPE = """\
+name = "toy"
+output = "{output}"
+[backbone]
+type = "bert"
+layers = 2
+width = 32
+heads = 2
+[inputs.image]
+type = "regions"
+[inputs.image.extractor]
+type = "roi"
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 12
+[training]
+batch_size = 16
+epochs = 2
+learning_rate = 1e-3
+[steps.words]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.both]
+inputs = ["image", "caption"]
+learn = ["image", "backbone"]
+start = "words"
+[data]
+type = "scenes"
+train_size = 24
+val_size = 4
+test_size = 6
+[metrics.meaning]
+type = "discovery"
+"""
+
+
+def load(folder: Path):
+    from mmgen.recipe import load
+
+    (folder / "toy.toml").write_text(RECIPE.format(output=folder / "runs"))
+    return load(folder / "toy.toml", installed())[0]
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> RunFolder:
+    return run(load(tmp_path_factory.mktemp("report")))
+
+
+@pytest.fixture(scope="module")
+def page(done) -> str:
+    return (done.path / "report.html").read_text(encoding="utf-8")
+
+
+def inside(page: str) -> dict:
+    """What the page's script reads."""
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+# --- attention
+
+
+def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
+    """Against the generator's own way of writing: one row, [MASK] after what is written, naively laid out."""
+    model = toys.model()
+    examples = [settle(example) for example in toys.examples(3)]
+    texts = [Collator(model, model.inputs).targets(example)[0] for example in examples]
+    batch = Collator(model, model.inputs, targets=False)(examples)
+    for row, (example, found) in enumerate(zip(examples, gaze(model, batch, texts), strict=True)):
+        assert found.inputs["caption"].shape == (
+            len(texts[row]),
+            model.embedders["caption"].reader.length(model.embedders["caption"].reader.read(example)),
+        )
+        total = found.inputs["caption"].sum(1) + found.special + found.written
+        assert torch.allclose(total, torch.ones_like(total), atol=1e-5)
+        alone = gaze(model, Collator(model, model.inputs, targets=False)([example]), [texts[row]])[0]
+        assert torch.allclose(found.inputs["caption"], alone.inputs["caption"], atol=1e-5)
+        first = naive(model, example.inputs["caption"])[0]
+        assert torch.allclose(found.inputs["caption"][0], first, atol=1e-5)
+
+
+def naive(model, *texts: str) -> list[torch.Tensor]:
+    """(N,) each: attention to every text of a lone [MASK] behind `[CLS] text [SEP] text`, mean over the last layer's heads,
+    by transformers itself."""
+    backbone = model.backbone
+    parts = [backbone.encode_text(text) for text in texts]
+    ids = [backbone.start_id]
+    for part in parts:
+        ids += [*part, backbone.end_id]
+    row = torch.tensor([[*ids[:-1], backbone.mask_id]])
+    mask = torch.zeros(1, 1, row.shape[1], row.shape[1])
+    mask[:, :, :-1, -1] = torch.finfo(torch.float32).min  # the input does not see what is written
+    backbone.model.set_attn_implementation("eager")
+    with torch.no_grad():
+        attention = backbone.model.base_model(input_ids=row, attention_mask=mask, output_attentions=True).attentions[-1]
+    seen, found = attention[0, :, -1, 1:].mean(0), []
+    for part in parts:
+        found.append(seen[: len(part)])
+        seen = seen[len(part) + 1 :]
+    return found
+
+
+def test_several_inputs_are_told_apart():
+    """Rows of different lengths in one batch, each against its own row alone."""
+    torch.manual_seed(0)
+    inputs = {"caption": Text(), "hint": Text()}
+    model = compose(
+        Bert(layers=2, width=32, heads=4, vocabulary=90), inputs, Masked(), texts=[" ".join(toys.WORDS)] * 3
+    ).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    texts = [("what color", "red ball near tree"), ("big dog under the house", "where"), ("ball", "how many are there")]
+    examples = [Example(str(n), {"caption": one, "hint": other}) for n, (one, other) in enumerate(texts)]
+    batch = Collator(model, model.inputs, targets=False)(examples)
+    for row, found in zip(texts, gaze(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
+        for own, alone in zip(found.inputs.values(), naive(model, *row), strict=True):
+            assert torch.allclose(own[0], alone, atol=1e-5)
+
+
+def test_all_layers_is_the_mean_of_each_layer():
+    model = toys.model()
+    example = settle(toys.examples(1)[0])
+    batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
+    each = [gaze(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
+    ways = gaze_ways(model, batch, text, {"last": last_layer, "all": all_layers})
+    assert torch.allclose(ways["all"][0].inputs["caption"], (each[0] + each[1]) / 2, atol=1e-6)
+    assert torch.equal(ways["last"][0].inputs["caption"], each[1]) and not torch.allclose(each[0], each[1], atol=1e-3)
+
+
+def test_one_head_is_part_of_the_mean():
+    model = toys.model()
+    example = settle(toys.examples(1)[0])
+    batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
+    heads = [gaze(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
+    assert torch.allclose(torch.stack(heads).mean(0), gaze(model, batch, text)[0].inputs["caption"], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (
+            ["what", "what is", "what isn", "what isn't", "what isn't it", "what isn't it?", "what isn't it?"],
+            [("what", [0]), (" isn", [1, 2]), ("'t", [3]), (" it", [4]), ("?", [5])],
+        ),
+        (["a", "a .", "a. b"], [("a", [0]), (" .", [1]), (" b", [2])]),
+        ([], []),
+    ],
+)
+def test_pieces_are_put_together_to_words(says, words):
+    assert looks.words_of(range(len(says)), lambda count: says[count - 1]) == words
+
+
+# --- curves
+
+
+def test_curves_are_read_thinned_and_a_cut_line_is_passed_over(tmp_path):
+    lines = [json.dumps({"update": n, "epoch": n / 100, "loss": float(n)}) for n in range(1000)]
+    (tmp_path / "log.jsonl").write_text(
+        "\n".join([*lines, '{"update": 1000, "epoch": 10, "loss": 1, "validation_loss": 3.5}', '{"upda'])
+    )
+    curve = curves.read(tmp_path / "log.jsonl")
+    assert len(curve.learning) <= curves.POINTS and curve.learning[0] == pytest.approx((0.04, 4.0))
+    assert curve.validation == [(10, 3.5)]
+    assert curves.read(tmp_path / "none.jsonl") == curves.Curve([], [])
+
+
+def test_curves_stand_in_files_and_in_the_page_in_its_own_colours(done, page):
+    alone = (done.path / "curves/validation.svg").read_text()
+    assert alone.startswith("<?xml") and "validation loss" in alone and "words" in alone
+    assert page.count('role="img"') == 2 and "var(--curve-1)" in page and curves.INK not in page
+
+
+# --- the page
+
+
+def test_the_page_has_everything(page):
+    table = re.search(r"<table>.*?</table>", page, re.DOTALL)[0]
+    assert re.findall(r"<th scope=\"row\">(?:<i[^>]*></i>)?(\w+)", table) == ["words", "both", "people", "chance"]
+    assert page.count('<article class="card"') == 6 and page.count("data:image/jpeg;base64,") == 6
+    for text in (
+        "mmgen-framework 0.1.0",
+        "test-00003",
+        "reads image and caption",
+        "[steps.both]",
+        "chance: questions about other scenes",
+        "min",
+    ):
+        assert text in page, text
+
+
+def test_attention_in_the_page_fits_words_regions_and_captions(done, page):
+    data = inside(page)
+    written = [json.loads(line)[0] for line in (done.path / "steps/both/generations.jsonl").read_text().splitlines()]
+    assert data["inputs"] == {"words": ["caption"], "both": ["image", "caption"]}
+    for text in written:
+        each = data["looks"][text["id"]]
+        assert len(each["boxes"]["image"]) == len(each["units"]["image"]) >= 6
+        assert "".join(each["units"]["caption"]).startswith(
+            ("a", "the", "there", "we", "an", "two", "three", "one", "you", "in")
+        )
+        for step, inputs in data["inputs"].items():
+            width = sum(len(each["units"][name]) for name in inputs) + 2
+            for row in [*each["weights"]["last"][step], *each["weights"]["all"][step]]:
+                assert len(row) == width and sum(row) == pytest.approx(10_000, abs=width)
+    assert data["scores"]["test-00000"]["both"].keys() >= {"relevance"}
+
+
+def test_the_page_asks_for_nothing_from_outside(page):
+    assert (
+        not re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", page)
+        and "@import" not in page
+        and not re.search(r"url\((?!#)", page)
+    )
+    assert "default-src 'none'" in page
+
+
+class Odd(Dataset):
+    """A data set whose texts and ids would run, and which has no pictures."""
+
+    def __init__(self, inner: Dataset) -> None:
+        self.inner = inner
+
+    def splits(self):
+        return self.inner.splits()
+
+    def split(self, name):
+        from dataclasses import replace
+
+        evil = "</script><script>alert(1)</script>"
+        return [
+            replace(example, targets=(evil, *example.targets), inputs={**example.inputs, "caption": (evil,)})
+            for example in self.inner.split(name)
+        ]
+
+    def describe(self):
+        return {**self.inner.describe(), "published": {"both": {"relevance": 12.345}, "A <b>model": {"relevance": 1.0}}}
+
+
+def test_texts_are_shown_and_never_run_and_published_rows_stand_beside_ours(done, tmp_path):
+    shutil.copytree(done.path, tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    recipe = folder.recipe(installed())
+
+    def unable(step):
+        raise DataError("features are <gone>")
+
+    path = report.write_page(recipe, folder, Odd(recipe.data.build()), unable, Progress())
+    page = path.read_text(encoding="utf-8")
+    assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
+    assert "No pictures: this data set has no raw images" in page
+    assert "No attention for &#39;words&#39;: features are &lt;gone&gt;" in page
+    rows = re.findall(r'<tr class="([\w ]+)"><th scope="row">(?:<i[^>]*></i>)?([^<]*)', page)
+    assert rows == [
+        ("step", "words"),
+        ("step", "both"),
+        ("published under", "published"),
+        ("reference", "people"),
+        ("reference", "chance"),
+        ("published", "A &lt;b&gt;model "),
+    ]
+    assert "<td>12.35</td>" in page or "<td>12.34</td>" in page
+
+
+def test_a_report_that_fails_does_not_lose_the_run(done, tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(report.page, "write_page", lambda *_: 1 / 0)
+    recipe = done.recipe(installed())
+    progress = Progress()
+    progress.say = said.append
+    report.try_page(recipe, done, recipe.data.build(), None, progress)
+    assert said == [
+        f"report.html was not written: division by zero; the run is whole, `mmgen report {done.path}` tries again"
+    ]
+
+
+def test_the_command_writes_the_page_again_with_as_many_pictures_as_asked_for(done, tmp_path):
+    from click.testing import CliRunner
+
+    from mmgen.cli import main
+
+    shutil.copytree(done.path.parent, tmp_path / "default")
+    result = CliRunner().invoke(main, ["report", str(tmp_path / "default/seed-0"), "--pictures", "2"])
+    assert result.exit_code == 0 and result.output.splitlines()[-1] == f"{tmp_path}/default/seed-0/report.html"
+    page = (tmp_path / "default/seed-0/report.html").read_text(encoding="utf-8")
+    assert re.findall(r'data-id="(.*?)"', page) == ["test-00000", "test-00003"]
+    assert "No attention" not in page
+
+
+def test_what_is_no_run_and_what_is_not_finished_is_told(done, tmp_path):
+    with pytest.raises(RunError) as told:
+        report_on(tmp_path, Progress())
+    assert str(told.value) == f"{tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"
+    shutil.copytree(done.path, tmp_path / "run")
+    for scores in (tmp_path / "run").glob("steps/*/scores.json"):
+        scores.unlink()
+    with pytest.raises(RunError) as told:
+        report_on(tmp_path / "run", Progress())
+    assert str(told.value) == f"{tmp_path}/run: no step is finished yet; go on with `mmgen run`"
+
+
+def test_a_finished_run_writes_about_its_own_pictures_again(done):
+    """`load_run` finds the features that the run made."""
+    loaded = load_run(done.path, "both")
+    examples = loaded.recipe.data.build().split("test")
+    again = [texts[0].text for texts in loaded.generate(examples, Decoding())]
+    assert again == [
+        json.loads(line)[0]["text"] for line in (done.path / "steps/both/generations.jsonl").read_text().splitlines()
+    ]
+
+
+def test_the_time_of_every_step_is_kept(done):
+    assert done.times().keys() == {"words", "both"} and all(seconds > 0 for seconds in done.times().values())
+
+
+def test_the_table_is_the_one_of_the_run(done):
+    recipe = done.recipe(installed())
+    found = report.table(recipe, done, recipe.data.build())
+    assert found.splitlines()[0].startswith("| step") and (done.path / "table.md").read_text() == f"# toy\n\n{found}\n"
+    assert isinstance(report.page.table.gather(recipe, done, recipe.data.build()), Table)
+
+
+# --- in a browser
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
+def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page, tmp_path):
+    script = """
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+    const seen = {};
+    window.addEventListener("error", (event) => { seen.error = event.message; });
+    setTimeout(() => {
+      const card = document.querySelectorAll(".card")[1];
+      seen.stops = card.querySelectorAll(".word[tabindex='0']").length;
+      card.querySelector(".word").focus();
+      seen.first = card.querySelector(".told").textContent;
+      press("ArrowDown"); press("ArrowRight");
+      seen.step = document.activeElement.closest("li").dataset.step;
+      seen.boxes = card.querySelectorAll(".frame rect").length;
+      seen.shaded = [...card.querySelectorAll(".unit")].filter((unit) => unit.style.background).length;
+      seen.last = card.querySelector(".told").textContent;
+      const layers = document.getElementById("layers");
+      layers.value = "all"; layers.dispatchEvent(new Event("change"));
+      seen.all = card.querySelector(".told").textContent;
+      press("Escape");
+      seen.after = card.querySelectorAll(".frame rect").length + card.querySelector(".told").textContent;
+      const find = document.getElementById("find");
+      find.value = "TEST-00004"; find.dispatchEvent(new Event("input"));
+      seen.found = [...document.querySelectorAll(".card:not([hidden])")].map((each) => each.dataset.id);
+      seen.count = document.getElementById("count").textContent;
+      seen.scores = document.querySelector(".score").textContent;
+      seen.wide = document.documentElement.scrollWidth <= innerWidth;
+      const out = document.createElement("pre"); out.id = "seen"; out.textContent = JSON.stringify(seen); document.body.append(out);
+    }, 200);
+    """
+    (tmp_path / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path}/profile",
+        "--window-size=500,900",
+    ]
+    dumped = subprocess.run(
+        [*command, "--virtual-time-budget=2000", "--dump-dom", f"file://{tmp_path}/page.html"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    seen = json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1])
+    assert "error" not in seen and seen["all"].split()[0] == seen["last"].split()[0]
+    assert seen["stops"] == 1 and re.match(r"\S+ looks at caption \d+", seen["first"])
+    assert seen["step"] == "both" and seen["boxes"] > 0 and seen["shaded"] > 0 and seen["after"] == "0"
+    assert seen["found"] == ["test-00004"] and seen["count"] == "1 of 6"
+    assert re.fullmatch(r"relevance [✓✗]|\d+\.\d", seen["scores"]) and seen["wide"]

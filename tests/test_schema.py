@@ -1,0 +1,117 @@
+"""`mmgen schema`: right recipes fit it, wrong ones do not, and it says what the models say."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mmgen.recipe import Recipe, Step, Training
+from mmgen.reference import reference
+from mmgen.registry import KINDS, installed
+from mmgen.schema import schema
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPES = sorted([*ROOT.glob("recipes/*.toml")])
+made = schema(installed())
+
+
+def check(table: dict) -> list[str]:
+    """Where a table does not fit."""
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed; it is in mmgen-framework[test]")
+    return sorted(
+        ".".join(map(str, error.absolute_path)) for error in jsonschema.Draft202012Validator(made).iter_errors(table)
+    )
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_every_recipe_fits(recipe):
+    assert check(tomllib.loads(recipe.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "toml, places",
+    [
+        ("nonsense = 1", [""]),
+        ("seed = -1", ["seed"]),
+        ('[backbone]\ntype = "bert"\nlayers = "two"', ["backbone.layers"]),
+        ('[backbone]\ntype = "bert"\nlayer = 2', ["backbone"]),
+        ('[backbone]\ntype = "brt"', ["backbone.type"]),
+        ('[inputs.image]\ntype = "regions"\nmax_regions = 0', ["inputs.image.max_regions"]),
+        (
+            '[inputs.image]\ntype = "regions"\n[inputs.image.extractor]\ntype = "roi"\npool = 99',
+            ["inputs.image.extractor.pool"],
+        ),
+        ("[training]\nepochs = 0", ["training.epochs"]),
+        ("[steps.one]\ntraining = { epoch = 1 }", ["steps.one.training"]),
+        ('[profiles.small.generator]\ntype = "masked"\nmax_tokens = 1', ["profiles.small.generator.max_tokens"]),
+        ('[profiles.small.metrics.a]\ntype = "discovery"\nb = 1', ["profiles.small.metrics.a"]),
+        ("[decoding]\nnum_beams = 0", ["decoding.num_beams"]),
+    ],
+)
+def test_what_is_wrong_is_found_where_it_is(toml, places):
+    assert check(tomllib.loads(toml)) == places
+
+
+def test_a_profile_may_change_one_key_of_a_table():
+    assert (
+        check(
+            tomllib.loads(
+                "[profiles.sample.backbone]\nlayers = 2\n[profiles.sample.inputs.image]\nnormalise = 'standard'"
+            )
+        )
+        == []
+    )
+
+
+def test_every_part_and_every_key_is_there_with_its_description():
+    for part in installed().parts:
+        properties = made["$defs"][f"{part.kind}.{part.name}"]["properties"]
+        assert properties.keys() == part.config.model_fields.keys()
+        for name, info in part.config.model_fields.items():
+            assert name == "type" or properties[name]["description"] == info.description
+    assert {kind for kind in made["$defs"] if "." not in kind} == KINDS.keys()
+    assert made["properties"].keys() - {"extends", "profiles"} == Recipe.model_fields.keys()
+    step = made["properties"]["steps"]["additionalProperties"]["properties"]
+    assert (
+        step.keys() == Step.model_fields.keys()
+        and step["training"]["properties"].keys() == Training.model_fields.keys()
+    )
+
+
+def test_nothing_is_required_since_layers_are_laid_over_one_another():
+    text = json.dumps(
+        {
+            **made,
+            "$defs": {
+                name: {key: one for key, one in table.items() if key != "allOf"}
+                for name, table in made["$defs"].items()
+            },
+        }
+    )
+    assert '"required"' not in text
+
+
+def test_the_command_prints_it_without_torch():
+    code = "import sys; from mmgen.cli import main; main.main(['schema'], standalone_mode=False); print('torch' in sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert json.loads(done.stdout) == made and done.stderr == "False\n"
+
+
+def test_the_page_has_every_key_with_its_bounds_and_default():
+    page = reference(installed())
+    for part in installed().parts:
+        section = page.split(f'### type = "{part.name}"')
+        assert any(
+            all(f"| `{name}` |" in text.split("### ")[0] for name in part.config.model_fields if name != "type")
+            for text in section[1:]
+        )
+    assert (
+        "| `batch_size` | whole number, at least 1 | `128` | pairs (one input, one question) an optimiser update |"
+        in page
+    )
+    assert '| `precision` | `"auto"`, `"fp32"`, `"bf16"` | `"auto"` |' in page
+    assert "| `extractor` | a table: extractor |  | makes the features from raw images |" in page
+    assert "| `name` | text | must be given | names the run folder |" in page

@@ -1,0 +1,376 @@
+"""Scoring anybody's files: every format, what does not fit together, intervals, pairs, and the best of several texts."""
+
+import gzip
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mmgen
+from mmgen import DataError, RecipeError
+from mmgen.cli import main
+from mmgen.registry import installed
+from mmgen.scoring import System, compare, metrics, pair, read_predictions, read_references
+from mmgen.scoring.intervals import around, bootstrap, interval, jackknife, probability
+from mmgen.tensors import Example, Scores
+
+FAST = ["--metric", "captioneval", "--set", "captioneval.meteor=false", "--set", "captioneval.tokenizer=own"]
+
+
+def write(path, value, lines=False):
+    text = "\n".join(json.dumps(row) for row in value) if lines else json.dumps(value)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def score(*arguments):
+    return CliRunner().invoke(main, ["score", *map(str, arguments)])
+
+
+def cells(output: str) -> dict[str, list[str]]:
+    """First cell of every row of the table -> the others."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in output.splitlines() if line.startswith("| ")
+    ]
+    return {row[0]: row[1:] for row in rows}
+
+
+def registry():
+    return installed()
+
+
+# --- files
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "lines"),
+    [
+        ("coco.json", [{"image_id": 9, "caption": "a dog"}, {"image_id": 25, "caption": "two cats"}], False),
+        ("names.json", [{"image": "COCO_val2014_000000000009.jpg", "text": "a dog"}, {"image": "000000000025.jpg", "text": "two cats"}], False),
+        ("table.json", {"9": "a dog", "25": ["two cats"]}, False),
+        ("rows.jsonl", [{"id": "9", "question": "a dog"}, {"id": "25", "prediction": "two cats"}], True),
+        ("written.jsonl", [[{"id": "9", "text": "a dog", "tokens": [1], "score": -1.0}], [{"id": "25", "text": "two cats", "tokens": [], "score": 0.0}]], True),
+        ("asked.jsonl", [{"id": "9", "questions": [{"text": "a dog", "score": -1}]}, {"id": "25", "questions": ["two cats"]}, {"id": "x", "error": "broken"}], True),
+        ("one.json.gz", [{"id": 9, "text": "a dog"}, {"id": 25, "text": "two cats"}], False),
+    ],
+)  # fmt: skip
+def test_predictions_of_every_kind_are_read(tmp_path, name, value, lines):
+    assert read_predictions(write(tmp_path / name, value, lines)) == {"9": ["a dog"], "25": ["two cats"]}
+
+
+def test_a_single_line_and_several_texts_of_an_id_are_read(tmp_path):
+    one = write(tmp_path / "one.jsonl", [{"id": "a", "questions": [{"text": "x"}, {"text": "y"}]}], True)
+    assert read_predictions(one) == {"a": ["x", "y"]}
+    assert read_predictions(
+        write(tmp_path / "rows.jsonl", [{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], True)
+    ) == {"a": ["x", "y"]}
+
+
+COCO = {
+    "images": [],
+    "annotations": [
+        {"id": 1, "image_id": 9, "caption": "a dog"},
+        {"id": 2, "image_id": 9, "caption": "the dog"},
+        {"id": 3, "image_id": 25, "caption": "cats"},
+    ],
+}
+VQA = {
+    "questions": [
+        {"question_id": 90, "image_id": 9, "question": "a dog"},
+        {"question_id": 91, "image_id": 9, "question": "the dog"},
+        {"question_id": 250, "image_id": 25, "question": "cats"},
+    ]
+}
+JSONL = [{"id": "9", "references": ["a dog", "the dog"]}, {"id": "25", "questions": ["cats"]}]
+
+
+@pytest.mark.parametrize(("name", "value"), [("coco.json", COCO), ("vqa.json", VQA), ("own.jsonl", JSONL)])
+def test_references_of_every_kind_are_grouped_by_image(tmp_path, name, value):
+    found = read_references(write(tmp_path / name, value, name.endswith("l")), registry())
+    assert {example.id: example.targets for example in found.examples} == {"9": ("a dog", "the dog"), "25": ("cats",)}
+    assert found.seen is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "ids"),
+    [("coco.json", COCO, ["1", "2", "3"]), ("vqa.json", VQA, ["90", "91", "250"]), ("own.jsonl", JSONL, ["9#1", "9#2", "25"])],
+)  # fmt: skip
+def test_references_per_question_stand_by_themselves_and_find_the_text_of_their_image(tmp_path, name, value, ids):
+    path = write(tmp_path / name, value, name.endswith("l"))
+    found = read_references(path, registry(), "question")
+    assert [example.id for example in found.examples] == ids
+    assert [example.targets for example in found.examples] == [("a dog",), ("the dog",), ("cats",)]
+    texts = [texts for _, texts in pair({"9": ["x"], "25": ["y"]}, found, path)]
+    assert texts == [["x"], ["x"], ["y"]]
+
+
+def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_path):
+    recipe = tmp_path / "small.toml"
+    recipe.write_text(
+        'name = "small"\n[backbone]\ntype = "bert"\n[inputs.caption]\ntype = "text"\n[generator]\ntype = "masked"\n'
+        '[steps.one]\ninputs = ["caption"]\nlearn = ["backbone"]\n[data]\ntype = "scenes"\ntrain_size = 3\nval_size = 2\ntest_size = 4\n'
+    )
+    found = read_references(recipe, registry())
+    assert [example.id for example in found.examples] == [f"test-0000{n}" for n in range(4)] and found.seen
+    assert len(read_references(recipe, registry(), split="val").examples) == 2
+    first = found.examples[0]
+    rows = [{"id": example.id, "text": example.targets[0]} for example in found.examples]
+    result = score(write(tmp_path / "p.jsonl", rows, True), "--references", recipe, *FAST, "--metric", "discovery")
+    assert result.exit_code == 0, result.output
+    table = cells(result.output)
+    assert table["BLEU-1"][0] == "100.00" and table["relevance"][0] == "100.00" and "unseen" in table
+    assert first.targets
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"id": "a"}\n{"id": "b", "text": "x"}', "p.jsonl:1: no text; give one of questions, predictions, texts, captions, text, prediction, question, caption; it has id"),
+        ('{"id": "b", "text": "x"}\n{"text": "x"}', "p.jsonl:2: no id; give one of image_id, id, image, question_id; it has text"),
+        ('{"id": "b", "text": "x"}\n{"id"', "p.jsonl:2: not JSON: Expecting ':' delimiter: line 1 column 6 (char 5)"),
+        ('{"id": "b", "text": 7}', "p.jsonl, entry 1: text: give a text, or a list of them, not 7"),
+        ('["x"]', 'p.jsonl, entry 1: give an object, {"id": ..., "text": ...}, not "x"'),
+        ("", "p.jsonl: there are no predictions in it"),
+    ],
+)  # fmt: skip
+def test_bad_files_are_told_by_their_line(tmp_path, text, told):
+    (tmp_path / "p.jsonl").write_text(text)
+    with pytest.raises(DataError) as error:
+        read_predictions(tmp_path / "p.jsonl")
+    assert str(error.value) == f"{tmp_path}/{told}"
+
+
+def test_files_that_do_not_fit_together_are_told_and_partial_scores_what_fits(tmp_path):
+    references = write(tmp_path / "r.jsonl", [{"id": n, "references": [f"a dog number {n}"]} for n in range(4)], True)
+    predictions = write(tmp_path / "p.jsonl", [{"id": n, "text": f"a dog number {n}"} for n in range(2, 7)], True)
+    result = score(predictions, "--references", references, *FAST)
+    assert result.exit_code == 1 and result.output == (
+        f"error: {predictions}: 3 of its ids have no references (4, 5, 6); 2 references have no prediction (0, 1); --partial scores the 2 that have both\n"
+    )
+    result = score(predictions, "--references", references, *FAST, "--partial")
+    assert (
+        result.exit_code == 0
+        and cells(result.output)["BLEU-4"][0] == "100.00"
+        and "2 of 4 examples, references per image" in result.output
+    )
+    strange = write(tmp_path / "s.jsonl", [{"id": "x", "text": "a"}], True)
+    result = score(strange, "--references", references, *FAST, "--partial")
+    assert result.output == f"error: {strange}: none of its ids (x) is in the references (0, 1, 2, ...)\n"
+    result = score(tmp_path / "none.json", "--references", references)
+    assert result.exit_code == 1 and result.output == f"error: {tmp_path}/none.json: no such file\n"
+
+
+# --- metrics
+
+
+def test_metrics_are_chosen_by_name_and_by_default_all_are():
+    assert {"captioneval", "diversity"} <= metrics((), (), registry()).keys()
+    assert metrics(["captioneval"], ["captioneval.meteor=false"], registry())["captioneval"].meteor is False
+    with pytest.raises(RecipeError) as error:
+        metrics(["diversity"], ["captioneval.meteor=false"], registry())
+    assert str(error.value) == "--set captioneval.meteor=false: write METRIC.KEY=VALUE; the metrics are: diversity"
+
+
+def test_a_metric_that_has_nothing_to_say_of_these_references_is_left_out(tmp_path):
+    references = write(tmp_path / "r.json", {"1": ["a dog runs"], "2": ["a cat sits"]})
+    result = score(
+        write(tmp_path / "p.json", {"1": "a dog runs", "2": "a cat"}),
+        "--references",
+        references,
+        "--set",
+        "captioneval.meteor=false",
+    )
+    assert result.exit_code == 0 and "relevance" not in cells(result.output) and "distinct-1" in cells(result.output)
+
+
+def test_bleu_1_by_hand(tmp_path):
+    """5 of 6 words are right (the second "the" is clipped), 6 words against the closest references' 3 and 4."""
+    references = write(tmp_path / "r.json", {"1": ["the cat sat", "the cat sat here now"], "2": ["a dog runs far"]})
+    predictions = write(tmp_path / "p.json", {"1": "the the cat", "2": "a dog runs"})
+    table = cells(score(predictions, "--references", references, *FAST).output)
+    assert table["BLEU-1"][0] == f"{100 * 5 / 6 * math.exp(1 - 7 / 6):.2f}"
+    per_question = cells(score(predictions, "--references", references, "--references-per", "question", *FAST).output)
+    right, written, wanted = 2 + 2 + 3, 9, 3 + 5 + 4  # the closest of one reference is that one
+    assert per_question["BLEU-1"][0] == f"{100 * right / written * math.exp(1 - wanted / written):.2f}"
+
+
+def test_files_of_real_captions_score_as_pycocoevalcap_does(real_data, tmp_path):
+    """Golden: every COCO image's first caption against its others, through files, command and JSON."""
+    from collections import defaultdict
+
+    from mmgen_captioneval.ptb import tokenise
+    from pycocoevalcap.bleu.bleu import Bleu
+    from pycocoevalcap.cider.cider import Cider
+    from pycocoevalcap.rouge.rouge import Rouge
+
+    images = defaultdict(list)
+    for row in json.loads(gzip.decompress((real_data / "coco/captions.json.gz").read_bytes()))["annotations"]:
+        images[row["image_id"]].append(row["caption"])
+    images = dict(list(images.items())[1000:1300])
+    predictions = write(
+        tmp_path / "results.json", [{"image_id": image, "caption": texts[0]} for image, texts in images.items()]
+    )
+    rows = [
+        {"image_id": image, "id": n, "caption": text}
+        for image, texts in images.items()
+        for n, text in enumerate(texts[1:])
+    ]
+    references = write(tmp_path / "captions.json.gz", {"annotations": rows})
+    result = score(predictions, "--references", references, *FAST, "--json", tmp_path / "out.json")
+    assert result.exit_code == 0, result.output
+    found = {image: [" ".join(tokenise(texts[0]))] for image, texts in images.items()}
+    wanted = {image: [" ".join(tokenise(text)) for text in texts[1:]] for image, texts in images.items()}
+    bleu = Bleu(4).compute_score(wanted, found, verbose=0)[0]
+    cider, rouge = Cider().compute_score(wanted, found)[0], Rouge().compute_score(wanted, found)[0]
+    theirs = {**{f"BLEU-{n}": value for n, value in enumerate(bleu, 1)}, "ROUGE-L": rouge, "CIDEr": cider}
+    saved = json.loads((tmp_path / "out.json").read_text())
+    assert saved["values"][str(predictions)] == pytest.approx(
+        {name: 100 * value for name, value in theirs.items()}, abs=1e-9
+    )
+    each = saved["per_example"][str(predictions)]
+    assert [row["id"] for row in each] == [str(image) for image in images]
+    assert np.mean([row["CIDEr"] for row in each]) == pytest.approx(100 * cider)
+
+
+def test_one_image_has_no_cider_and_the_command_says_so(tmp_path):
+    references = write(tmp_path / "r.json", {"1": ["a dog runs", "the dog runs"]})
+    result = score(write(tmp_path / "p.json", {"1": "a dog runs"}), "--references", references, *FAST)
+    assert cells(result.output)["CIDEr"][0] == "-" and cells(result.output)["BLEU-1"][0] == "100.00"
+    assert (
+        "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
+        in result.output
+    )
+
+
+def test_a_split_is_for_recipes(tmp_path):
+    references = write(tmp_path / "r.json", {"1": "a"})
+    result = score(references, "--references", references, "--split", "val")
+    assert result.output == f"error: --references {references}: only a recipe or a run folder has profiles and splits\n"
+
+
+def test_the_share_of_unseen_texts(tmp_path):
+    references = write(tmp_path / "r.json", {"1": "a", "2": "b", "3": "c", "4": "d"})
+    train = write(tmp_path / "t.jsonl", [{"id": 1, "questions": ["What is it ?", "who sits here"]}], True)
+    predictions = write(
+        tmp_path / "p.json", {"1": "what is it?", "2": "Who sits here?", "3": "who sits there?", "4": "what, is it"}
+    )
+    result = score(predictions, "--references", references, "--train", train, "--metric", "diversity")
+    assert cells(result.output)["unseen"][0] == "25.00"
+
+
+# --- intervals
+
+
+def test_the_bootstrap_covers_what_it_should():
+    """Of 200 samples of 60 from a known mean, about 95 % of the intervals hold it."""
+    draw = np.random.default_rng(1)
+    hits = 0
+    for trial in range(200):
+        low, high = interval(bootstrap({"x": draw.normal(5, 2, 60)}, [str(n) for n in range(60)], 400, trial)["x"])
+        hits += low <= 5 <= high
+    assert 0.89 <= hits / 200 <= 0.985
+
+
+def test_questions_of_one_image_are_drawn_together():
+    values = {"x": [0.0, 0.0, 0.0, 10.0, 10.0, 10.0] * 10}
+    alone = bootstrap(values, [str(n) for n in range(60)], 2000, 0)["x"]
+    together = bootstrap(values, [str(n // 3) for n in range(60)], 2000, 0)["x"]
+    assert together.std() / alone.std() == pytest.approx(math.sqrt(3), rel=0.1)
+    assert alone.mean() == pytest.approx(5, abs=0.2)
+
+
+def test_the_jackknife_of_a_mean_is_its_standard_error():
+    values = np.random.default_rng(2).normal(0, 3, 2000)
+    error = jackknife(
+        lambda places: {"mean": float(values[places].mean()), "none": None}, [str(n) for n in range(2000)], 0
+    )
+    assert error.keys() == {"mean"} and error["mean"] == pytest.approx(3 / math.sqrt(2000), rel=0.35)
+    assert around(1.0, 0.1) == pytest.approx((0.7907, 1.2093))
+    assert jackknife(lambda places: {}, ["few"] * 40, 0) == {}
+
+
+def test_a_probability_is_two_sided_and_never_below_what_the_resamples_tell():
+    assert probability(np.ones(1000)) == 0.001 and probability(np.array([-1.0, 1.0])) == 1.0
+    assert probability(np.array([-1.0] * 20 + [1.0] * 980)) == pytest.approx(0.04)
+
+
+class Words(mmgen.MetricConfig):
+    """Share of right first words (a mean of examples), and the number of different texts (none)."""
+
+    type: str = "words"
+
+    def build(self):
+        class Metric:
+            def score(self, generations, examples):
+                each = [100.0 * (g.text in e.targets) for g, e in zip(generations, examples, strict=True)]
+                return Scores(
+                    {"right": sum(each) / len(each), "different": float(len({g.text for g in generations}))},
+                    {"right": each},
+                )
+
+        return Metric()
+
+
+def many(count: int, right: float, seed: int) -> System:
+    draw = random.Random(seed)
+    return System(f"s{right}", [[f"t{n}" if draw.random() < right else "wrong"] for n in range(count)])
+
+
+def examples(count: int) -> list[Example]:
+    return [Example(str(n), {}, (f"t{n}",)) for n in range(count)]
+
+
+def test_two_systems_are_compared_in_pairs():
+    found = compare([many(300, 0.8, 1), many(300, 0.5, 2)], examples(300), {"w": Words()}, corpus=True)
+    one, other = found.values["s0.8"], found.values["s0.5"]
+    assert found.values["difference"]["right"] == one["right"] - other["right"]
+    low, high = found.intervals["difference"]["right"]
+    assert 0 < low < one["right"] - other["right"] < high and found.probabilities["right"] == 0.001
+    assert found.intervals["s0.8"].keys() == {"right", "different"} and "different" not in found.probabilities
+    same = compare([many(300, 0.8, 1), System("again", many(300, 0.8, 1).texts)], examples(300), {"w": Words()})
+    assert same.intervals["difference"]["right"] == (0.0, 0.0) and same.probabilities["right"] == 1.0
+    assert same.intervals["s0.8"].keys() == {"right"}
+
+
+def test_the_best_of_several_texts():
+    texts = [["wrong", "t0"], ["t1", "wrong"], ["wrong"], ["wrong", "no", "t3"]]
+    found = compare([System("s", texts)], examples(4), {"w": Words()})
+    assert found.values["s"]["right"] == 25 and found.oracle["s"] == {"right": 75.0}
+
+
+def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
+    draw = random.Random(0)
+    words = "what color is the red dog near a big tree".split()
+    wanted = {str(n): [" ".join(draw.choices(words, k=6)) for _ in range(3)] for n in range(40)}
+    references = write(tmp_path / "r.json", wanted)
+    good = write(
+        tmp_path / "good.json",
+        {n: [texts[0] if int(n) % 2 else "what is near", texts[1]] for n, texts in wanted.items()},
+    )
+    poor = write(tmp_path / "poor.json", dict.fromkeys(wanted, "what color is the dog"))
+    result = score(
+        good,
+        "--references",
+        references,
+        "--against",
+        poor,
+        *FAST,
+        "--corpus-intervals",
+        "--resamples",
+        200,
+        "--json",
+        tmp_path / "o.json",
+    )
+    assert result.exit_code == 0, result.output
+    table = cells(result.output)
+    assert table["metric"] == ["good.json", "95 %", "oracle@2", "poor.json", "95 %", "difference", "95 %", "p"]
+    assert table["BLEU-4"][2] == "100.00" and " to " in table["BLEU-4"][1] and table["BLEU-4"][-1] == "-"
+    assert float(table["CIDEr"][0]) - float(table["CIDEr"][3]) == pytest.approx(float(table["CIDEr"][5]), abs=0.02)
+    assert "difference: good.json minus poor.json; p: paired bootstrap, two-sided" in result.output
+    saved = json.loads((tmp_path / "o.json").read_text())
+    assert saved["oracle"]["good.json"]["BLEU-4"] == pytest.approx(100) and len(saved["per_example"]["poor.json"]) == 40
+    again = score(good, "--references", references, "--against", good, *FAST)
+    assert cells(again.output)["CIDEr"][-1] == "1.000"
