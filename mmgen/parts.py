@@ -19,7 +19,6 @@ from .tensors import Batch, Encoded, Example, Generation, Loss, Scores, Segment,
 
 if TYPE_CHECKING:
     import numpy as np
-    from PIL import Image
 
     from .attention import Cache
 

@@ -41,7 +41,14 @@ class Bars(Progress):
 
     @contextlib.contextmanager
     def _bar(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         rate = TextColumn("{task.fields[rate]}")
         columns = [TextColumn("{task.description:<26}"), BarColumn(24), MofNCompleteColumn(), rate, TimeElapsedColumn()]

@@ -16,7 +16,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -141,7 +141,7 @@ def environment() -> dict[str, Any]:
             versions[name] = version(name)
     return {
         "command": " ".join(["mmgen", *sys.argv[1:]]),
-        "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "versions": versions,

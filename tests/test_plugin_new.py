@@ -1,6 +1,7 @@
 """`mmgen plugin new`: what it writes installs, passes its tests and runs from its recipe, for every kind."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from test_registry import plugin as module_of
 from thirdparty import Environment, settings
 
+import mmgen
 from mmgen import API_VERSION
 from mmgen.errors import PluginError
 from mmgen.registry import collect, installed
@@ -128,7 +130,7 @@ def test_names_that_cannot_be(name, kind, words, tmp_path):
 def test_a_name_that_is_taken_and_a_folder_that_is_there(tmp_path):
     with pytest.raises(
         PluginError,
-        match=r"there is a generator 'masked' already, from mmgen-framework .*__init__.py:\d+\); choose another name",
+        match=r"the generator 'masked' is there already, from mmgen-framework .*__init__.py:\d+\); choose another name",
     ):
         create("masked", "generator", tmp_path, installed())
     create("mmgen-audio", "embedder", tmp_path, installed())
@@ -233,3 +235,14 @@ def test_what_is_deprecated_works_and_says_so():
         "labels is deprecated since mmgen 0.2 and goes with 0.3; use mmgen.parts.Embedder.describe"
     )
     assert warned[0].filename == __file__ and labels.__doc__ == "Labels."
+
+
+def test_nothing_deprecated_outlives_its_release():
+    """What says it goes with a release is gone when that release comes."""
+    root, own = Path(mmgen.__file__).parents[1], tuple(map(int, mmgen.__version__.split(".")[:2]))
+    for path in [*(root / "mmgen").rglob("*.py"), *(root / "plugins").rglob("*.py")]:
+        for removed in re.findall(
+            r'^\s*@deprecated\(.*removed="([\d.]+)"', path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
+            if path.name != "deprecation.py":
+                assert tuple(map(int, removed.split(".")[:2])) > own, f"{path}: goes with {removed}"

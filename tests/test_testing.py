@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from broken import BROKEN, CAPTIONS, Counted, Mean, backbone_suite, dataset, embedder, extractor, metric, tiny
-from mmgen_encoders import FAMILIES, SqueezeBert
+from mmgen_encoders import FAMILIES
 from mmgen_masked import Masked
 from mmgen_scenes import Discovery, Scenes
 from mmgen_text import Text

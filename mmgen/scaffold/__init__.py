@@ -60,13 +60,13 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
         )
     stem = name.replace("-", "_")
     cls = "".join(word.title() for word in stem.split("_"))
-    if keyword.iskeyword(cls) or cls in TAKEN:
-        raise PluginError(f"'{name}' would make a class {cls}, which means something else already; choose another name")
     owners = [part for part in registry.of_kind(kind) if part.name == name]
     if owners:
         raise PluginError(
-            f"there is a {kind} '{name}' already, from {owners[0].source} ({owners[0].place}); choose another name"
+            f"the {kind} '{name}' is there already, from {owners[0].source} ({owners[0].place}); choose another name"
         )
+    if keyword.iskeyword(cls) or cls in TAKEN:
+        raise PluginError(f"'{name}' would make a class {cls}, which means something else already; choose another name")
     if importlib.util.find_spec(f"mmgen_{stem}") is not None:
         raise PluginError(f"there is a package mmgen_{stem} already; choose another name")
     project = f"mmgen-{stem.replace('_', '-')}"

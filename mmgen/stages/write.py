@@ -60,12 +60,15 @@ def write(
 def read(folder: Path) -> list[list[Generation]]:
     """What `write` wrote: the texts of every example, best first."""
     path = folder / "generations.jsonl"
-    texts = []
     try:
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            texts.append([Generation(**{**text, "tokens": tuple(text["tokens"])}) for text in json.loads(line)])
+        lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
+    return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def _texts(line: str, place: str) -> list[Generation]:
+    try:
+        return [Generation(**{**text, "tokens": tuple(text["tokens"])}) for text in json.loads(line)]
     except (ValueError, TypeError, KeyError) as error:
-        raise RunError(f"{path}:{number}: damaged: {error}") from None
-    return texts
+        raise RunError(f"{place}: damaged: {error}; delete the file and run again") from None

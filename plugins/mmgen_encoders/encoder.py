@@ -13,7 +13,14 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, DynamicCache, PreTrainedConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    DynamicCache,
+    PreTrainedConfig,
+    PreTrainedModel,
+)
 
 from mmgen.attention import Cache, visible
 from mmgen.errors import DataError
