@@ -29,7 +29,7 @@ def test_a_model_composed_in_python_learns_and_writes(capsys):
 def sample(tmp_path_factory) -> Path:
     """The main job in the place where the README has it, with next to nothing to learn from."""
     folder = tmp_path_factory.mktemp("sample")
-    small = ["data.train_size=8", "data.val_size=2", "data.test_size=4", "training.epochs=1", "backbone.width=32", "metrics.overlap.meteor=false", "metrics.overlap.tokenizer=own"]
+    small = ["data.train_size=8", "data.val_size=2", "data.test_size=4", "training.epochs=1", "steps.image_frozen.training.epochs=1", "steps.image.training.epochs=1", "steps.both.training.epochs=1", "backbone.width=32", "backbone.heads=4", "metrics.overlap.meteor=false", "metrics.overlap.tokenizer=own"]
     sets = [word for setting in small for word in ("--set", setting)]
     done = subprocess.run([sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -37,7 +37,10 @@ def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
             notes.update(dict.fromkeys(scores.notes))
     columns = tuple(dict.fromkeys(column for values in steps.values() for column in values))
     references = _references(recipe, dataset, notes)
-    return Table(columns, steps, references, dataset.describe().get("published", {}), tuple(notes))
+    described = dataset.describe()
+    if "published_from" in described:
+        notes[f"published rows: {described['published_from']}"] = None
+    return Table(columns, steps, references, described.get("published", {}), tuple(notes))
 
 
 def write_table(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> None:
