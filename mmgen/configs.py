@@ -161,7 +161,18 @@ class Decoding(Config):
             raise ValueError(f"num_beams ({self.num_beams}) must be a multiple of num_beam_groups ({self.num_beam_groups})")
         if self.num_beam_groups > 1 and self.do_sample:
             raise ValueError("diverse beam search (num_beam_groups > 1) does not sample; drop do_sample")
+        if self.num_beam_groups > 1:
+            self._refuse(("no_repeat_ngram_size", "repetition_penalty", "early_stopping"), "diverse beam search (num_beam_groups > 1) does not know it")
+        elif self.diversity_penalty:
+            raise ValueError("diversity_penalty needs num_beam_groups > 1")
+        if not self.do_sample:
+            self._refuse(("temperature", "top_k", "top_p", "min_p", "typical_p"), "it only counts with do_sample = true")
         if self.num_return_sequences > self.num_beams and not self.do_sample:
             raise ValueError(
                 f"num_return_sequences ({self.num_return_sequences}) needs as many num_beams ({self.num_beams}), or do_sample = true"
             )
+
+    def _refuse(self, options: tuple[str, ...], why: str) -> None:
+        for name in options:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name}: {why}")

@@ -6,6 +6,7 @@ and is split over processes follows from that.
 
 from __future__ import annotations
 
+import bisect
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -99,7 +100,7 @@ class Plan:
     seed: int
     step: str
     updates: tuple[tuple[tuple[Visit, ...], ...], ...]
-    per_epoch: int
+    epochs: tuple[int, ...]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of questions
 
     @classmethod
     def make(cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int) -> Plan:
@@ -108,19 +109,24 @@ class Plan:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [len(example.targets) for example in examples]
         lengths = [max(map(len, example.targets), default=0) for example in examples]
-        updates, per_epoch = [], 0
+        updates, ends = [], []
         for epoch in range(epochs):
             order = list(range(len(examples)))
             random.Random(f"{seed}/{step}/order/{epoch}").shuffle(order)
-            chunks = _until(order, pairs, batch_size)
-            per_epoch = per_epoch or len(chunks)
-            for chunk in chunks:
+            for chunk in _until(order, pairs, batch_size):
                 chunk.sort(key=lambda index: (lengths[index], index))
                 updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _until(chunk, pairs, micro_batch)))
-        return cls(seed, step, tuple(updates), per_epoch)
+            ends.append(len(updates))
+        return cls(seed, step, tuple(updates), tuple(ends))
 
     def __len__(self) -> int:
         return len(self.updates)
+
+    def epoch(self, update: int) -> float:
+        """Epochs passed when an update begins."""
+        whole = bisect.bisect_right(self.epochs, update)
+        first = self.epochs[whole - 1] if whole else 0
+        return whole + (update - first) / (self.epochs[whole] - first)
 
     def draw(self, example: Example, visit: Visit) -> Example:
         """The example as it is seen on this visit: which of several captions is drawn here."""

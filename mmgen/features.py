@@ -62,9 +62,19 @@ class StoreReader(Reader):
             raise DataError(f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}")
         return self.store.read(value, self.limit)
 
+    def find_gaps(self, examples: Sequence[Example]) -> None:
+        """Raises DataError when images of examples are not in the store, or have no regions there."""
+        keys = dict.fromkeys(key for key in (example.inputs.get(self.field) for example in examples) if isinstance(key, str))
+        for absent, what in (([key for key in keys if key not in self.store], "no features"), ([key for key in keys if key in self.store and not self.store.count(key)], "no regions")):
+            if absent:
+                shown = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
+                raise DataError(f"{self.store.path}: {what} of {len(absent)} of {len(keys)} images ({shown}); extract or import them, or leave the images out")
+
     def read(self, example: Example) -> np.ndarray:
-        """(R, D + 4) float32, or (R, D) without boxes."""
+        """(R, D + 4) float32, or (R, D) without boxes. Raises DataError for an image without regions."""
         record = self.record(example)
+        if not len(record.features):
+            raise DataError(f"image '{record.key}' has no regions; leave it out, or extract its features with other settings")
         features = np.asarray(record.features[: self.limit], np.float32)
         if not self.boxes:
             return features

@@ -63,13 +63,20 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
     default = merged.values.pop("profile", None)
     chosen = profile or default
     if chosen is not None:
-        if not isinstance(profiles, dict) or chosen not in profiles:
+        if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
+            raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")
+        if not isinstance(chosen, str) or chosen not in profiles:
             where = "--profile" if profile else merged.place(("profile",))
             raise RecipeError(f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: {', '.join(profiles) or 'none'}")
         origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", chosen)}
         merged.lay(profiles[chosen], origins)
     for setting in sets:
-        merged.lay(*setting_table(setting))
+        table, origins = setting_table(setting)
+        if "profile" in table or "profiles" in table:
+            raise RecipeError(f"--set {setting}: choose a profile with --profile")
+        merged.lay(table, origins)
+    if "profile" in merged.values:
+        raise RecipeError(f"{merged.place(('profile',)) or path}: profile: a profile cannot name another")
     return merged, chosen
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from .attention import prefix_layout
 from .configs import BackboneConfig, Decoding, EmbedderConfig, GeneratorConfig
-from .errors import PluginError
+from .errors import DataError, PluginError
 from .parts import Backbone, Embedder, Generator
 from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail
 
@@ -33,7 +33,10 @@ class Model(nn.Module):
                 f"{type(backbone).__name__} is causal only"
             )
         self.backbone, self.generator, self.close = backbone, generator, close
-        self.embedders = nn.ModuleDict(embedders)
+        try:
+            self.embedders = nn.ModuleDict(embedders)
+        except KeyError as error:
+            raise PluginError(f"an input cannot be called like that: {str(error).strip(chr(34))}") from None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -61,9 +64,20 @@ class Model(nn.Module):
         parts += [self._special(self.backbone.end_id, rows)] if self.close else []
         states = torch.cat([part.states.to(parts[0].states.dtype) for part in parts], 1)  # (B, P, E)
         mask = torch.cat([part.mask for part in parts], 1)  # (B, P)
+        self._fits(mask)
         # counted over real slots, so that a padded row stands where it would stand alone
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         return Slots(states, positions, torch.zeros_like(positions), prefix_layout(mask))
+
+    def _fits(self, mask: Tensor) -> None:
+        """Raises DataError for rows that the encoder has no positions for. (The real slots are counted only when padding might be
+        to blame: counting waits for the device.)"""
+        most = self.backbone.max_positions - self.generator.max_tokens
+        if mask.shape[1] > most and int(mask.sum(1).max()) > most:
+            raise DataError(
+                f"an example takes {int(mask.sum(1).max())} slots, and the encoder has {self.backbone.max_positions} positions, "
+                f"{self.generator.max_tokens} of them for what is written; lower max_tokens or max_regions of an input"
+            )
 
     def behind(self, prefix: Slots, tail: Tail) -> Slots:
         """The slots of a tail (B, S), whose positions go on after the prefix's real slots."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import typing
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from .configs import (
 )
 from .errors import PluginError, RecipeError
 from .layers import Key, Layered, read, setting_table
-from .registry import Registry, did_you_mean
+from .registry import Registry, did_you_mean, nested_kinds
 
 PRETRAINED = "pretrained"  # where a step may start besides an earlier step
 
@@ -63,7 +63,7 @@ class Step(Config):
 class Recipe(Config):
     """Everything a run is made of. Its JSON is the whole truth: a run can be repeated from it."""
 
-    name: str = Field(min_length=1, pattern=r"^[\w.-]+$", strict=True, description="names the run folder")
+    name: str = Field(min_length=1, pattern=r"^\w[\w.-]*$", strict=True, description="names the run folder")
     description: str = Field("", strict=True)
     profile: str | None = None
     seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
@@ -204,7 +204,7 @@ class _Check:
             config = self.registry.get(kind, table["type"]).config
         except PluginError as error:
             return self.problem((*path, "type"), str(error))
-        nested = {name: inner for name, inner in _nested(config).items() if table.get(name) is not None}
+        nested = {name: inner for name, inner in nested_kinds(config).items() if table.get(name) is not None}
         parts = {name: self.part(inner, table[name], (*path, name)) for name, inner in nested.items()}
         if None in parts.values():
             return None
@@ -263,6 +263,10 @@ class _Check:
             for wanted in step.learn:
                 if wanted in inputs and wanted not in step.inputs:
                     self.problem(("steps", name, "learn"), f"'{wanted}' is not among the step's inputs, so it cannot learn")
+            if not re.fullmatch(r"\w[\w.-]*", name) or name == PRETRAINED:
+                self.problem(("steps", name), "a step's name is made of letters, digits, '_', '-' and '.', and is not 'pretrained'")
+            if len(set(step.inputs)) < len(step.inputs):
+                self.problem(("steps", name, "inputs"), "an input is named twice")
             if step.start != PRETRAINED and step.start not in steps:
                 self.problem(("steps", name, "start"), f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}")
             elif _circle(steps, name):
@@ -279,18 +283,3 @@ def _circle(steps: Mapping[str, Step | None], name: str) -> list[str]:
             return []
         trail.append(step.start)
     return []
-
-
-def _nested(config: type[PartConfig]) -> dict[str, str]:
-    """Fields of a config that hold a part themselves -> its kind."""
-    found = {}
-    for name, info in config.model_fields.items():
-        for cls in _flat(info.annotation):
-            if isinstance(cls, type) and issubclass(cls, PartConfig):
-                found[name] = cls.kind
-    return found
-
-
-def _flat(annotation: Any) -> list[Any]:
-    arguments = typing.get_args(annotation)
-    return [inner for argument in arguments for inner in _flat(argument)] if arguments else [annotation]

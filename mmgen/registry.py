@@ -11,10 +11,12 @@ import difflib
 import importlib.metadata
 import importlib.util
 import inspect
+import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
+from typing import Any
 
 import pluggy
 
@@ -122,6 +124,21 @@ def conflict(parts: list[Part]) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def nested_kinds(config: type[PartConfig]) -> dict[str, str]:
+    """Fields of a config that hold a part themselves -> its kind."""
+    found = {}
+    for name, info in config.model_fields.items():
+        for cls in _flat(info.annotation):
+            if isinstance(cls, type) and issubclass(cls, PartConfig):
+                found[name] = cls.kind
+    return found
+
+
+def _flat(annotation: Any) -> list[Any]:
+    arguments = typing.get_args(annotation)
+    return [inner for argument in arguments for inner in _flat(argument)] if arguments else [annotation]
 
 
 def installed() -> Registry:

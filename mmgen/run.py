@@ -19,12 +19,13 @@ from .checkpoint import load_state, load_weights, read_json, state, write_json
 from .configs import Decoding, EmbedderConfig, ExtractorConfig
 from .data import Collator
 from .errors import RunError
+from .features import StoredEmbedder
 from .model import Model, compose
 from .parts import Dataset
 from .progress import Progress
 from .recipe import PRETRAINED, Recipe
 from .registry import Registry, installed
-from .runfolder import RunFolder
+from .runfolder import RunFolder, differences
 from .stages import extract, score, train, write
 from .tensors import Example, Generation
 
@@ -46,6 +47,7 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
             recipe = fill_stores(recipe, dataset, folder, accelerator, progress)
             model = build_model(recipe, dataset)
             warn_of_cut(recipe, model, dataset, progress)
+            find_gaps(recipe, model, dataset, todo)
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 keep_parts(model, folder)
@@ -135,7 +137,7 @@ def fill_stores(recipe: Recipe, dataset: Dataset, folder: RunFolder, accelerator
         extractor = getattr(config, "extractor", None)
         if extractor is None or config.features is not None:
             continue
-        path = features_file(name, extractor, folder)
+        path = features_file(name, extractor, recipe, folder)
         if accelerator.is_main_process and not path.exists():
             summary = extract.extract(extractor.build(), list(dataset.pictures()), path, progress=progress)
             for key, reason in summary.broken:
@@ -145,9 +147,9 @@ def fill_stores(recipe: Recipe, dataset: Dataset, folder: RunFolder, accelerator
     return recipe.model_copy(update={"inputs": inputs})
 
 
-def features_file(name: str, extractor: ExtractorConfig, folder: RunFolder) -> Path:
+def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
     """Where the features of an input lie that its extractor makes of the run's pictures."""
-    made_from = json.dumps([extractor.model_dump(mode="json"), read_json(folder.path / "data.json")["fingerprint"]])
+    made_from = json.dumps([extractor.model_dump(mode="json"), recipe.data.model_dump(mode="json"), read_json(folder.path / "data.json")["fingerprint"]])
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
@@ -156,7 +158,22 @@ def keep_parts(model: Model, folder: RunFolder) -> None:
     folder.backbone.mkdir(parents=True, exist_ok=True)
     model.backbone.save(folder.backbone)
     kept = {name: embedder.keep() for name, embedder in model.embedders.items()}
+    if any(folder.path.glob("steps/*/weights.safetensors")):
+        for name, before in read_json(folder.path / "inputs.json").items():
+            if before != json.loads(json.dumps(kept[name])):
+                changes = "; ".join(differences(before, kept[name]))
+                raise RunError(f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); give those back, or use --fresh")
     write_json(folder.path / "inputs.json", kept)
+
+
+def find_gaps(recipe: Recipe, model: Model, dataset: Dataset, steps: Sequence[str]) -> None:
+    """Raises DataError now for images without features that a later step would stumble over."""
+    wanted = {name for step in steps for name in recipe.steps[step].inputs}
+    for name in wanted:
+        embedder = model.embedders[name]
+        if isinstance(embedder, StoredEmbedder):
+            for split in {recipe.data.train, recipe.data.validate_on, recipe.data.evaluate} & set(dataset.splits()):
+                embedder.reader.find_gaps(dataset.split(split))
 
 
 @dataclass
@@ -187,7 +204,7 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
     inputs: dict[str, EmbedderConfig] = {}
     for name, config in recipe.inputs.items():
         extractor = getattr(config, "extractor", None)
-        made = extractor is not None and config.features is None and features_file(name, extractor, folder)
+        made = extractor is not None and config.features is None and features_file(name, extractor, recipe, folder)
         features = {"features": made} if made and made.exists() else {}
         inputs[name] = config.model_copy(update={**kept.get(name, {}), **features})
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)

@@ -62,7 +62,7 @@ class RunFolder:
         if fresh and self.path.exists():
             self._empty()
         fingerprint = data_fingerprint(dataset, recipe)
-        if (self.path / "recipe.json").exists():
+        if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
             before = checkpoint.read_json(self.path / "recipe.json")
             changes = differences(before, recipe.identity())
             saved = checkpoint.read_json(self.path / "data.json")["fingerprint"] if (self.path / "data.json").exists() else fingerprint

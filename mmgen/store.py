@@ -88,6 +88,11 @@ class FeatureStore:
             raise DataError(f"{self.path}: no features of image '{key}' among its {len(self)} images{example}; extract or import them, or leave the image out")
         return self._record(key, place, limit)
 
+    def count(self, key: str) -> int:
+        """Regions of an image; 0 when there is no such image."""
+        place = self._find(key)
+        return 0 if place is None else int(self._ends[place] - (self._ends[place - 1] if place else 0))
+
     def records(self) -> Iterator[Record]:
         """All of them, in the order they were written; one at a time in memory."""
         for place, key in enumerate(self):

@@ -55,8 +55,10 @@ def _features(input_: str, config: FeaturesConfig, keys: list[str]) -> Iterator[
     try:
         store = FeatureStore(config.features)
         absent = [key for key in dict.fromkeys(keys) if key not in store]
+        empty = sum(key in store and not store.count(key) for key in dict.fromkeys(keys))
+        told_empty = f", {empty} are without regions" if empty else ""
         told = f", {len(absent)} have none ({', '.join(absent[:3])})" if absent else ""
-        yield f"  {input_:<19} {len(set(keys)) - len(absent)} of {len(set(keys))} images have features in {config.features}{told}"
+        yield f"  {input_:<19} {len(set(keys)) - len(absent)} of {len(set(keys))} images have features in {config.features}{told}{told_empty}"
     except MmgenError as error:
         yield f"  {input_:<19} {error}"
 

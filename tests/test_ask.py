@@ -177,6 +177,56 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
         load_run(seeing / PLACE).model.embedders["image"].use_store(tmp_path / "other.h5")
 
 
+def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
+    """Same width, another extractor: W would be fed what it has not learnt from."""
+    import shutil
+
+    from mmgen.filling import StoreWriter
+    from mmgen.store import FeatureStore
+
+    (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
+    shutil.copytree(seeing, tmp_path / "seeing")
+    with StoreWriter(tmp_path / "other.h5", {"extractor": "another"}) as writer:
+        for record in FeatureStore(store).records():
+            writer.add(record)
+        writer.finish()
+    shutil.copy(tmp_path / "other.h5", tmp_path / "seeing" / store.relative_to(seeing))
+    shutil.rmtree(tmp_path / "seeing" / PLACE / "steps/both")
+    refused = mmgen(tmp_path / "seeing", "run", "seeing.toml")
+    assert refused.returncode == 1 and "the features of 'image' are not those its steps have learnt from (fingerprint" in refused.stderr
+
+
+def test_other_pictures_have_other_features(seeing):
+    from mmgen.recipe import load
+    from mmgen.registry import installed
+    from mmgen.run import features_file
+    from mmgen.runfolder import RunFolder
+
+    files = set()
+    for size in (64, 96):
+        recipe, _ = load(seeing / "seeing.toml", installed(), None, (f"data.image_size={size}",))
+        files.add(features_file("image", recipe.inputs["image"].extractor, recipe, RunFolder(seeing / PLACE)))
+    assert len(files) == 2
+
+
+def test_an_image_without_regions_is_told_before_anything_is_learnt(seeing, tmp_path):
+    import numpy as np
+
+    from mmgen.filling import StoreWriter
+    from mmgen.parts import Record
+    from mmgen.store import FeatureStore
+
+    (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
+    with StoreWriter(tmp_path / "holes.h5", {"extractor": "x"}) as writer:
+        for record in FeatureStore(store).records():
+            empty = Record(record.key, record.features[:0], np.zeros((0, 4), np.float32))
+            writer.add(empty if record.key == "train-00003" else record)
+        writer.finish()
+    done = mmgen(seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}")
+    assert done.returncode == 1 and "no regions of 1 of 12 images ('train-00003')" in done.stderr
+    assert not list(seeing.glob("runs/holes/**/weights.safetensors"))
+
+
 def test_a_store_without_the_wanted_image_is_told(seeing, tmp_path):
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
     done = mmgen(seeing, "run", "seeing.toml", "--set", "name=other", "--set", "data.seed=1", "--set", "data.train_size=14", "--set", f"inputs.image.features={store}")

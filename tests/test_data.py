@@ -24,7 +24,7 @@ def test_every_example_is_visited_once_an_epoch():
     examples = toys.examples(30)
     made = plan(examples)
     assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter({(i, e): 1 for i in range(30) for e in range(2)})
-    assert len(made) == 2 * made.per_epoch
+    assert len(made) == made.epochs[-1]
 
 
 def test_an_update_takes_examples_until_its_pairs_are_reached():
@@ -39,8 +39,17 @@ def test_the_order_depends_on_seed_step_and_epoch_only():
     assert plan(examples) == plan(examples)
     assert plan(examples).updates != plan(examples, seed=1).updates
     assert plan(examples).updates != plan(examples, step="t").updates
-    first, second = visits(plan(examples))[0], visits(plan(examples))[plan(examples).per_epoch]
+    first, second = visits(plan(examples))[0], visits(plan(examples))[plan(examples).epochs[0]]
     assert [v.index for v in first] != [v.index for v in second]
+
+
+def test_epochs_end_where_their_last_example_is_even_when_they_differ_in_length():
+    examples = [Example(str(i), {}, ("q",) * (1 + i % 8)) for i in range(200)]
+    made = plan(examples, epochs=5, batch_size=16)
+    assert len(set(b - a for a, b in zip((0, *made.epochs), made.epochs, strict=False))) > 1
+    for epoch, (first, last) in enumerate(zip((0, *made.epochs), made.epochs, strict=False)):
+        assert {visit.epoch for update in visits(made)[first:last] for visit in update} == {epoch}
+        assert made.epoch(first) == epoch and epoch < made.epoch(last - 1) < epoch + 1
 
 
 def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():

@@ -120,6 +120,26 @@ def test_one_mistake(recipe, change, expected):
     assert mistakes(recipe(GOOD.replace(*change, 1)))[0].startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (('profile = "small"', 'profile = ["small"]'), "my.toml:2: there is no profile '['small']'"),
+        (("[profiles.large.backbone]\nlayers = 9", "[profiles]\na = 3"), "my.toml:22: profiles: must be tables, [profiles.NAME]"),
+        (('name = "toy"', 'name = ".."'), "my.toml:1: name: "),
+        (("[steps.first]", "[steps.pretrained]"), "my.toml:11: steps.pretrained: a step's name is made of letters"),
+        (('inputs = ["caption"]', 'inputs = ["caption", "caption"]'), "my.toml:12: steps.first.inputs: an input is named twice"),
+        (('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'), "my.toml:9: decoding: top_k: it only counts with do_sample = true"),
+        (('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4\nnum_beam_groups = 2\nno_repeat_ngram_size = 2'), "my.toml:9: decoding: no_repeat_ngram_size: diverse beam search"),
+    ],
+)
+def test_what_would_be_ignored_or_misread_is_a_mistake(recipe, change, expected):
+    assert any(line.startswith(expected) for line in mistakes(recipe(GOOD.replace(*change, 1))))
+
+
+def test_a_profile_is_not_chosen_by_a_setting(recipe):
+    assert mistakes(recipe(), sets=("profile=large",)) == ["--set profile=large: choose a profile with --profile"]
+
+
 def test_a_mistake_in_a_setting_names_the_setting(recipe):
     assert mistakes(recipe(), sets=("steps.second.training.epochs=0",)) == [
         "--set steps.second.training.epochs=0: steps.second.training.epochs: should be greater than or equal to 1"

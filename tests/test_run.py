@@ -149,6 +149,19 @@ def test_two_processes_give_what_one_gives(whole, tmp_path):
         assert one["loss"] == pytest.approx(two["loss"], abs=1e-4)
 
 
+def test_a_data_set_without_a_validation_split_is_learnt_all_the_same(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    done = mmgen(tmp_path, "run", "toy.toml", "--step", "first", "--set", 'data.validate_on="none"')
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_run_that_failed_before_it_learnt_claims_nothing(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    failed = mmgen(tmp_path, "run", "toy.toml", "--set", 'backbone.weights="nowhere"')
+    assert failed.returncode == 1 and "backbone.weights: 'nowhere' cannot be loaded" in failed.stderr and "Traceback" not in failed.stderr
+    assert mmgen(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
+
+
 def test_two_runs_in_one_folder_are_refused(whole):
     import fcntl
 
@@ -168,6 +181,17 @@ def test_a_run_is_loaded_and_writes_from_python(whole, monkeypatch):
     assert loaded.step == "second"
     test = loaded.recipe.data.build().split("test")
     assert loaded.generate(test) == read(PLACE / "steps/second")
+
+
+def test_a_run_without_its_encoder_is_told(whole, tmp_path):
+    import shutil
+
+    from mmgen.errors import RunError
+    from mmgen.run import load_run
+
+    shutil.copytree(whole / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
+    with pytest.raises(RunError, match="the encoder's config.json and tokenizer are missing"):
+        load_run(tmp_path / "run")
 
 
 def test_damaged_weights_are_told(whole, tmp_path):

@@ -111,13 +111,13 @@ def init(folder: Path) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="Write JSONL to this file.")
 def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, step: str | None, out: Path | None) -> None:
     """Ask questions with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files of them."""
-    if not sources and caption is None:
+    if not sources and not caption:
         raise MmgenError("give a picture, a folder or a JSONL file of them, or --caption")
     quiet()
     from .. import ask
     from ..progress import Bars, Progress
 
-    wanted = ask.requests(sources, caption)
+    wanted = ask.requests(sources, caption or None)
     loaded = ask.load(run, wanted, step)
     found = []
     progress = Bars() if out else Progress()
@@ -132,6 +132,7 @@ def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, 
 
         write_text(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in found))
         click.echo(f"{out}: {len(found)} lines")
+    click.echo(f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}", err=True)
     if all("error" in line for line in found):
         raise MmgenError("no picture could be read")
 

@@ -37,4 +37,7 @@ def merge(first: Scores, second: Scores) -> Scores:
 
 def read(folder: Path) -> Scores:
     saved = read_json(folder / "scores.json")
-    return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))
+    try:
+        return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))
+    except (KeyError, TypeError):
+        raise RunError(f"{folder / 'scores.json'}: damaged; delete it and run again") from None

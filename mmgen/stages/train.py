@@ -74,7 +74,7 @@ class Learner:
             total += 0.0 if idle else torch.stack([loss.sum.detach().double(), loss.count.double()])
         total = self.accelerator.reduce(total, "sum")
         norm = self._step(total, number, micros)
-        return {"update": number, "epoch": number / self.plan.per_epoch, "loss": (total[0] / total[1]).item(), "lr": rate * self.training.learning_rate, "grad_norm": norm}
+        return {"update": number, "epoch": self.plan.epoch(number), "loss": (total[0] / total[1]).item(), "lr": rate * self.training.learning_rate, "grad_norm": norm}
 
     def _step(self, total: Tensor, number: int, micros: Sequence[tuple[int, Batch]]) -> float:
         gradients = [p.grad for p in self.names.values() if p.grad is not None]
@@ -153,7 +153,7 @@ def train(
             for number, micros in _updates(learner, examples, collate):
                 record = learner.update(wrapped, number, micros, len(plan.updates[number]))
                 learner.done = number + 1
-                if learner.done % plan.per_epoch == 0:
+                if learner.done in plan.epochs and validation:
                     record["validation_loss"] = validate(model, collate, validation, accelerator, training)
                 learner.records.append(record)
                 advance(_pairs(plan.updates[number : number + 1], examples), _told(learner.records))
@@ -172,7 +172,7 @@ def _updates(learner: Learner, examples: Sequence[Example], collate: Collator) -
 
 def _keep(learner: Learner, record: dict) -> None:
     """A checkpoint now and then and after every epoch; the best weights where they are wanted."""
-    epoch_ends = learner.done % learner.plan.per_epoch == 0
+    epoch_ends = learner.done in learner.plan.epochs
     better = record.get("validation_loss", math.inf) < learner.best
     learner.best = min(learner.best, record.get("validation_loss", math.inf))
     if not learner.accelerator.is_main_process:
@@ -239,7 +239,7 @@ def derive(*place: object) -> int:
 
 
 @torch.no_grad()
-def validate(model: Model, collate: Collator, examples: Sequence[Example], accelerator: Accelerator, training: Training) -> float | None:
+def validate(model: Model, collate: Collator, examples: Sequence[Example], accelerator: Accelerator, training: Training) -> float:
     """Mean loss a token over examples, shared out over processes."""
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
@@ -253,7 +253,7 @@ def validate(model: Model, collate: Collator, examples: Sequence[Example], accel
     for name, module in model.named_modules():
         module.training = modes[name]
     total = accelerator.reduce(total, "sum")
-    return (total[0] / total[1]).item() if total[1] else None
+    return (total[0] / total[1]).item()
 
 
 def _pairs(updates: Sequence, examples: Sequence[Example]) -> int:

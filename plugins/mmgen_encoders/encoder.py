@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import (
     AutoConfig,
@@ -23,7 +24,7 @@ from transformers import (
 )
 
 from mmgen.attention import Cache, visible
-from mmgen.errors import DataError
+from mmgen.errors import DataError, RunError
 from mmgen.parts import Backbone
 from mmgen.tensors import Encoded, Slots
 
@@ -143,6 +144,8 @@ def head(model: PreTrainedModel) -> nn.Module:
 def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> EncoderBackbone:
     """The backbone of a saved folder, of pretrained weights, or from scratch (see `BackboneConfig.build`)."""
     if folder is not None:
+        if not (folder / "config.json").exists():  # without this, transformers would look the path up as a hub name
+            raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; is this a whole run folder?")
         sizes, tokenizer = AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
         return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
     if config.weights is not None:
@@ -209,7 +212,7 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
 def _load(config: Encoder, load):
     try:
         return load(config.weights)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         first = str(error).strip().splitlines()[0]
         raise DataError(
             f"backbone.weights: '{config.weights}' cannot be loaded ({first}); give a folder with config.json, tokenizer and "

@@ -49,7 +49,9 @@ class Writing:
         last = self.model.backbone.encode(slots, self.cache).last[:, -1]
         if self.cache is not None:
             self.cache.forget(1)
-        return self.model.backbone.logits(last).float()
+        logits = self.model.backbone.logits(last).float()
+        known = len(self.model.backbone.tokenizer)  # checkpoints pad their embeddings beyond the words there are
+        return logits if logits.shape[-1] == known else logits[:, :known]
 
     @staticmethod
     def _repeated(value, times: int):

@@ -199,6 +199,25 @@ def test_the_end_token_ends_a_question_and_is_not_in_its_text(model):
         assert not any(special in text.text for special in ("[SEP]", "[PAD]", "</s>"))
 
 
+def test_embeddings_padded_beyond_the_words_are_never_written():
+    model = toys.model()
+    words = len(model.backbone.tokenizer)
+    model.backbone.model.resize_token_embeddings(words + 7)
+    for options in OPTIONS.values():
+        for texts in model.generate(toys.examples(3), options):
+            assert all(max(text.tokens) < words for text in texts)
+
+
+def test_a_row_longer_than_the_encoders_positions_is_told():
+    from mmgen.errors import DataError
+    from mmgen.tensors import Example
+
+    model = toys.model()
+    model.backbone.max_positions = 12
+    with pytest.raises(DataError, match="an example takes 5 slots, and the encoder has 12 positions, 9 of them for what is written"):
+        model.generate([Example("x", {"caption": "red ball dog near"})])
+
+
 def test_a_long_target_is_cut_and_still_ends(model):
     from mmgen.tensors import Example
 

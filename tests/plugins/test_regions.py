@@ -82,8 +82,8 @@ def states(model, *values):
 def test_one_linear_layer_over_features_and_box(store):
     model = embedder(features=store)
     assert {name: tuple(p.shape) for name, p in model.named_parameters()} == {"projection.weight": (E, D + 4), "projection.bias": (E,)}
-    segment = states(model, "3", "0", "5")
-    assert segment.states.shape == (3, 5, E) and segment.mask.sum(1).tolist() == [3, 0, 5]
+    segment = states(model, "3", "2", "5")
+    assert segment.states.shape == (3, 5, E) and segment.mask.sum(1).tolist() == [3, 2, 5]
     item = torch.from_numpy(model.reader.read(example("5")))
     assert torch.equal(item[:, :D], torch.from_numpy(features(5, 5)))
     assert torch.allclose(item[:, D:], torch.tensor([0.1, 0.2, 0.6, 0.9]))
@@ -95,9 +95,10 @@ def test_rows_do_not_depend_on_each_other(store):
     assert torch.allclose(states(model, "3", "9").states[0, :3], states(model, "3").states[0], atol=1e-6)
 
 
-def test_images_without_regions(store):
-    segment = states(embedder(features=store), "0", "0")
-    assert segment.states.shape == (2, 0, E) and segment.mask.shape == (2, 0)
+def test_an_image_without_regions_is_an_error(store):
+    with pytest.raises(DataError) as error:
+        states(embedder(features=store), "3", "0")
+    assert str(error.value) == "image '0' has no regions; leave it out, or extract its features with other settings"
 
 
 def test_no_more_than_max_regions(store):
