@@ -60,7 +60,7 @@ def load(path: str | Path, requests: Iterable[Request], step: str | None = None)
     run = load_run(path, step)
     given = _given(run, list(requests))
     if step is None and set(run.recipe.steps[run.step].inputs) != given:
-        fitting = [name for name, each in run.recipe.steps.items() if set(each.inputs) == given and run.folder.finished(name, "weights.safetensors")]
+        fitting = [name for name, each in run.recipe.steps.items() if set(each.inputs) == given and each.evaluate and run.folder.finished(name, "weights.safetensors")]
         if not fitting:
             told = ", ".join(f"{name} ({' and '.join(each.inputs)})" for name, each in run.recipe.steps.items())
             raise RunError(f"{path}: no step reads just {' and '.join(sorted(given)) or 'nothing'}; its steps read: {told}; choose one with --step")

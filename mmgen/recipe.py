@@ -58,6 +58,8 @@ class Step(Config):
     learn: tuple[str, ...] = Field(min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)')
     start: str = Field(PRETRAINED, description='"pretrained", or the step whose weights it goes on from')
     training: Training = Field(Training(), description="the recipe's training settings, with this step's own")
+    data: SerializeAsAny[DatasetConfig] | None = Field(None, description="what it learns from, a table like [data]; by default the recipe's own data")
+    evaluate: bool = Field(True, description="write for the recipe's data.evaluate and score it, a row of the table; false for a warm start")
 
 
 class Recipe(Config):
@@ -237,8 +239,9 @@ class _Check:
         if not isinstance(own, dict):
             return self.problem((*path, "training"), "must be a table")
         whole = self.table(Training, {**training, **own}, (*path, "training")) if own else self.table(Training, training, ("training",))
-        step = self.table(Step, {name: value for name, value in table.items() if name != "training"}, path)
-        return step.model_copy(update={"training": whole}) if step and whole else None
+        parts = {"data": self.part("dataset", table["data"], (*path, "data"))} if table.get("data") is not None else {}
+        step = self.table(Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path)
+        return step.model_copy(update={"training": whole, **parts}) if step and whole and None not in parts.values() else None
 
     def top(self, values: dict[str, Any]) -> None:
         """The recipe's own keys."""

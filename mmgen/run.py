@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,11 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from . import report
+from . import processes, report
 from .checkpoint import load_state, load_weights, read_json, state, write_json
 from .configs import Decoding, EmbedderConfig, ExtractorConfig
 from .data import Collator
+from .datasets import Datasets
 from .errors import RunError
 from .features import StoredEmbedder
 from .model import Model, compose
@@ -27,40 +28,50 @@ from .recipe import PRETRAINED, Recipe
 from .registry import Registry, installed
 from .runfolder import RunFolder, differences
 from .stages import extract, score, train, write
+from .stages.optimizer import derive
 from .tensors import Example, Generation
 
 
 def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progress: Progress | None = None) -> RunFolder:
     """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts from."""
-    accelerator = Accelerator()
+    accelerator = processes.start()
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
     began = time.monotonic()
     with folder.locked() if accelerator.is_main_process else contextlib.nullcontext():
-        dataset = recipe.data.build()
+        datasets = Datasets(recipe)
         if accelerator.is_main_process:
-            folder.claim(recipe, dataset, fresh)
+            folder.claim(recipe, datasets, fresh)
         accelerator.wait_for_everyone()
-        todo = [name for name in recipe.ordered(only) if not folder.finished(name)]
+        todo = [name for name in recipe.ordered(only) if not folder.done(recipe, name)]
         if todo:
-            introduce(recipe, dataset, folder, progress)
-            recipe = fill_stores(recipe, dataset, folder, accelerator, progress)
-            model = build_model(recipe, dataset)
-            warn_of_cut(recipe, model, dataset, progress)
-            find_gaps(recipe, model, dataset, todo)
+            introduce(recipe, datasets.main, folder, progress)
+            recipe = fill_stores(recipe, datasets, folder, accelerator, progress)
+            model = build_model(recipe, datasets)
+            warn_of_cut(recipe, model, datasets, todo, progress)
+            find_gaps(recipe, model, datasets, todo)
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 keep_parts(model, folder)
         for name in todo:
             with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
-                run_step(recipe, name, model, initial, dataset, folder, accelerator, progress)
+                run_step(recipe, name, model, initial, datasets, folder, accelerator, progress)
         if accelerator.is_main_process:
-            report.write_table(recipe, folder, dataset)
-            report.try_page(recipe, folder, dataset, lambda step: load_run(folder.path, step).model.to(accelerator.device), progress)
-    progress.say(report.table(recipe, folder, dataset))
+            show(recipe, folder, datasets.main, lambda step: load_run(folder.path, step).model.to(accelerator.device), progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
     return folder
+
+
+def show(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Callable[[str], Model], progress: Progress) -> None:
+    """The tables, of this run and over its seeds, and the page."""
+    own = report.gather(recipe, folder, dataset)
+    together = report.over_seeds(own, folder)
+    report.write_tables(recipe, folder, own, together)
+    report.try_page(recipe, folder, dataset, together or own, load, progress)
+    progress.say(report.markdown(own))
+    if together:
+        progress.say(f"\n{report.markdown(together)}")
 
 
 def run_step(
@@ -68,14 +79,13 @@ def run_step(
     name: str,
     model: Model,
     initial: dict[str, Tensor],
-    dataset: Dataset,
+    datasets: Datasets,
     folder: RunFolder,
     accelerator: Accelerator,
     progress: Progress,
 ) -> None:
     """One row of the table, from wherever it was left."""
     step, place = recipe.steps[name], folder.step(name)
-    test = dataset.split(recipe.data.evaluate)
     common = {"folder": place, "accelerator": accelerator, "progress": progress, "seed": recipe.seed}
     if folder.finished(name, "weights.safetensors"):
         load_weights(model, place / "weights.safetensors")
@@ -84,8 +94,10 @@ def run_step(
             load_state(model, initial, "the model as it was built")
         else:
             load_weights(model, folder.step(step.start) / "weights.safetensors")
-        validation = dataset.split(recipe.data.validate_on) if recipe.data.validate_on in dataset.splits() else ()
-        train.train(model, name, step, dataset.split(recipe.data.train), validation, **common)
+        train.train(model, name, step, datasets.learnt(name), datasets.validated(name), **common)
+    if not step.evaluate:
+        return
+    test = datasets.scored
     if not folder.finished(name, "generations.jsonl"):
         write.write(model, name, step, test, recipe.decoding, **common)
     if accelerator.is_main_process:
@@ -103,31 +115,27 @@ def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Pro
     progress.say(f"data: {recipe.data.type} ({counts})")
 
 
-def warn_of_cut(recipe: Recipe, model: Model, dataset: Dataset, progress: Progress) -> None:
-    examples = dataset.split(recipe.data.train)
-    cut = Collator(model, model.inputs).cut(examples)
-    if cut:
-        total = sum(len(example.targets) for example in examples)
-        progress.say(f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end counts) and are cut")
+def warn_of_cut(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
+    told = {}
+    for step in steps:
+        examples = datasets.learnt(step)
+        cut = Collator(model, model.inputs).cut(examples)
+        if cut:
+            total = sum(len(example.targets) for example in examples)
+            told[f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end counts) and are cut"] = None
+    for line in told:
+        progress.say(line)
 
 
-def build_model(recipe: Recipe, dataset: Dataset | None = None, folder: Path | None = None) -> Model:
+def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
     """The model as it is before any step: from the recipe and its seed, or from what a run keeps in `folder`."""
-    texts = list(vocabulary_texts(recipe, dataset)) if dataset else None
+    texts = list(datasets.texts()) if datasets else None
     with torch.random.fork_rng():
-        torch.manual_seed(train.derive(recipe.seed, "model"))
+        torch.manual_seed(derive(recipe.seed, "model"))
         return compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close)
 
 
-def vocabulary_texts(recipe: Recipe, dataset: Dataset) -> Iterator[str]:
-    """What a vocabulary is learnt from: the targets and texts of the training split."""
-    for example in dataset.split(recipe.data.train):
-        yield from example.targets
-        for config in recipe.inputs.values():
-            yield from config.texts(example)
-
-
-def fill_stores(recipe: Recipe, dataset: Dataset, folder: RunFolder, accelerator: Accelerator, progress: Progress) -> Recipe:
+def fill_stores(recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress) -> Recipe:
     """The recipe with a features file for every input that names an extractor instead of one.
 
     The file is kept beside the seeds' folders and is used by all of them.
@@ -139,7 +147,7 @@ def fill_stores(recipe: Recipe, dataset: Dataset, folder: RunFolder, accelerator
             continue
         path = features_file(name, extractor, recipe, folder)
         if accelerator.is_main_process and not path.exists():
-            summary = extract.extract(extractor.build(), list(dataset.pictures()), path, progress=progress)
+            summary = extract.extract(extractor.build(), list(datasets.pictures()), path, progress=progress)
             for key, reason in summary.broken:
                 progress.say(f"{name}: picture '{key}' was skipped: {reason}")
         accelerator.wait_for_everyone()
@@ -149,7 +157,9 @@ def fill_stores(recipe: Recipe, dataset: Dataset, folder: RunFolder, accelerator
 
 def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
     """Where the features of an input lie that its extractor makes of the run's pictures."""
-    made_from = json.dumps([extractor.model_dump(mode="json"), recipe.data.model_dump(mode="json"), read_json(folder.path / "data.json")["fingerprint"]])
+    data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
+    fingerprint = read_json(folder.path / "data.json")["fingerprint"]
+    made_from = json.dumps([extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint])
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
@@ -166,14 +176,15 @@ def keep_parts(model: Model, folder: RunFolder) -> None:
     write_json(folder.path / "inputs.json", kept)
 
 
-def find_gaps(recipe: Recipe, model: Model, dataset: Dataset, steps: Sequence[str]) -> None:
+def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
     """Raises DataError now for images without features that a later step would stumble over."""
-    wanted = {name for step in steps for name in recipe.steps[step].inputs}
-    for name in wanted:
-        embedder = model.embedders[name]
-        if isinstance(embedder, StoredEmbedder):
-            for split in {recipe.data.train, recipe.data.validate_on, recipe.data.evaluate} & set(dataset.splits()):
-                embedder.reader.find_gaps(dataset.split(split))
+    for name in steps:
+        step = recipe.steps[name]
+        for wanted in step.inputs:
+            embedder = model.embedders[wanted]
+            if isinstance(embedder, StoredEmbedder):
+                for examples in (datasets.learnt(name), datasets.validated(name), datasets.scored if step.evaluate else ()):
+                    embedder.reader.find_gaps(examples)
 
 
 @dataclass
@@ -197,7 +208,7 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     if not trained:
         raise RunError(f"{path}: no step has been learnt yet; go on with `mmgen run`")
-    chosen = step or trained[-1]
+    chosen = step or ([name for name in trained if recipe.steps[name].evaluate] or trained)[-1]
     if chosen not in trained:
         raise RunError(f"{path}: no weights of a step '{chosen}'; there are: {', '.join(trained)}")
     kept = read_json(folder.path / "inputs.json")
@@ -213,8 +224,13 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:
-    """`report.html` of a run that is finished, or goes on. Raises RunError where there is nothing to show."""
-    folder = RunFolder(path)
+    """`report.html` of a run that is finished, or goes on; of the first of its seeds where `path` holds several. Raises
+    RunError where there is nothing to show."""
+    seeds = [] if (path / "recipe.json").exists() else sorted(each.parent for each in path.glob("seed-*/recipe.json"))
+    folder = RunFolder(seeds[0] if seeds else path)
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return report.write_page(recipe, folder, recipe.data.build(), lambda step: load_run(path, step).model.to(device), progress, shown)
+    dataset = recipe.data.build()
+    own = report.gather(recipe, folder, dataset)
+    found = report.over_seeds(own, folder) or own
+    return report.write_page(recipe, folder, dataset, found, lambda step: load_run(folder.path, step).model.to(device), progress, shown)

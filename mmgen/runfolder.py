@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import platform
 import shutil
@@ -22,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from . import checkpoint
+from .datasets import Datasets
 from .errors import RunError
-from .parts import Dataset
 from .recipe import Recipe, from_json
 from .registry import Registry
 
@@ -47,9 +46,23 @@ class RunFolder:
     def finished(self, step: str, file: str = "scores.json") -> bool:
         return (self.step(step) / file).exists()
 
+    def done(self, recipe: Recipe, step: str) -> bool:
+        """Whether nothing is left to do for a step; one that is not evaluated ends with its weights."""
+        return self.finished(step, "scores.json" if recipe.steps[step].evaluate else "weights.safetensors")
+
     @property
     def backbone(self) -> Path:
         return self.path / "backbone"
+
+    def seeds(self) -> dict[int, RunFolder]:
+        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else."""
+        own = checkpoint.read_json(self.path / "recipe.json")
+        found = {}
+        for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
+            recipe = checkpoint.read_json(path)
+            if {**recipe, "seed": None} == {**own, "seed": None}:
+                found[recipe["seed"]] = RunFolder(path.parent)
+        return dict(sorted(found.items()))
 
     def recipe(self, registry: Registry) -> Recipe:
         path = self.path / "recipe.json"
@@ -57,11 +70,11 @@ class RunFolder:
             raise RunError(f"{self.path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)")
         return from_json(path.read_text(encoding="utf-8"), registry, str(path))
 
-    def claim(self, recipe: Recipe, dataset: Dataset, fresh: bool) -> None:
+    def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Make the folder this recipe's. Raises RunError when it is another's, and says what differs."""
         if fresh and self.path.exists():
             self._empty()
-        fingerprint = data_fingerprint(dataset, recipe)
+        fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
             before = checkpoint.read_json(self.path / "recipe.json")
             changes = differences(before, recipe.identity())
@@ -70,7 +83,7 @@ class RunFolder:
                 changes.append("the data set's examples have changed")
             if changes:
                 raise RunError("\n".join([f"{self.path} holds a run of another recipe; use --fresh to do it anew, or another name:", *(f"  {change}" for change in changes)]))
-        checkpoint.write_json(self.path / "data.json", {"fingerprint": fingerprint, **dataset.describe()})
+        checkpoint.write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
         checkpoint.write_json(self.path / "environment.json", environment())
         checkpoint.write_json(self.path / "recipe.json", recipe.identity())
 
@@ -119,16 +132,6 @@ def differences(before: Any, now: Any, path: str = "") -> list[str]:
     if isinstance(before, dict) and isinstance(now, dict):
         return [line for key in dict.fromkeys([*before, *now]) for line in differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))]
     return [] if before == now else [f"{path}: {json.dumps(before)} -> {json.dumps(now)}"]
-
-
-def data_fingerprint(dataset: Dataset, recipe: Recipe) -> str:
-    """A hash of every example that the run can see."""
-    digest = hashlib.sha256()
-    for split in (recipe.data.train, recipe.data.validate_on, recipe.data.evaluate):
-        if split in dataset.splits():
-            for example in dataset.split(split):
-                digest.update(repr((example.id, sorted(example.inputs.items()), example.targets)).encode())
-    return digest.hexdigest()
 
 
 def environment() -> dict[str, Any]:

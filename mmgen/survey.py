@@ -7,26 +7,30 @@ from statistics import median
 
 from .configs import FeaturesConfig
 from .data import settle
+from .datasets import Datasets
 from .errors import MmgenError
 from .parts import Backbone
 from .recipe import Recipe
-from .run import vocabulary_texts
 from .store import FeatureStore
 from .tensors import Example
 
 
 def survey(recipe: Recipe) -> Iterator[str]:
     """Lines to read. Raises what building the data set or the tokenizer raises."""
-    dataset = recipe.data.build()
+    datasets = Datasets(recipe)
+    dataset = datasets.main
     splits = {name: dataset.split(name) for name in dataset.splits()}
     for name, value in dataset.describe().items():
         if name != "published":
             yield f"{name:<20} {value}"
     yield ""
-    backbone = recipe.backbone.build(texts=list(vocabulary_texts(recipe, dataset)))
+    backbone = recipe.backbone.build(texts=list(datasets.texts()))
     for name, examples in splits.items():
         yield from _split(recipe, backbone, name, examples)
-    yield from _overlaps(recipe, splits)
+    own = {f"what '{step}' learns from": datasets.learnt(step) for step, each in recipe.steps.items() if each.data is not None}
+    for name, examples in own.items():
+        yield from _split(recipe, backbone, name, examples)
+    yield from _overlaps(recipe, splits | own)
     yield from _shown(splits[recipe.data.train][:3])
 
 

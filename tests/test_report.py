@@ -16,13 +16,12 @@ from mmgen_text import Text
 from mmgen import DataError, RunError, report
 from mmgen.configs import Decoding
 from mmgen.data import Collator, settle
-from mmgen.gaze import all_layers, gaze, gaze_ways, last_layer
+from mmgen.gaze import all_layers, gaze, gaze_ways, last_layer, words_of
 from mmgen.model import compose
 from mmgen.parts import Dataset
 from mmgen.progress import Progress
 from mmgen.registry import installed
-from mmgen.report import curves, looks
-from mmgen.report.table import Table
+from mmgen.report import curves
 from mmgen.run import load_run, report_on, run
 from mmgen.runfolder import RunFolder
 from mmgen.tensors import Example
@@ -181,7 +180,7 @@ def test_one_head_is_part_of_the_mean():
     ],
 )
 def test_pieces_are_put_together_to_words(says, words):
-    assert looks.words_of(range(len(says)), lambda count: says[count - 1]) == words
+    assert words_of(range(len(says)), lambda count: says[count - 1]) == words
 
 
 # --- curves
@@ -278,7 +277,8 @@ def test_texts_are_shown_and_never_run_and_published_rows_stand_beside_ours(done
     def unable(step):
         raise DataError("features are <gone>")
 
-    path = report.write_page(recipe, folder, Odd(recipe.data.build()), unable, Progress())
+    dataset = Odd(recipe.data.build())
+    path = report.write_page(recipe, folder, dataset, report.gather(recipe, folder, dataset), unable, Progress())
     page = path.read_text(encoding="utf-8")
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
     assert "No pictures: this data set has no raw images" in page
@@ -301,7 +301,7 @@ def test_a_report_that_fails_does_not_lose_the_run(done, tmp_path, monkeypatch):
     recipe = done.recipe(installed())
     progress = Progress()
     progress.say = said.append
-    report.try_page(recipe, done, recipe.data.build(), None, progress)
+    report.try_page(recipe, done, recipe.data.build(), None, None, progress)
     assert said == [
         f"report.html was not written: division by zero; the run is whole, `mmgen report {done.path}` tries again"
     ]
@@ -348,9 +348,9 @@ def test_the_time_of_every_step_is_kept(done):
 
 def test_the_table_is_the_one_of_the_run(done):
     recipe = done.recipe(installed())
-    found = report.table(recipe, done, recipe.data.build())
-    assert found.splitlines()[0].startswith("| step") and (done.path / "table.md").read_text() == f"# toy\n\n{found}\n"
-    assert isinstance(report.page.table.gather(recipe, done, recipe.data.build()), Table)
+    found = report.gather(recipe, done, recipe.data.build())
+    shown = report.markdown(found)
+    assert shown.splitlines()[0].startswith("| step") and (done.path / "table.md").read_text() == f"# toy\n\n{shown}\n"
 
 
 # --- in a browser

@@ -35,3 +35,36 @@ def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
         for parameter in composed.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     return composed.eval()
+
+
+RECIPE = """\
+name = "toy"
+[backbone]
+type = "bert"
+layers = 1
+width = 32
+heads = 2
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 12
+[training]
+batch_size = 16
+epochs = 1
+learning_rate = 1e-3
+[steps.first]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.second]
+inputs = ["caption"]
+learn = ["backbone"]
+start = "first"
+[data]
+type = "scenes"
+train_size = 24
+val_size = 4
+test_size = 6
+[metrics.meaning]
+type = "discovery"
+"""

@@ -8,7 +8,7 @@ import os
 import click
 
 from ..errors import MmgenError
-from . import files, plugin, reports, runs, score
+from . import files, plugin, probe, reports, runs, score
 
 
 class Commands(click.Group):
@@ -33,5 +33,5 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-for command in (runs.run, runs.show, runs.check, runs.plugins, runs.init, runs.generate, files.features, files.data, plugin.plugin, plugin.schema, reports.report, score.score):
+for command in (runs.run, runs.show, runs.check, runs.plugins, runs.init, runs.generate, files.features, files.data, plugin.plugin, plugin.schema, reports.report, reports.compare, score.score):
     main.add_command(command)

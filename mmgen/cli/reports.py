@@ -1,4 +1,4 @@
-"""Commands that show what a run has: report."""
+"""Commands that show what runs have: report, compare."""
 
 from __future__ import annotations
 
@@ -15,9 +15,20 @@ from .runs import quiet
     "--pictures", default=200, show_default=True, type=click.IntRange(1, 5000), help="How many test examples to show."
 )
 def report(run: Path, pictures: int) -> None:
-    """Write report.html into RUN (a run folder): its table, curves, pictures and attention, in one page."""
+    """Write report.html into RUN (a run folder): its table, curves, pictures and attention, in one page.
+
+    The folder that several seeds are in stands for the first of them; the table is over all."""
     quiet()
     from .. import run as runs
     from ..progress import Bars
 
     click.echo(runs.report_on(run, Bars(), pictures))
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+def compare(runs: tuple[Path, ...]) -> None:
+    """Set RUNS side by side: run folders, or folders of seeds (mean and spread); and say how their recipes differ."""
+    from .. import report
+
+    click.echo(report.compare(runs))

@@ -20,8 +20,9 @@ set_option = click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", h
 @set_option
 @click.option("--step", help="Only this step, and what it starts from.")
 @click.option("--seed", type=int, help="The same as --set seed=N.")
+@click.option("--seeds", type=click.IntRange(1), default=1, help="How many runs, with seeds that follow one another; the table then has mean and spread.")
 @click.option("--fresh", is_flag=True, help="Throw away what the run folder holds and begin anew.")
-def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | None, seed: int | None, fresh: bool) -> None:
+def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | None, seed: int | None, seeds: int, fresh: bool) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
     chosen, _ = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
     if step is not None and step not in chosen.steps:
@@ -31,7 +32,8 @@ def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | No
     from ..progress import Bars
 
     try:
-        runs.run(chosen, only=step, fresh=fresh, progress=Bars())
+        for each in range(chosen.seed, chosen.seed + seeds):
+            runs.run(chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars())
     except KeyboardInterrupt:
         raise MmgenError("stopped; the same command goes on from the last checkpoint") from None
 

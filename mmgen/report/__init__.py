@@ -1,6 +1,7 @@
 """What a run shows: the table (table.md, and in the terminal), and a page with everything (report.html)."""
 
+from .compare import compare
 from .page import SHOWN, try_page, write_page
-from .table import samples, table, write_table
+from .table import gather, markdown, over_seeds, samples, write_tables
 
-__all__ = ["SHOWN", "samples", "table", "try_page", "write_page", "write_table"]
+__all__ = ["SHOWN", "compare", "gather", "markdown", "over_seeds", "samples", "try_page", "write_page", "write_tables"]

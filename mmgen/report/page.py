@@ -29,10 +29,12 @@ SHOWN = 200  # test examples in the gallery
 Load = Callable[[str], Model]  # the model of a step
 
 
-def try_page(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, progress: Progress) -> None:
+def try_page(
+    recipe: Recipe, folder: RunFolder, dataset: Dataset, found: table.Table, load: Load, progress: Progress
+) -> None:
     """The page at the end of a run, which must not be lost to it: whatever goes wrong is said in one line."""
     try:
-        write_page(recipe, folder, dataset, load, progress)
+        write_page(recipe, folder, dataset, found, load, progress)
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         progress.say(
@@ -41,10 +43,16 @@ def try_page(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, pr
 
 
 def write_page(
-    recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Load, progress: Progress, shown: int = SHOWN
+    recipe: Recipe,
+    folder: RunFolder,
+    dataset: Dataset,
+    found: table.Table,
+    load: Load,
+    progress: Progress,
+    shown: int = SHOWN,
 ) -> Path:
-    """`report.html` and `curves/*.svg` in the run's folder. Raises RunError when no step is finished."""
-    found = table.gather(recipe, folder, dataset)
+    """`report.html` and `curves/*.svg` in the run's folder, with the table `found`. Raises RunError when no step is
+    finished."""
     if not found.steps:
         raise RunError(f"{folder.path}: no step is finished yet; go on with `mmgen run`")
     split = dataset.split(recipe.data.evaluate)

@@ -1,7 +1,8 @@
-"""The table of a run: a row a step, the published rows and what people and chance reach beside it."""
+"""The table of a run, or of its seeds: a row a step, the published rows and what people and chance reach beside it."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +13,15 @@ from ..runfolder import RunFolder
 from ..stages import score
 from ..tensors import Example, Generation
 
-Values = Mapping[str, float | None]
+@dataclass(frozen=True)
+class Spread:
+    """What several seeds reach: mean, and standard deviation of the sample."""
+
+    mean: float
+    deviation: float
+
+
+Values = Mapping[str, "float | Spread | None"]
 
 
 @dataclass(frozen=True)
@@ -35,25 +44,59 @@ def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
             scores = score.read(folder.step(name))
             steps[name] = scores.values
             notes.update(dict.fromkeys(scores.notes))
-    columns = tuple(dict.fromkeys(column for values in steps.values() for column in values))
     references = _references(recipe, dataset, notes)
     described = dataset.describe()
     if "published_from" in described:
         notes[f"published rows: {described['published_from']}"] = None
-    return Table(columns, steps, references, described.get("published", {}), tuple(notes))
+    return Table(_columns(steps), steps, references, described.get("published", {}), tuple(notes))
 
 
-def write_table(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> None:
-    write_text(folder.path / "table.md", f"# {recipe.name}\n\n{table(recipe, folder, dataset)}\n")
+def over_seeds(own: Table, folder: RunFolder) -> Table | None:
+    """The table of a run and of the runs beside it that differ in nothing but the seed; None when it is alone.
+
+    A row is of every seed that has finished its step: mean and standard deviation.
+    """
+    seeds = folder.seeds()
+    if len(seeds) < 2:
+        return None
+    steps, counted = {}, {}
+    for name in own.steps:
+        reached = {seed: score.read(each.step(name)).values for seed, each in seeds.items() if each.finished(name)}
+        steps[name] = {column: spread([values.get(column) for values in reached.values()]) for column in own.columns}
+        counted[name] = ", ".join(map(str, sorted(reached)))
+    if len(set(counted.values())) == 1:
+        told = f"seeds {next(iter(counted.values()))}"
+    else:
+        told = "seeds: " + "; ".join(f"{name} {which}" for name, which in counted.items())
+    note = f"mean ± standard deviation over {told}"
+    return Table(own.columns, steps, own.references, own.published, (note, *own.notes))
 
 
-def table(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> str:
+def spread(values: Sequence[float | None]) -> float | Spread | None:
+    """Mean and deviation of what is known; the value itself where there is one."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return known[0] if known else None
+    return Spread(statistics.fmean(known), statistics.stdev(known))
+
+
+def write_tables(recipe: Recipe, folder: RunFolder, own: Table, together: Table | None) -> None:
+    """`table.md` of the run; and beside the seeds' folders the one over all of them."""
+    write_text(folder.path / "table.md", f"# {recipe.name}\n\n{markdown(own)}\n")
+    if together:
+        write_text(folder.path.parent / "table.md", f"# {recipe.name}\n\n{markdown(together)}\n")
+
+
+def markdown(found: Table) -> str:
     """Markdown that is read as well in a terminal: rows, then notes on how the numbers were made."""
-    found = gather(recipe, folder, dataset)
     published = {f"{label} (published)": values for label, values in found.published.items()}
     rows = [*found.steps.items(), *found.references.items(), *published.items()]
     cells = [[label, *(cell(values.get(column)) for column in found.columns)] for label, values in rows]
-    return "\n".join([*_markdown([["step", *found.columns], *cells]), "", *found.notes])
+    return "\n".join([*aligned([["step", *found.columns], *cells]), "", *found.notes])
+
+
+def _columns(rows: Mapping[str, Values]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column for values in rows.values() for column in values))
 
 
 def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None]) -> dict[str, Values]:
@@ -70,28 +113,23 @@ def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None]) -> dic
     return {label: values for label, values in (("people", people), ("chance", chance)) if values}
 
 
-def cell(value: float | None) -> str:
+def cell(value: float | Spread | None) -> str:
+    if isinstance(value, Spread):
+        return f"{value.mean:.2f} ± {value.deviation:.2f}"
     return "-" if value is None else f"{value:.2f}"
 
 
-def _markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells, the first one the header, padded so that columns stand under one another."""
+def aligned(rows: Sequence[Sequence[str]], texts: int = 1) -> list[str]:
+    """Markdown of rows of cells, the first one the header, padded so that columns stand under one another; the first
+    `texts` columns are words, the others numbers."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| "
-        + " | ".join(
-            cell.ljust(width) if not column else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        + " |"
-        for row in rows
-    ]
-    rule = (
-        "|"
-        + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
-        + "|"
-    )
-    return [lines[0], rule, *lines[1:]]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [cell.ljust(width) if place < texts else cell.rjust(width) for place, (cell, width) in enumerate(zip(cells, widths, strict=True))]
+        return f"| {' | '.join(padded)} |"
+
+    rule = "|".join("-" * (width + 2) if place < texts else "-" * (width + 1) + ":" for place, width in enumerate(widths))
+    return [line(rows[0]), f"|{rule}|", *map(line, rows[1:])]
 
 
 def samples(texts: Sequence[list[Generation]], examples: Sequence[Example], count: int = 4) -> str:

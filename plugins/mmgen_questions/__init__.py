@@ -27,6 +27,10 @@ class Questions(mmgen.DatasetConfig):
         "draw",
         description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input of its own",
     )
+    write: Literal["questions", "captions"] = Field(
+        "questions",
+        description="what the targets are; with captions (of the images that have questions) an input learns to say what it sees: a warm start",
+    )
     images: Path | None = Field(None, description="folder of raw images, searched with its subfolders")
     missing: Literal["drop", "keep", "error"] = Field(
         "drop",

@@ -38,7 +38,7 @@ class QuestionFiles(Dataset):
 
     id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("...#2")
     inputs   "image": the image's key (`mmgen.store.image_key`); "caption": a tuple of captions; JSONL's further inputs
-    targets  the questions, each on one line
+    targets  the questions, each on one line; with `write = "captions"` the captions, which are no input then
 
     Raises DataError at once when files are missing, and when a split is first asked for when one cannot be used.
     """
@@ -114,7 +114,7 @@ class QuestionFiles(Dataset):
             if self._whole(entry, counts, bool(caption_files)):
                 counts["questions"] += len(entry.questions)
                 counts["captions"] += len(entry.captions)
-                examples += _examples(name, entry, self.config.captions)
+                examples += _examples(name, entry, self.config)
         self._check(name, examples, counts)
         self._examples[name], self._counts[name] = tuple(examples), dict(counts)
 
@@ -159,13 +159,16 @@ def _told(counts: Counter, words: Mapping[str, str]) -> str:
     )
 
 
-def _examples(split: str, entry: Entry, captions: str) -> Iterator[Example]:
+def _examples(split: str, entry: Entry, config: Questions) -> Iterator[Example]:
     """The example of an entry, or one a caption."""
     base = {**entry.more} if entry.image is None else {"image": entry.image, **entry.more}
     own, targets = f"{split}-{entry.id}", tuple(entry.questions)
-    if captions == "all" and entry.captions:
+    if config.write == "captions":
+        if entry.captions:
+            yield Example(own, base, entry.captions)
+    elif config.captions == "all" and entry.captions:
         for number, caption in enumerate(entry.captions, 1):
             yield Example(f"{own}#{number}", {**base, "caption": (caption,)}, targets)
     else:
-        texts = entry.captions[:1] if captions == "first" else entry.captions
+        texts = entry.captions[:1] if config.captions == "first" else entry.captions
         yield Example(own, {**base, "caption": texts} if texts else base, targets)

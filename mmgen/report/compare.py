@@ -1,0 +1,87 @@
+"""Runs side by side: every step's row of each, and in which settings the runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..checkpoint import read_json
+from ..errors import RunError
+from ..runfolder import RunFolder, differences
+from ..stages import score
+from .table import Values, aligned, cell, spread
+
+
+def compare(paths: Sequence[Path]) -> str:
+    """A table with a row for each step and run, and below it what sets every run apart from the first.
+
+    A path is a run's folder, or the folder of its seeds, which stand as mean and standard deviation. Raises RunError.
+    """
+    runs = {label: _seeds(path) for label, path in zip(_labels(paths), paths, strict=True)}
+    rows = {label: _rows(folders) for label, folders in runs.items()}
+    steps = dict.fromkeys(step for each in rows.values() for step in each)
+    columns = list(dict.fromkeys(column for each in rows.values() for values in each.values() for column in values))
+    lines = [["step", "run", *columns]]
+    for step in steps:
+        for label, each in rows.items():
+            if step in each:
+                lines.append([step, label, *(cell(each[step].get(column)) for column in columns)])
+    recipes = {label: _recipe(folders[0]) for label, folders in runs.items()}
+    first = next(iter(recipes))
+    told = [f"{label}: {_seeds_told(folders)}" for label, folders in runs.items()]
+    for label, recipe in list(recipes.items())[1:]:
+        changes = differences(recipes[first], recipe)
+        told += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
+    return "\n".join([*aligned(lines, texts=2), "", *told])
+
+
+def _seeds(path: Path) -> list[RunFolder]:
+    """The finished runs that a path stands for."""
+    if (path / "recipe.json").exists():
+        return [RunFolder(path)]
+    folders = [RunFolder(each.parent) for each in sorted(path.glob("seed-*/recipe.json"))]
+    if not folders:
+        raise RunError(f"{path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in")
+    others = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]
+    if others:
+        changes = "; ".join(differences(_recipe(folders[0]), _recipe(others[0])))
+        raise RunError(f"{path}: {folders[0].path.name} and {others[0].path.name} differ in more than the seed ({changes}); compare them one by one")
+    return folders
+
+
+def _recipe(folder: RunFolder) -> dict[str, Any]:
+    """What is compared: all settings but the names of the run and its seed."""
+    recipe = read_json(folder.path / "recipe.json")
+    return {key: value for key, value in recipe.items() if key not in ("seed", "name")}
+
+
+def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:
+    """Step -> column -> what the runs reach."""
+    steps = read_json(folders[0].path / "recipe.json")["steps"]
+    rows = {}
+    for step in steps:
+        reached = [score.read(folder.step(step)).values for folder in folders if folder.finished(step)]
+        columns = dict.fromkeys(column for values in reached for column in values)
+        if reached:
+            rows[step] = {column: spread([values.get(column) for values in reached]) for column in columns}
+    if not rows:
+        raise RunError(f"{folders[0].path}: no step is finished yet; go on with `mmgen run`")
+    return rows
+
+
+def _seeds_told(folders: Sequence[RunFolder]) -> str:
+    seeds = ", ".join(str(read_json(folder.path / "recipe.json")["seed"]) for folder in folders)
+    return f"seed {seeds}" if len(folders) == 1 else f"mean ± standard deviation over seeds {seeds}"
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """The shortest ends of the paths that tell them apart."""
+    parts = [path.resolve().parts for path in paths]
+    if len(set(parts)) < len(parts):
+        raise RunError("compare: the same run is named twice")
+    for length in range(1, max(map(len, parts)) + 1):
+        labels = ["/".join(each[-length:]) for each in parts]
+        if len(set(labels)) == len(labels):
+            return labels
+    return ["/".join(each) for each in parts]

@@ -1,0 +1,109 @@
+"""Several seeds of a recipe, and runs side by side: mean and spread in every table."""
+
+import json
+import re
+import statistics
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from toys import RECIPE
+
+from mmgen import report
+from mmgen.cli import main
+from mmgen.report.table import Spread, cell, spread
+
+
+def mmgen(*arguments: str) -> str:
+    result = CliRunner().invoke(main, [str(each) for each in arguments], catch_exceptions=False)
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    """The profile's folder of three seeds of one recipe, and beside it one seed of another."""
+    folder = tmp_path_factory.mktemp("seeds")
+    (folder / "toy.toml").write_text(RECIPE)
+    out = f'output="{folder / "runs"}"'
+    (folder / "said.txt").write_text(mmgen("run", folder / "toy.toml", "--set", out, "--seed", "4", "--seeds", "3"))
+    mmgen("run", folder / "toy.toml", "--set", out, "--set", 'name="other"', "--set", "training.learning_rate=1e-4", "--step", "first")
+    return folder / "runs/toy/default"
+
+
+def reached(runs: Path, step: str, column: str) -> list[float]:
+    return [json.loads((runs / f"seed-{seed}/steps/{step}/scores.json").read_text())["values"][column] for seed in (4, 5, 6)]
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """Label -> cells of a markdown table."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    return {line[0]: line[1:] for line in lines}
+
+
+def test_the_table_over_seeds_has_mean_and_deviation_of_what_each_reached(runs):
+    table = rows((runs / "table.md").read_text())
+    for step in ("first", "second"):
+        for column, shown in zip(table["step"], table[step], strict=True):
+            values = reached(runs, step, column)
+            assert shown == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+    assert "mean ± standard deviation over seeds 4, 5, 6" in (runs / "table.md").read_text()
+    assert (runs / "table.md").read_text().split("\n\n", 1)[1].strip() in (runs.parents[2] / "said.txt").read_text()
+
+
+def test_seeds_differ_and_each_keeps_its_own_table(runs):
+    tables = {(runs / f"seed-{seed}/table.md").read_text() for seed in (4, 5, 6)}
+    weights = {(runs / f"seed-{seed}/steps/second/weights.safetensors").read_bytes() for seed in (4, 5, 6)}
+    assert len(weights) == 3 and not any("±" in table for table in tables)
+
+
+def test_the_page_shows_all_seeds(runs):
+    assert mmgen("report", runs).splitlines()[-1] == str(runs / "seed-4/report.html")
+    page = (runs / "seed-4/report.html").read_text(encoding="utf-8")
+    values = reached(runs, "second", "well_formed")
+    assert f"<td>{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}</td>" in page
+    assert "mean ± standard deviation over seeds 4, 5, 6" in page
+
+
+def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tmp_path):
+    import shutil
+
+    from mmgen.registry import installed
+    from mmgen.runfolder import RunFolder
+
+    shutil.copytree(runs, tmp_path / "default")
+    (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
+    folder = RunFolder(tmp_path / "default/seed-4")
+    recipe = folder.recipe(installed())
+    found = report.over_seeds(report.gather(recipe, folder, recipe.data.build()), folder)
+    assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
+    assert found.steps["second"]["distinct"] == spread(reached(runs, "second", "distinct")[:2])
+
+
+def test_a_run_alone_has_no_table_over_seeds(runs):
+    assert not (runs.parents[1] / "other/default/table.md").exists()
+    assert "±" not in (runs.parents[1] / "other/default/seed-0/table.md").read_text()
+
+
+def test_runs_side_by_side(runs):
+    other = runs.parents[1] / "other/default/seed-0"
+    said = mmgen("compare", runs, other)
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")]
+    labels = ["toy/default", "default/seed-0"]
+    assert [line[:2] for line in lines[1:]] == [["first", "default"], ["first", "seed-0"], ["second", "default"]], labels
+    values = reached(runs, "first", lines[0][2])
+    assert lines[1][2] == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
+    assert "default: mean ± standard deviation over seeds 4, 5, 6\nseed-0: seed 0\n" in said
+    assert re.search(r"from default to seed-0:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
+
+
+def test_what_cannot_be_compared_is_told(runs, tmp_path):
+    assert mmgen("compare", tmp_path) == (
+        f"error: {tmp_path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in\n"
+    )
+    assert mmgen("compare", runs, runs) == "error: compare: the same run is named twice\n"
+
+
+def test_a_spread_needs_two_values():
+    assert spread([]) is None and spread([None]) is None and spread([3.0, None]) == 3.0
+    assert spread([1.0, 3.0]) == Spread(2.0, statistics.stdev([1.0, 3.0]))
+    assert [cell(None), cell(2.0), cell(Spread(2.0, 0.5))] == ["-", "2.00", "2.00 ± 0.50"]

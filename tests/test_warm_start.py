@@ -1,0 +1,107 @@
+"""Steps that learn from data of their own, and steps that are no row of the table."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from safetensors.torch import load_file
+from toys import RECIPE
+
+from mmgen.cli import main
+from mmgen.datasets import Datasets
+from mmgen.recipe import load
+from mmgen.registry import installed
+from mmgen.run import load_run
+
+WARM = """\
+[steps.warm]
+inputs = ["caption"]
+learn = ["backbone"]
+evaluate = false
+[steps.warm.data]
+type = "jsonl"
+folder = "{folder}"
+evaluate = "train"
+validate_on = ""
+[profiles.cold.steps.warm]
+evaluate = true
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("warm")
+    lines = [{"id": f"w{number}", "caption": f"zebra number {number}", "questions": ["why zebra ?"]} for number in range(8)]
+    (folder / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    recipe = RECIPE.replace('inputs = ["caption"]\nlearn = ["backbone"]\n[steps.second]', 'inputs = ["caption"]\nlearn = ["backbone"]\nstart = "warm"\n[steps.second]')
+    (folder / "toy.toml").write_text(recipe + WARM.format(folder=folder))
+    done = CliRunner().invoke(main, ["run", str(folder / "toy.toml"), "--set", f'output="{folder / "runs"}"'], catch_exceptions=False)
+    (folder / "said.txt").write_text(done.output)
+    return folder
+
+
+def run(place: Path) -> Path:
+    return place / "runs/toy/default/seed-0"
+
+
+def test_a_step_learns_from_its_own_data_and_is_no_row(place):
+    assert {path.name for path in (run(place) / "steps/warm").iterdir()} == {"weights.safetensors", "log.jsonl"}
+    assert "warm" not in (run(place) / "table.md").read_text()
+    assert json.loads((run(place) / "steps/first/scores.json").read_text())["values"]
+    logged = (run(place) / "steps/warm/log.jsonl").read_text().splitlines()
+    assert len(logged) == 1  # eight pairs: one update an epoch, where the scenes would make two
+
+
+def test_the_vocabulary_is_learnt_from_all_that_is_learnt_from(place):
+    words = load_run(run(place)).model.backbone.tokenizer.get_vocab()
+    assert "zebra" in words and "where" in words
+
+
+def test_the_next_step_goes_on_from_it(place):
+    warm, first = (load_file(run(place) / f"steps/{step}/weights.safetensors") for step in ("warm", "first"))
+    far = load_file(run(place) / "steps/second/weights.safetensors")
+    moved = [max((one[name] - other[name]).abs().max().item() for name in warm) for one, other in ((warm, first), (warm, far))]
+    assert 0 < moved[0] < moved[1]
+
+
+def test_the_finished_run_is_finished_and_its_default_step_is_a_row(place):
+    again = CliRunner().invoke(main, ["run", str(place / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False)
+    assert "nothing to do: all steps are done" in again.output
+    assert load_run(run(place)).step == "second" and load_run(run(place), "warm").step == "warm"
+
+
+def test_other_data_is_another_run(place, tmp_path):
+    (tmp_path / "train.jsonl").write_text('{"id": "x", "caption": "a", "questions": ["b ?"]}\n')
+    changed = (place / "toy.toml").read_text().replace(str(place), str(tmp_path))
+    (tmp_path / "toy.toml").write_text(changed)
+    told = CliRunner().invoke(main, ["run", str(tmp_path / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False)
+    assert f'steps.warm.data.folder: "{place}" -> "{tmp_path}"' in told.output and "the data set's examples have changed" in told.output
+
+
+def test_mistakes_in_it_are_told_with_their_line(place, tmp_path):
+    text = (place / "toy.toml").read_text()
+    (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"', 'type = "jsonk"'))
+    told = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
+    line = text.splitlines().index("[steps.warm.data]") + 2
+    assert told.startswith(f"error: {tmp_path}/toy.toml:{line}: steps.warm.data.type: no dataset is called 'jsonk'; did you mean 'jsonl'?")
+    (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"\n', 'type = "jsonl"\nfoldr = 3\n'))
+    told = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
+    assert "steps.warm.data.foldr: no such key; did you mean 'folder'?" in told
+
+
+def test_equal_data_of_two_steps_is_built_once(place):
+    recipe, _ = load(place / "toy.toml", installed())
+    both = recipe.model_copy(update={"steps": {**recipe.steps, "again": recipe.steps["warm"]}})
+    datasets = Datasets(both)
+    assert datasets.learnt("warm") is datasets.learnt("again") and datasets.validated("warm") == ()
+    assert datasets.learnt("first") == datasets.main.split("train") and len(datasets.scored) == 6
+    assert Datasets(both).fingerprint() == Datasets(recipe).fingerprint()
+
+
+def test_captions_are_what_is_written(tmp_path):
+    from mmgen_questions import Jsonl
+
+    (tmp_path / "train.jsonl").write_text('{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": "b.jpg", "questions": ["q ?"]}\n')
+    dataset = Jsonl(folder=tmp_path, evaluate="train", validate_on="", write="captions").build()
+    assert [(example.inputs, example.targets) for example in dataset.split("train")] == [({"image": "a"}, ("one", "two"))]
