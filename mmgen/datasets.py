@@ -26,9 +26,10 @@ class Datasets:
         return dataset.split(config.train)
 
     def validated(self, step: str) -> Sequence[Example]:
-        """What a step's progress is measured on; empty where its data set has no such split."""
+        """What a step's progress is measured on; empty where its data set has no such split, or the step learns from it."""
         config, dataset = self._of(step)
-        return dataset.split(config.validate_on) if config.validate_on in dataset.splits() else ()
+        watched = config.validate_on in dataset.splits() and config.validate_on != config.train
+        return dataset.split(config.validate_on) if watched else ()
 
     @property
     def scored(self) -> Sequence[Example]:
