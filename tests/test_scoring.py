@@ -14,7 +14,15 @@ from mmgen import DataError, RecipeError
 from mmgen.cli import main
 from mmgen.registry import installed
 from mmgen.scoring import System, compare, metrics, pair, read_predictions, read_references
-from mmgen.scoring.intervals import around, bootstrap, interval, jackknife, probability
+from mmgen.scoring.intervals import (
+    around,
+    bootstrap,
+    interval,
+    jackknife,
+    jackknife_probability,
+    probability,
+    randomisation,
+)
 from mmgen.tensors import Example, Scores
 
 FAST = ["--metric", "captioneval", "--set", "captioneval.meteor=false", "--set", "captioneval.tokenizer=own"]
@@ -297,6 +305,56 @@ def test_a_probability_is_two_sided_and_never_below_what_the_resamples_tell():
     assert probability(np.array([-1.0] * 20 + [1.0] * 980)) == pytest.approx(0.04)
 
 
+def test_the_jackknifes_p_is_students():
+    assert jackknife_probability(2.093, 1.0) == pytest.approx(0.05, abs=1e-4) == jackknife_probability(-2.093, 1.0)
+    assert jackknife_probability(0.0, 0.0) == 1.0 and jackknife_probability(1.0, 0.0) == 0.0
+
+
+def differences(one, other):
+    """A difference of means, as `randomisation` wants it."""
+    one, other = np.array(one, float), np.array(other, float)
+    return lambda swapped: {"mean": float(np.where(swapped, other - one, one - other).mean()), "none": None}
+
+
+def test_randomisation_is_the_permutation_test():
+    """Differences 1 2 3 4 5 6: of the 64 exchanges two are as extreme. And 1 1 1 1 1 -1: 14 of 64."""
+    groups = [str(n) for n in range(6)]
+    found = randomisation(differences([1, 2, 3, 4, 5, 6], [0] * 6), groups, 8000, 0)
+    assert found.keys() == {"mean"} and found["mean"] == pytest.approx(2 / 64, abs=0.006)
+    assert randomisation(differences([1, 1, 1, 1, 1, -1], [0] * 6), groups, 8000, 1)["mean"] == pytest.approx(14 / 64, abs=0.02)
+    together = randomisation(differences([1] * 6, [0] * 6), list("aabbcc"), 4000, 0)["mean"]  # three witnesses, not six
+    assert together == pytest.approx(2 / 8, abs=0.025)
+    assert randomisation(differences([1], [1]), ["a"], 9, 0)["mean"] == 1.0
+
+
+def test_randomisation_is_wrong_as_seldom_as_it_says():
+    draw = np.random.default_rng(5)
+    found = [
+        randomisation(differences(draw.normal(size=40), draw.normal(size=40)), [str(n) for n in range(40)], 99, n)["mean"]
+        for n in range(200)
+    ]
+    assert 2 <= sum(p <= 0.05 for p in found) <= 20
+
+
+def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
+    draw = random.Random(0)
+    words = "what color is the red dog near a big tree".split()
+    wanted = {str(n): [" ".join(draw.choices(words, k=6))] for n in range(30)}
+    references = write(tmp_path / "r.json", wanted)
+    good = write(tmp_path / "good.json", {n: texts[0] if int(n) % 2 else "what is near" for n, texts in wanted.items()})
+    poor = write(tmp_path / "poor.json", dict.fromkeys(wanted, "what color is the dog"))
+    result = score(good, "--references", references, "--against", poor, *FAST, "--randomisations", 99, "--json", tmp_path / "o.json")
+    assert result.exit_code == 0, result.output
+    assert cells(result.output)["BLEU-1"][-1] == "0.010" and cells(result.output)["BLEU-4"][-1] == "0.010"
+    saved = json.loads((tmp_path / "o.json").read_text())
+    assert saved["tests"]["BLEU-1"] == "randomisation" and saved["tests"]["CIDEr"] == "bootstrap"
+    assert "; approximate randomisation, two-sided, 99 shuffles for BLEU-1, BLEU-2, BLEU-3" in result.output
+    same = score(good, "--references", references, "--against", good, *FAST, "--randomisations", 9)
+    assert cells(same.output)["BLEU-4"][-1] == "1.000"
+    alone = score(good, "--references", references, "--randomisations", 9)
+    assert alone.output == "error: --randomisations: tests a difference; give the other predictions with --against\n"
+
+
 class Words(mmgen.MetricConfig):
     """Share of right first words (a mean of examples), and the number of different texts (none)."""
 
@@ -329,7 +387,8 @@ def test_two_systems_are_compared_in_pairs():
     assert found.values["difference"]["right"] == one["right"] - other["right"]
     low, high = found.intervals["difference"]["right"]
     assert 0 < low < one["right"] - other["right"] < high and found.probabilities["right"] == 0.001
-    assert found.intervals["s0.8"].keys() == {"right", "different"} and "different" not in found.probabilities
+    assert found.intervals["s0.8"].keys() == {"right", "different"}
+    assert found.tests == {"right": "bootstrap", "different": "jackknife"} and found.probabilities["different"] < 0.001
     same = compare([many(300, 0.8, 1), System("again", many(300, 0.8, 1).texts)], examples(300), {"w": Words()})
     assert same.intervals["difference"]["right"] == (0.0, 0.0) and same.probabilities["right"] == 1.0
     assert same.intervals["s0.8"].keys() == {"right"}
@@ -367,9 +426,12 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     assert result.exit_code == 0, result.output
     table = cells(result.output)
     assert table["metric"] == ["good.json", "95 %", "oracle@2", "poor.json", "95 %", "difference", "95 %", "p"]
-    assert table["BLEU-4"][2] == "100.00" and " to " in table["BLEU-4"][1] and table["BLEU-4"][-1] == "-"
+    assert table["BLEU-4"][2] == "100.00" and " to " in table["BLEU-4"][1] and float(table["BLEU-4"][-1]) < 0.05
     assert float(table["CIDEr"][0]) - float(table["CIDEr"][3]) == pytest.approx(float(table["CIDEr"][5]), abs=0.02)
-    assert "difference: good.json minus poor.json; p: paired bootstrap, two-sided" in result.output
+    assert (
+        "difference: good.json minus poor.json; p: paired bootstrap, two-sided; paired jackknife, two-sided t-test over 20 blocks for BLEU-1, BLEU-2, BLEU-3, BLEU-4"
+        in result.output
+    )
     saved = json.loads((tmp_path / "o.json").read_text())
     assert saved["oracle"]["good.json"]["BLEU-4"] == pytest.approx(100) and len(saved["per_example"]["poor.json"]) == 40
     again = score(good, "--references", references, "--against", good, *FAST)

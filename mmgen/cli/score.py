@@ -56,11 +56,18 @@ if TYPE_CHECKING:
 @click.option(
     "--corpus-intervals", is_flag=True, help="Intervals for corpus scores too (BLEU, METEOR): scores 20 times more."
 )
-@click.option("--seed", default=0, show_default=True, help="Of the bootstrap.")
+@click.option(
+    "--randomisations",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="p of the difference for corpus scores too, by as many shuffles (1000, say): scores twice for each.",
+)
+@click.option("--seed", default=0, show_default=True, help="Of the bootstrap and the shuffles.")
 @click.option(
     "--json", "out", type=click.Path(path_type=Path), help="Write everything, every example's scores too, to this file."
 )
-def score(predictions: Path, references: Path, per: str, profile: str | None, split: str | None, train: Path | None, names, sets, against: Path | None, partial: bool, resamples: int, corpus_intervals: bool, seed: int, out: Path | None) -> None:  # fmt: skip
+def score(predictions: Path, references: Path, per: str, profile: str | None, split: str | None, train: Path | None, names, sets, against: Path | None, partial: bool, resamples: int, corpus_intervals: bool, randomisations: int, seed: int, out: Path | None) -> None:  # fmt: skip
     """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or what mmgen wrote.
 
     An id may have several texts: the first one counts, and oracle@n tells what the best would reach.
@@ -72,6 +79,8 @@ def score(predictions: Path, references: Path, per: str, profile: str | None, sp
 
     if (profile or split) and not (references.is_dir() or references.suffix == ".toml"):
         raise MmgenError(f"--references {references}: only a recipe or a run folder has profiles and splits")
+    if randomisations and not against:
+        raise MmgenError("--randomisations: tests a difference; give the other predictions with --against")
     registry = installed()
     configs = scoring.metrics(names, sets, registry)
     wanted = scoring.read_references(references, registry, per, profile, split)
@@ -86,9 +95,9 @@ def score(predictions: Path, references: Path, per: str, profile: str | None, sp
     labels = _labels(files)
     systems = [scoring.System(label, [texts for _, texts in each]) for label, each in zip(labels, pairs, strict=False)]
     examples = [example for example, _ in pairs[0]]
-    found = scoring.compare(systems, examples, configs, seen=seen, resamples=resamples, corpus=corpus_intervals, seed=seed, progress=Bars())  # fmt: skip
+    found = scoring.compare(systems, examples, configs, seen=seen, resamples=resamples, corpus=corpus_intervals, randomisations=randomisations, seed=seed, progress=Bars())  # fmt: skip
     click.echo(_shown(found, systems))
-    for note in _notes(found, systems, len(examples), len(wanted.examples), per, resamples, corpus_intervals):
+    for note in _notes(found, systems, len(examples), len(wanted.examples), per, resamples, randomisations, corpus_intervals):
         click.echo(note)
     if out:
         _write(out, found, [example.id for example in examples])
@@ -149,10 +158,17 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _notes(found: Comparison, systems, count: int, total: int, per: str, resamples: int, corpus: bool):
+def _notes(found: Comparison, systems, count: int, total: int, per: str, resamples: int, randomisations: int, corpus: bool):
     yield ""
     if len(systems) == 2:
-        yield f"difference: {systems[0].name} minus {systems[1].name}; p: paired bootstrap, two-sided"
+        told = {
+            "bootstrap": "paired bootstrap, two-sided",
+            "jackknife": "paired jackknife, two-sided t-test over 20 blocks",
+            "randomisation": f"approximate randomisation, two-sided, {randomisations} shuffles",
+        }
+        names = {test: ", ".join(name for name, own in found.tests.items() if own == test) for test in told}
+        tests = [how + f" for {names[test]}" * (test != "bootstrap") for test, how in told.items() if names[test]]
+        yield f"difference: {systems[0].name} minus {systems[1].name}" + (f"; p: {'; '.join(tests)}" if tests else "")
     left = f" of {total}" if total != count else ""
     yield f"{count}{left} examples, references per {per}" + (
         "; not to be compared with scores per image, and a text counts once for every question of its image"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from ..runfolder import RunFolder
 from ..store import image_key
 from ..tensors import Example
 
+MOST_BYTES = 4 << 30  # no file is larger, unpacked
+PIECE = 1 << 24
 Per = Literal["image", "question"]
 IDS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
 WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
@@ -129,21 +132,33 @@ def _some(ids: Sequence[str]) -> str:
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(where it stands, row) of a file of JSON, or of JSON lines; either may be gzipped."""
     try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+        text = _unpacked(path).decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
         raise DataError(f"{path}: {reason}") from None
     try:
         whole = json.loads(text)
-    except ValueError:
-        for number, line in enumerate(text.splitlines(), 1):
+    except (ValueError, RecursionError):
+        for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 yield from _flat(_line(line, f"{path}:{number}"), f"{path}:{number}")
         return
     whole = _unwrapped(whole)
     for number, row in enumerate(whole, 1):
         yield from _flat(row, f"{path}, entry {number}")
+
+
+def _unpacked(path: Path) -> bytes:
+    """A file's bytes, unpacked where it is gzipped; of a bomb no more than is needed to tell."""
+    whole = bytearray()
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    with gzip.open(path) if packed else path.open("rb") as file:
+        while piece := file.read(PIECE):
+            whole += piece
+            if len(whole) > MOST_BYTES:
+                raise DataError(f"{path}: over {MOST_BYTES >> 30} GiB of text; that is no file of predictions or references")
+    return bytes(whole)
 
 
 def _unwrapped(whole: Any) -> Sequence[Any]:
@@ -162,7 +177,7 @@ def _unwrapped(whole: Any) -> Sequence[Any]:
 def _line(line: str, place: str) -> Any:
     try:
         return json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON: {error}") from None
 
 
@@ -178,13 +193,17 @@ def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
     for name in IDS[per]:
         if isinstance(row.get(name), str | int) and not isinstance(row[name], bool):
             return image_key(str(row[name]))
-    raise DataError(f"{place}: no id; give one of {', '.join(IDS[per])}; it has {', '.join(row) or 'nothing'}")
+    raise DataError(f"{place}: no id; give one of {', '.join(IDS[per])}; it has {_keys(row)}")
+
+
+def _keys(row: Mapping[str, Any]) -> str:
+    return ", ".join(key if key.isprintable() else repr(key) for key in row) or "nothing"
 
 
 def _texts(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str]:
     name = next((name for name in names if name in row), None)
     if name is None:
-        raise DataError(f"{place}: no text; give one of {', '.join(names)}; it has {', '.join(row)}")
+        raise DataError(f"{place}: no text; give one of {', '.join(names)}; it has {_keys(row)}")
     values = row[name] if isinstance(row[name], list) else [row[name]]
     texts = [value.get("text") if isinstance(value, dict) else value for value in values]
     if not texts or not all(isinstance(text, str) for text in texts):

@@ -1,0 +1,166 @@
+"""What the filled sheets say: means with their spread, t-tests against the people's questions, and agreement of judges."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from ..report.table import aligned
+from .agreement import alpha
+from .answers import Answers
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One system by one criterion. A picture is one witness: what its judges gave is averaged before anything else.
+
+    mean, deviation         over pictures; the deviation with n - 1, None for one picture
+    difference, interval    from the people's questions, over the same pictures, and its 95 % interval
+    p                       two-tailed paired t-test of that difference
+    p_unpaired              Welch's t-test, which forgets that the pictures are the same; for comparison with papers
+    """
+
+    mean: float | None
+    deviation: float | None
+    pictures: int
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    p: float | None = None
+    p_unpaired: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """system -> criterion -> cell; criterion -> agreement; judge -> criterion -> mean of what this judge gave."""
+
+    human: str
+    judges: Mapping[str, Mapping[str, float | None]]
+    systems: Mapping[str, Mapping[str, Cell]]
+    agreement: Mapping[str, float | None]
+    questions: int
+    missing: int
+
+
+def evaluate(answers: Answers) -> Result:
+    """All cells, from (J, Q) ratings."""
+    systems = {
+        system: {criterion: _cell(answers, system, criterion) for criterion in answers.criteria}
+        for system in answers.systems
+    }
+    judges = {
+        judge: {name: _mean(answers.ratings[name][place]) for name in answers.criteria}
+        for place, judge in enumerate(answers.judges)
+    }
+    return Result(
+        answers.human,
+        judges,
+        systems,
+        {criterion: alpha(ratings) for criterion, ratings in answers.ratings.items()},
+        len({place for places in answers.questions.values() for place in places.tolist()}),
+        int(sum(np.isnan(ratings).sum() for ratings in answers.ratings.values())),
+    )
+
+
+def _cell(answers: Answers, system: str, criterion: str) -> Cell:
+    ratings = answers.ratings[criterion]
+    own, human = ratings[:, answers.questions[system]], ratings[:, answers.questions[answers.human]]  # (J, I) each
+    means = _over_judges(own)
+    known = means[~np.isnan(means)]
+    first = (_mean(known), float(known.std(ddof=1)) if len(known) > 1 else None, len(known))
+    if system == answers.human:
+        return Cell(*first)
+    differences = _over_judges(own - human)  # of judges who have rated both
+    differences = differences[~np.isnan(differences)]
+    others = _over_judges(human)
+    return Cell(*first, _mean(differences), *paired(differences), unpaired(known, others[~np.isnan(others)]))
+
+
+def paired(differences: np.ndarray) -> tuple[tuple[float, float] | None, float | None]:
+    """95 % interval of the mean difference, and p that it is nought: Student's t over pictures, two-tailed."""
+    from scipy.stats import ttest_1samp
+
+    if len(differences) < 2:
+        return None, None
+    if np.allclose(differences, differences[0]):  # no variance: t is nought by nought, or endless
+        value = float(differences.mean())
+        return (value, value), float(np.isclose(value, 0))
+    test = ttest_1samp(differences, 0.0)
+    low, high = test.confidence_interval(0.95)
+    return (float(low), float(high)), float(test.pvalue)
+
+
+def unpaired(one: np.ndarray, other: np.ndarray) -> float | None:
+    """Two-tailed p by Welch's t-test."""
+    from scipy.stats import ttest_ind
+
+    if len(one) < 2 or len(other) < 2:
+        return None
+    if np.allclose(one, one[0]) and np.allclose(other, other[0]):
+        return float(np.isclose(one[0], other[0]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that one side may be constant is known
+        return float(ttest_ind(one, other, equal_var=False).pvalue)
+
+
+def _over_judges(ratings: np.ndarray) -> np.ndarray:
+    """(I,) means of (J, I); NaN where no judge has rated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # "mean of empty slice"
+        return np.nanmean(ratings, axis=0)
+
+
+def _mean(values: np.ndarray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None
+
+
+def shown(result: Result) -> Iterator[str]:
+    """The table as the paper's table 3, and what its numbers are."""
+    criteria = list(result.agreement)
+    rows = [["system", *(cell for criterion in criteria for cell in (criterion.replace("_", " "), "p"))]]
+    order = [*(system for system in result.systems if system != result.human), result.human]
+    for system in order:
+        row = [system]
+        for criterion in criteria:
+            cell = result.systems[system][criterion]
+            star = "*" if cell.p is not None and cell.p < SIGNIFICANT else " "
+            row += [f"{_number(cell.mean)} ± {_number(cell.deviation)}{star}", _probability(cell.p)]
+        rows.append(row)
+    yield from aligned(rows)
+    yield ""
+    pictures = max(cell.pictures for cells in result.systems.values() for cell in cells.values())
+    yield (
+        f"{_count(len(result.judges), 'judge')}, {_count(pictures, 'picture')}, {_count(result.questions, 'different question')}, "
+        f"ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
+    )
+    yield (
+        f"p, and * below {SIGNIFICANT:g}: two-tailed t-test against {result.human}, paired, since all questions of a picture have "
+        f"the same picture and judges; n is the pictures"
+    )
+    told = ", ".join(f"{criterion.replace('_', ' ')} {_number(value)}" for criterion, value in result.agreement.items())
+    yield f"agreement, Krippendorff's alpha (ordinal): {told}" + (
+        "; it takes two judges" if len(result.judges) < 2 else ""
+    )
+    for judge, means in result.judges.items():
+        known = [mean for mean in means.values() if mean is not None]
+        yield f"{judge} gave {fmean(known):.2f} on average" if known else f"{judge} gave nothing"
+    if result.missing:
+        yield f"missing ratings: {result.missing}; a difference counts judges who have rated both questions"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _probability(value: float | None) -> str:
+    return "-" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"

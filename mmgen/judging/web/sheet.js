@@ -1,0 +1,203 @@
+const sheet = JSON.parse(document.getElementById("data").textContent);
+const at = (id) => document.getElementById(id);
+const make = (name, attributes = {}, ...children) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children); // strings become text, whatever they hold
+  return made;
+};
+const WORDS = {
+  readability: ["How well is the question written?", "Readability: how well the question is written", "badly", "well"],
+  caption_relevance: ["How relevant is the question to the caption?", "Caption relevance: how relevant the question is to the caption", "not at all", "fully"],
+  image_relevance: ["How relevant is the question to the picture?", "Image relevance: how relevant the question is to the picture", "not at all", "fully"],
+};
+const BESIDE = { "": "You see the question alone.", caption: "You see the caption of a picture.", picture: "You see the picture.", "caption,picture": "You see the picture and its caption." };
+
+const pages = sheet.rounds.flatMap((round, part) => sheet.items.map((item) => ({ round, part, item })));
+const wanted = pages.flatMap((page, place) => page.item.questions.flatMap((question) => page.round.criteria.map((criterion) => ({ place, id: question.id, criterion }))));
+const START = -1, END = pages.length;
+const KEPT = `${sheet.format} ${sheet.sheet}`;
+let state = { judge: "", place: START, ratings: {} };
+
+// --- what is kept
+const given = ({ id, criterion }) => state.ratings[id]?.[criterion];
+const missing = () => wanted.filter((each) => given(each) === undefined);
+
+function adopt(saved) { // ratings from outside: only those that can be
+  state.judge = String(saved.judge || "").slice(0, 80);
+  state.ratings = {};
+  for (const each of wanted) {
+    const value = saved.ratings?.[each.id]?.[each.criterion];
+    if (Number.isInteger(value) && value >= 1 && value <= 5) rate(each.id, each.criterion, value);
+  }
+}
+
+function rate(id, criterion, value) { (state.ratings[id] ||= {})[criterion] = value; }
+
+function keep() {
+  try { localStorage.setItem(KEPT, JSON.stringify(state)); }
+  catch { trouble("This browser keeps nothing for pages opened like this one: save to a file before you close it."); }
+}
+
+function trouble(text) { at("trouble").textContent = text; at("trouble").hidden = !text; }
+
+try {
+  const saved = JSON.parse(localStorage.getItem(KEPT) || "null");
+  if (saved) { adopt(saved); state.place = Math.max(START, Math.min(END, Number(saved.place) || 0)); }
+} catch { trouble("What this browser had kept cannot be read; you begin anew."); }
+
+// --- pages
+function go(place) {
+  state.place = Math.max(START, Math.min(END, place));
+  keep();
+  at("start").hidden = state.place !== START;
+  at("end").hidden = state.place !== END;
+  at("rate").hidden = at("bar").hidden = state.place === START || state.place === END;
+  at("turn").hidden = state.place === START;
+  at("next").hidden = state.place === END;
+  if (state.place === START) showStart();
+  else if (state.place === END) showEnd();
+  else showPage(pages[state.place]);
+  window.scrollTo(0, 0);
+}
+
+function showStart() {
+  at("parts").replaceChildren(...sheet.rounds.map(({ criteria, shows }) => make("li", {}, `${criteria.map((criterion) => WORDS[criterion][1]).join(". ")}. ${BESIDE[shows]}`)));
+  at("judge").value = state.judge;
+  at("anew").hidden = !Object.keys(state.ratings).length;
+  at("begin").textContent = Object.keys(state.ratings).length ? "Go on" : "Begin";
+}
+
+function showPage({ round, part, item }) {
+  at("ask").textContent = round.criteria.length > 1 ? "Rate each question" : WORDS[round.criteria[0]][0];
+  at("thing").replaceChildren();
+  if (round.shows.includes("picture")) {
+    const [src, width, height] = item.shot;
+    at("thing").append(make("img", { class: "shot", src, width, height, alt: "The picture that the questions are about" }));
+  }
+  if (round.shows.includes("caption")) at("thing").append(make("p", { class: "caption" }, item.caption));
+  at("questions").replaceChildren(...item.questions.map((question) => showQuestion(question, round.criteria)));
+  at("part").textContent = (sheet.rounds.length > 1 ? `part ${part + 1} of ${sheet.rounds.length}, ` : "") + `page ${(state.place % sheet.items.length) + 1} of ${sheet.items.length}`;
+  at("rate").classList.toggle("pictured", round.shows.includes("picture"));
+  count();
+  mark();
+  at("ask").focus({ preventScroll: true });
+}
+
+function showQuestion(question, criteria) {
+  const text = make("p", { class: question.text ? "text" : "text none" }, question.text || "(nothing was written)");
+  const box = make("div", { class: "question", "data-id": question.id }, text);
+  for (const criterion of criteria) {
+    const marks = make("div", { class: "marks" });
+    for (let value = 1; value <= 5; value++) {
+      const input = make("input", { type: "radio", name: `${question.id} ${criterion}`, value, "aria-label": { 1: `1, ${WORDS[criterion][2]}`, 5: `5, ${WORDS[criterion][3]}` }[value] || value });
+      input.checked = given({ id: question.id, criterion }) === value;
+      marks.append(make("label", {}, input, String(value)));
+    }
+    const legend = make("legend", {}, criteria.length > 1 ? WORDS[criterion][0] : question.text || "nothing was written");
+    const ends = make("p", { class: "ends", "aria-hidden": "true" }, make("span", {}, WORDS[criterion][2]), make("span", {}, WORDS[criterion][3]));
+    box.append(make("fieldset", { class: criteria.length > 1 ? "scale" : "scale hush", "data-criterion": criterion }, legend, marks, ends));
+  }
+  return box;
+}
+
+function count() {
+  const left = missing().length;
+  at("left").textContent = left ? `${left} ratings left` : "all rated";
+  at("progress").max = wanted.length;
+  at("progress").value = wanted.length - left;
+}
+
+function showEnd() {
+  const left = missing();
+  at("done").textContent = left.length ? "Not all is rated yet" : "All is rated. Thank you!";
+  at("missing").textContent = left.length ? `${left.length} of ${wanted.length} ratings are missing.` : "Save the file, and send it to whoever gave you this page.";
+  at("first-missing").hidden = !left.length;
+  at("judge-end").value = state.judge;
+  at("saved").textContent = "";
+  at("done").focus({ preventScroll: true });
+}
+
+// --- rating
+const scales = () => [...at("questions").querySelectorAll(".scale")];
+const unrated = (scale) => !scale.querySelector(":checked");
+
+function current() { // where the focus is, or else the first that is not rated
+  return document.activeElement?.closest?.(".scale") || scales().find(unrated);
+}
+
+function mark() {
+  const now = current();
+  for (const scale of scales()) scale.classList.toggle("now", scale === now);
+  for (const box of at("questions").children) box.classList.toggle("now", box.contains(now ?? null));
+}
+
+at("questions").addEventListener("change", (event) => {
+  const scale = event.target.closest(".scale");
+  rate(scale.closest(".question").dataset.id, scale.dataset.criterion, Number(event.target.value));
+  keep();
+  count();
+  mark();
+});
+at("questions").addEventListener("focusin", mark);
+
+document.addEventListener("keydown", (event) => {
+  if (at("rate").hidden || event.ctrlKey || event.altKey || event.metaKey) return;
+  if (event.key >= "1" && event.key <= "5" && event.key.length === 1) {
+    const all = scales(), scale = current() || all[0];
+    const input = scale.querySelector(`input[value="${event.key}"]`);
+    event.preventDefault();
+    input.checked = true;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+    const later = all.slice(all.indexOf(scale) + 1);
+    const next = later.find(unrated) || all.find(unrated);
+    const to = next ? next.querySelector("input") : at("next");
+    to.focus();
+    (next?.closest(".question") ?? to).scrollIntoView({ block: "nearest" });
+    mark();
+  } else if (event.key === "Enter" && event.target.tagName !== "BUTTON" && !scales().some(unrated)) {
+    event.preventDefault();
+    go(state.place + 1);
+  }
+});
+
+// --- buttons
+at("back").addEventListener("click", () => go(state.place - 1));
+at("next").addEventListener("click", () => go(state.place + 1));
+at("begin").addEventListener("click", () => {
+  const left = missing();
+  go(left.length === wanted.length ? 0 : left.length ? left[0].place : END);
+});
+at("first-missing").addEventListener("click", () => go(missing()[0].place));
+at("anew").addEventListener("click", () => {
+  if (!confirm("Forget all ratings that this browser has kept?")) return;
+  state = { judge: state.judge, place: START, ratings: {} };
+  go(START);
+});
+for (const id of ["judge", "judge-end"]) at(id).addEventListener("input", (event) => { state.judge = event.target.value; keep(); });
+
+at("load").addEventListener("change", async (event) => {
+  try {
+    const saved = JSON.parse(await event.target.files[0].text());
+    if (saved.format !== sheet.format) throw new Error("this is no file saved from such a page");
+    if (saved.sheet !== sheet.sheet) throw new Error("it was saved from another sheet");
+    adopt(saved);
+    trouble("");
+    go(START);
+  } catch (error) { trouble(`The file cannot be used: ${error.message}.`); }
+});
+
+at("save").addEventListener("click", () => {
+  const judge = state.judge.trim();
+  if (!judge) { at("saved").textContent = "Write your name first: it tells your ratings from others'."; at("judge-end").focus(); return; }
+  const filled = { format: sheet.format, sheet: sheet.sheet, judge, written: new Date().toISOString(), ratings: state.ratings };
+  const name = `${judge.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "judge"}-${sheet.sheet}.json`;
+  const link = make("a", { download: name, href: URL.createObjectURL(new Blob([JSON.stringify(filled, null, 1) + "\n"], { type: "application/json" })) });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  at("saved").textContent = `Saved as ${name}, where your browser puts downloads.`;
+});
+
+go(state.place);

@@ -1,0 +1,469 @@
+"""Human evaluation: sheets that give nothing away, what a browser saves from them, and the numbers of filled ones by hand."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmgen import DataError, RunError
+from mmgen.cli import main
+from mmgen.data import settle
+from mmgen.judging import evaluate, gather, make, read, shown
+from mmgen.judging.agreement import alpha
+from mmgen.judging.results import paired, unpaired
+from mmgen.judging.sheet import FILLED, KEY
+from mmgen.judging.systems import Material
+from mmgen.parts import Dataset
+from mmgen.recipe import load
+from mmgen.registry import installed
+from mmgen.tensors import Example
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+RECIPE = """\
+name = "toy"
+[backbone]
+type = "bert"
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+[steps.zebrastep]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.quaggastep]
+inputs = ["caption"]
+learn = ["backbone"]
+start = "zebrastep"
+[data]
+type = "scenes"
+train_size = 4
+val_size = 2
+test_size = 8
+"""
+
+
+def finished(folder: Path, texts=None, test_size: int = 8) -> Path:
+    """A run's folder as far as judging reads it. The first step writes people's first question of the even pictures."""
+    folder.mkdir(parents=True)
+    (folder / "toy.toml").write_text(RECIPE.replace("test_size = 8", f"test_size = {test_size}"))
+    recipe, _ = load(folder / "toy.toml", installed())
+    (folder / "recipe.json").write_text(json.dumps(recipe.identity()))
+    for step in recipe.steps:
+        lines = []
+        for place, example in enumerate(recipe.data.build().split("test")):
+            text = (texts or f"what is {step[0]} {place} ?") if place % 2 else example.targets[0]
+            lines.append(json.dumps([{"id": example.id, "text": text, "tokens": [], "score": 0.0}]))
+        (folder / "steps" / step).mkdir(parents=True)
+        (folder / "steps" / step / "generations.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return finished(tmp_path_factory.mktemp("judging") / "run")
+
+
+@pytest.fixture(scope="module")
+def sheet(run, tmp_path_factory):
+    """(page, key) of six pictures."""
+    return made(gather([run], (), installed()), tmp_path_factory.mktemp("sheet"), count=6)
+
+
+def made(material, folder, **options) -> tuple[str, dict]:
+    written = make(material, folder / "s.html", **options)
+    return written.page.read_text(encoding="utf-8"), json.loads(written.key.read_text())
+
+
+def inside(page: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def command(*arguments):
+    return CliRunner().invoke(main, ["judge", *map(str, arguments)])
+
+
+# --- the sheet
+
+
+def test_the_page_tells_nobody_who_wrote_what_and_the_key_does(run, sheet):
+    page, key = sheet
+    data = inside(page)
+    for secret in ("zebrastep", "quaggastep", "human", "toy", "bert", "test-0000"):
+        assert secret not in page.lower(), secret
+    assert data.keys() == {"sheet", "format", "rounds", "items"}
+    assert all(each.keys() == {"questions", "caption", "shot"} for each in data["items"])
+    assert key["systems"] == ["zebrastep", "quaggastep", "human"] and key["sheet"] == data["sheet"]
+    on_page = [question for item in data["items"] for question in item["questions"]]
+    assert on_page == [{"id": each["id"], "text": each["text"]} for each in key["questions"]]
+
+
+def test_every_system_has_one_question_a_picture_and_equal_ones_are_shown_once(sheet):
+    page, key = sheet
+    examples = list(dict.fromkeys(question["example"] for question in key["questions"]))
+    assert len(examples) == 6
+    for example in examples:
+        own = [question for question in key["questions"] if question["example"] == example]
+        assert sorted(system for question in own for system in question["systems"]) == ["human", "quaggastep", "zebrastep"]
+        assert len({question["text"] for question in own}) == len(own)
+        if int(example[-1]) % 2 == 0:  # both steps wrote the same
+            assert {"zebrastep", "quaggastep"} <= set(max((question["systems"] for question in own), key=len))
+        else:  # told apart by more than the space before their mark
+            assert {question["text"] for question in own} >= {f"what is {letter} {example[-1]}?" for letter in "zq"}
+
+
+def test_captions_and_pictures_stand_beside_the_questions_they_belong_to(run, sheet):
+    page, key = sheet
+    test = {example.id: example for example in load(run / "toy.toml", installed())[0].data.build().split("test")}
+    for number, item in enumerate(inside(page)["items"], 1):
+        example = test[next(question["example"] for question in key["questions"] if question["id"] == f"{number}-1")]
+        assert item["caption"] == settle(example).inputs["caption"]
+        assert item["shot"][0].startswith("data:image/jpeg;base64,") and item["shot"][1:] == [192, 192]
+        human = next(question for question in key["questions"] if question["example"] == example.id and "human" in question["systems"])
+        assert human["text"] in example.targets
+
+
+def test_each_criterion_has_a_round_beside_only_what_it_is_about_as_in_the_paper(run, sheet, tmp_path):
+    assert inside(sheet[0])["rounds"] == [
+        {"criteria": ["readability"], "shows": []},
+        {"criteria": ["caption_relevance"], "shows": ["caption"]},
+        {"criteria": ["image_relevance"], "shows": ["picture"]},
+    ]
+    page, _ = made(gather([run], (), installed()), tmp_path, count=2, together=True)
+    assert inside(page)["rounds"] == [
+        {"criteria": ["readability", "caption_relevance", "image_relevance"], "shows": ["caption", "picture"]}
+    ]
+
+
+def test_orders_differ_between_pictures_and_repeat_with_the_seed(run, tmp_path):
+    material = gather([run], (), installed())
+    pages = []
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        (tmp_path / name).mkdir()
+        pages.append(made(material, tmp_path / name, count=8, seed=seed))
+    assert pages[0] == pages[1] and pages[0][1]["sheet"] != pages[2][1]["sheet"]
+    odd = [question for question in pages[0][1]["questions"] if question["systems"] == ["zebrastep"]]
+    assert len({question["id"][-1] for question in odd}) > 1
+
+
+def test_capitals_do_not_tell_who_wrote(tmp_path):
+    examples = [Example(str(n), {"caption": f"a  dog {n}"}, (f"What is THIS {n} ?",)) for n in range(3)]
+    texts = {"one": {str(n): f"is it {n}" for n in range(3)}, "Two": {str(n): f"Is it {n}" for n in range(3)}}
+    captions = {example.id: example.inputs["caption"] for example in examples}
+    page, _ = made(Material(Plain(), examples, texts, captions), tmp_path, count=3)
+    shown = {question["text"] for item in inside(page)["items"] for question in item["questions"]}
+    assert shown == {f"{start} {n}{end}" for n in range(3) for start, end in (("what is this", "?"), ("is it", ""))}
+
+
+class Plain(Dataset):
+    """Without pictures."""
+
+    def splits(self):
+        return ("test",)
+
+    def split(self, name):
+        return []
+
+    def describe(self):
+        return {}
+
+
+def test_what_cannot_be_judged_is_left_out_and_told(tmp_path):
+    examples = [Example(str(n), {}, ("what?",)) for n in range(2)]
+    written = make(Material(Plain(), examples, {"one": {"0": "a", "1": ""}}, {}), tmp_path / "s.html", count=2)
+    assert written.notes == (
+        "caption relevance is not judged: not every example has a caption",
+        "image relevance is not judged: No pictures: this data set has no raw images; give the embedder a file of features",
+    )
+    assert inside(written.page.read_text())["rounds"] == [{"criteria": ["readability"], "shows": []}]
+
+
+def test_runs_stand_together_under_names_that_tell_them_apart(run, tmp_path):
+    one, two = finished(tmp_path / "small/seed-0"), finished(tmp_path / "large/seed-0", texts="why?")
+    assert list(gather([one, two], ("quaggastep",), installed()).texts) == ["small/seed-0/quaggastep", "large/seed-0/quaggastep"]
+    with pytest.raises(RunError) as told:
+        gather([one, one], (), installed())
+    assert str(told.value) == f"{one}: named twice; a run stands on a sheet once"
+    other = finished(tmp_path / "other", test_size=7)
+    with pytest.raises(RunError) as told:
+        gather([one, other], (), installed())
+    assert str(told.value) == f"{other}: its test examples are not those of {one}; the systems of one sheet need one test set"
+
+
+def test_what_no_sheet_can_be_made_of_is_told(run, tmp_path):
+    out = tmp_path / "s.html"
+    for arguments, told in (
+        ((run, "--n", 9), "--n 9: there are only 8 test examples with a question of people"),
+        ((run, "--step", "none"), "--step: no step 'none' has written; there are: zebrastep, quaggastep"),
+        ((run, "--out", "s.txt"), "--out s.txt: give the name of a file that ends in .html"),
+        ((run, "--out", ".html"), "--out .html: give the name of a file that ends in .html"),
+        ((run, "--out", tmp_path), f"--out {tmp_path}: give the name of a file that ends in .html"),
+        ((tmp_path,), f"{tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"),
+    ):
+        result = command("make", "--out", out, *arguments, *(() if "--n" in arguments else ("--n", 2)))
+        assert (result.exit_code, result.output) == (1, f"error: {told}\n")
+    assert command("make", run, "--n", 2, "--out", out).exit_code == 0
+    result = command("make", run, "--n", 2, "--out", out)
+    assert result.output == f"error: {out}: is there already, and judges may be filling it; give --out another name, or delete it\n"
+    empty = finished(tmp_path / "empty")
+    shutil.rmtree(empty / "steps")
+    result = command("make", empty, "--out", tmp_path / "other.html")
+    assert result.output == f"error: {empty}: no step has written yet; go on with `mmgen run`\n"
+
+
+# --- filled sheets
+
+SYSTEMS = ["model", "human"]
+
+
+def write(path: Path, value) -> Path:
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+@pytest.fixture
+def key(tmp_path) -> Path:
+    """Four pictures, one criterion; of the last both systems wrote one question."""
+    questions = [
+        {"id": f"{n}-{place}", "example": str(n), "text": f"{n}?", "systems": [system]}
+        for n in (1, 2, 3)
+        for place, system in enumerate(SYSTEMS, 1)
+    ]
+    questions.append({"id": "4-1", "example": "4", "text": "4?", "systems": SYSTEMS})
+    return write(tmp_path / "s.key.json", {"format": KEY, "sheet": "abc", "criteria": ["readability"], "systems": SYSTEMS, "human": "human", "questions": questions})  # fmt: skip
+
+
+IDS = ("1-1", "1-2", "2-1", "2-2", "3-1", "3-2", "4-1")
+
+
+def answer(judge: str, values, sheet: str = "abc") -> dict:
+    ratings = {own: {"readability": value} for own, value in zip(IDS, values, strict=True) if value is not None}
+    return {"format": FILLED, "sheet": sheet, "judge": judge, "ratings": ratings}
+
+
+def test_means_spread_and_t_tests_by_hand(key, tmp_path):
+    """Model 1 2 3 5, human 4 4 5 5 by one judge; 3 2 3 3 and 4 4 5 3 by the other: means 2 2 3 4 and 4 4 5 4."""
+    sheets = [
+        write(tmp_path / "a.json", answer("Ann", [1, 4, 2, 4, 3, 5, 5])),
+        write(tmp_path / "b.json", answer("Ben", [3, 4, 2, 4, 3, 5, 3])),
+    ]
+    result = evaluate(read(key, sheets))
+    model, human = result.systems["model"]["readability"], result.systems["human"]["readability"]
+    assert (model.mean, human.mean, model.pictures) == (2.75, 4.25, 4)
+    assert model.deviation == pytest.approx(np.sqrt((0.75**2 * 2 + 0.25**2 + 1.25**2) / 3))
+    assert model.difference == -1.5 and human.p is None
+    # differences -2 -2 -2 0: mean -1.5, deviation 1, t = -3 with 3 degrees of freedom
+    assert model.p == pytest.approx(0.0577, abs=5e-5)
+    low, high = model.interval
+    assert (low, high) == pytest.approx((-1.5 - 3.1824 * 0.5, -1.5 + 3.1824 * 0.5), abs=1e-3)
+    # Welch: variances 11/12 and 1/4, t = -1.5 / sqrt(7/24) = -2.7775 with 4.52 degrees of freedom
+    assert model.p_unpaired == pytest.approx(0.0435, abs=5e-4)
+    assert result.judges == {"Ann": {"readability": 24 / 7}, "Ben": {"readability": 24 / 7}}
+
+
+def test_the_command_prints_the_papers_table(key, tmp_path):
+    sheets = [write(tmp_path / f"{name}.json", answer(name, values)) for name, values in (
+        ("Ann", [1, 4, 2, 5, 1, 5, 3]), ("Ben", [2, 5, 2, 5, 2, 4, 3]), ("Cem", [1, 5, 1, 5, 1, 5, 4]))]  # fmt: skip
+    result = command("score", key, *sheets, "--json", tmp_path / "o.json")
+    assert result.exit_code == 0, result.output
+    saved = json.loads((tmp_path / "o.json").read_text())
+    cell = saved["systems"]["model"]["readability"]
+    lines = result.output.splitlines()
+    assert lines[0].split("|")[1:4] == [" system ", "  readability ", "     p "]
+    assert lines[2].split() == ["|", "model", "|", f"{cell['mean']:.2f}", "±", f"{cell['deviation']:.2f}", "|", f"{cell['p']:.3f}", "|"]
+    assert lines[3].split()[1] == "human" and lines[3].split()[-2] == "-"
+    assert lines[5] == "3 judges, 4 pictures, 7 different questions, ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
+    assert lines[7] == f"agreement, Krippendorff's alpha (ordinal): readability {saved['agreement']['readability']:.2f}"
+    assert lines[8] == "Ann gave 3.00 on average" and saved["missing"] == 0
+
+
+def test_a_star_marks_what_differs_and_one_judge_agrees_with_nobody(key, tmp_path):
+    result = evaluate(read(key, [write(tmp_path / "a.json", answer("Ann", [1, 5, 1, 5, 1, 5, 5]))]))
+    assert result.systems["model"]["readability"].p == pytest.approx(0.0577, abs=5e-5)
+    far = evaluate(read(key, [write(tmp_path / "a.json", answer("Ann", [1, 5, 1, 5, 1, 4, None]))], partial=True))
+    lines = list(shown(far))
+    assert "1.00 ± 0.00*" in lines[2] and " ± " in lines[3] and "*" not in lines[3]
+    assert "agreement, Krippendorff's alpha (ordinal): readability -; it takes two judges" in lines
+    assert lines[-1] == "missing ratings: 1; a difference counts judges who have rated both questions"
+
+
+def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_path):
+    sheets = [
+        write(tmp_path / "a.json", answer("Ann", [1, 3, 1, 3, 1, 4, 2])),
+        write(tmp_path / "b.json", answer("Ben", [5, None, 1, 3, 1, 4, 2])),
+    ]
+    cell = evaluate(read(key, sheets, partial=True)).systems["model"]["readability"]
+    assert cell.difference == pytest.approx((-2 - 2 - 3 + 0) / 4) and cell.mean == pytest.approx((3 + 1 + 1 + 2) / 4)
+
+
+@pytest.mark.parametrize(
+    ("sheet", "told"),
+    [
+        (answer("Ann", [1, 4, 2, 4, 3, None, None]), "2 of 7 ratings are missing (first: readability of 3-2); have it filled, or --partial"),
+        (answer("Ann", [1, 4, 2, 4, 3, 6, 1]), "readability of 3-2 is 6; ratings are whole numbers from 1 to 5"),
+        (answer("Ann", [1, 4, 2, 0, 3, 6, 1]), "readability of 2-2 is 0; ratings are whole numbers from 1 to 5"),
+        (answer("Ann", [1, 4, 2, 4, 3, True, 1]), "readability of 3-2 is true; ratings are whole numbers from 1 to 5"),
+        (answer("Ann", [1, 4, 2, 4, 3, "5", 1]), 'readability of 3-2 is "5"; ratings are whole numbers from 1 to 5'),
+        (answer("Ann", [1, 4, 2, 4, 3, 4.5, 1]), "readability of 3-2 is 4.5; ratings are whole numbers from 1 to 5"),
+        (answer("Ann", [1] * 7, sheet="xyz"), "a sheet of another key (sheet xyz; KEY is of abc)"),
+        (answer("  ", [1] * 7), 'no judge\'s name; write one under "judge"'),
+        ({**answer("Ann", [1] * 7), "ratings": {"9-1": {"readability": 1}}}, "rates what is not on the sheet (9-1); was it edited?"),
+        ({**answer("Ann", [1] * 7), "ratings": {"1-1": {"beauty": 1}}}, "rates what is not on the sheet (1-1); was it edited?"),
+        ({**answer("Ann", [1] * 7), "ratings": []}, "no filled sheet; give the file that the page saves"),
+        ([1], "no filled sheet; give the file that the page saves"),
+        ("{", "not JSON; give the key, then the files that the judges have saved from the page"),
+    ],
+)  # fmt: skip
+def test_sheets_that_cannot_be_used_are_told_in_a_line(key, tmp_path, sheet, told):
+    path = write(tmp_path / "a.json", sheet)
+    result = command("score", key, path)
+    assert (result.exit_code, result.output) == (1, f"error: {path}: {told.replace('KEY', str(key))}\n")
+
+
+def test_all_that_is_wrong_is_told_at_once_duplicates_too(key, tmp_path):
+    good = write(tmp_path / "a.json", answer("Ann", [1] * 7))
+    again = write(tmp_path / "b.json", answer("ann ", [2] * 7))
+    with pytest.raises(DataError) as told:
+        read(key, [good, again, tmp_path / "none.json"])
+    assert str(told.value) == (
+        f"{again}: by the same judge as {good} (ann); give one sheet a judge\n{tmp_path}/none.json: no such file"
+    )
+
+
+def test_what_is_no_key_is_told(key, tmp_path):
+    good = write(tmp_path / "a.json", answer("Ann", [1] * 7))
+    for value, told in (
+        (answer("Ann", [1] * 7), "no key; give the .key.json that `mmgen judge make` wrote, before the sheets"),
+        ({**json.loads(key.read_text()), "systems": ["x"]}, "the key is damaged; make it again with the same runs, --n and --seed"),
+        ({**json.loads(key.read_text()), "questions": json.loads(key.read_text())["questions"][1:]}, "the key is damaged; make it again with the same runs, --n and --seed"),
+        ({"format": KEY}, "the key is damaged; make it again with the same runs, --n and --seed"),
+    ):  # fmt: skip
+        path = write(tmp_path / "k.json", value)
+        assert command("score", path, good).output == f"error: {path}: {told}\n"
+
+
+# --- statistics
+
+NO = np.nan
+PUBLISHED = [  # Krippendorff (2011), section C: four observers, twelve units
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, NO, NO, NO],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NO, 3],
+    [NO, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NO],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NO],
+]
+
+
+def test_alpha_is_the_published_one():
+    assert alpha(np.array(PUBLISHED)) == pytest.approx(0.815, abs=5e-4)
+
+
+def test_alpha_of_perfect_of_random_and_of_no_agreement():
+    draw = np.random.default_rng(0)
+    same = draw.integers(1, 6, 200).astype(float)
+    assert alpha(np.array([same, same])) == 1.0
+    assert abs(alpha(draw.integers(1, 6, (3, 2000)).astype(float))) < 0.03
+    assert alpha(np.array([same, 6 - same])) < -0.9
+    assert alpha(np.ones((2, 5))) is None and alpha(np.array([[1.0, 2.0]])) is None
+
+
+def test_differences_without_variance_have_their_p():
+    assert paired(np.zeros(5)) == ((0.0, 0.0), 1.0)
+    assert paired(np.full(5, 1 / 3)) == (pytest.approx((1 / 3, 1 / 3)), 0.0)
+    assert paired(np.array([1.0])) == (None, None) and unpaired(np.array([1.0]), np.ones(3)) is None
+    assert unpaired(np.ones(3), np.ones(4)) == 1.0
+
+
+def test_the_paired_test_is_right_as_often_as_it_says():
+    """Of 400 samples without a difference, about 5 % are below 0.05."""
+    draw = np.random.default_rng(3)
+    low = sum(paired(draw.normal(0, 1, 50))[1] < 0.05 for _ in range(400))
+    assert 8 <= low <= 34
+
+
+# --- in a browser
+
+SEEN = """
+const seen = {}, at = (id) => document.getElementById(id);
+const out = (id, text) => { const made = document.createElement("pre"); made.id = id; made.textContent = text; document.body.append(made); };
+window.addEventListener("error", (event) => out("trouble-seen", event.message));
+const press = (key) => (document.activeElement || document).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+"""
+BEGIN = """
+at("begin").click();
+seen.first = at("questions").textContent;
+press("7"); press("4"); press("2");
+seen.marked = document.activeElement.name;
+seen.kept = { ...localStorage };
+out("seen", JSON.stringify(seen));
+"""
+GO_ON = """
+seen.kept = [...document.querySelectorAll("#rate :checked")].map((each) => each.value).join("");
+seen.alone = at("thing").textContent + at("thing").children.length;
+for (let turn = 0; turn < 100 && at("end").hidden; turn++) {
+  if (at("thing").querySelector(".caption")) seen.caption ||= at("thing").textContent;
+  if (at("thing").querySelector("img")) seen.picture ||= at("thing").textContent + at("thing").querySelector("img").src;
+  for (const scale of document.querySelectorAll(".scale")) if (!scale.querySelector(":checked")) press("3");
+  press("Enter");
+  if (document.activeElement.id === "next") document.activeElement.click();
+}
+seen.done = at("done").textContent;
+at("save").click();
+seen.unnamed = at("saved").textContent;
+at("judge-end").value = "Ann O'Neill"; at("judge-end").dispatchEvent(new Event("input", { bubbles: true }));
+HTMLAnchorElement.prototype.click = function () { seen.named = this.download; }; // a download would outlive the test
+URL.createObjectURL = (blob) => { blob.text().then((text) => out("file", text)); return "blob:none"; };
+at("save").click();
+seen.saved = at("saved").textContent;
+seen.wide = document.documentElement.scrollWidth <= innerWidth;
+seen.alerted = Boolean(window.evil);
+out("seen", JSON.stringify(seen));
+"""
+
+
+def browse(page: str, script: str, folder: Path) -> dict[str, str]:
+    """What the script has put out, in a page of its own browser."""
+    import html
+
+    folder.mkdir()
+    (folder / "run.html").write_text(page.replace("</body>", f"<script type='module'>{SEEN}{script}</script></body>"), encoding="utf-8")
+    dumped = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile", "--window-size=500,900",
+         "--virtual-time-budget=2000", "--dump-dom", f"file://{folder}/run.html"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert 'id="trouble-seen"' not in dumped.stdout
+    return {name: html.unescape(text) for name, text in re.findall(r'<pre id="(seen|file)">(.*?)</pre>', dumped.stdout, re.DOTALL)}
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
+def test_in_a_browser_a_sheet_is_filled_by_keys_goes_on_after_a_reload_and_saves_what_score_reads(tmp_path):
+    evil = "</script><script>window.evil = 1</script><img src=x onerror='window.evil=1'>"
+    recipe, _ = load(write(tmp_path / "toy.toml", RECIPE), installed())
+    dataset = recipe.data.build()
+    examples = dataset.split("test")[:3]
+    texts = {name: {example.id: f"{name} <b>{evil}" for example in examples} for name in ("one", "two")}
+    made = make(Material(dataset, examples, texts, {each.id: f"a dog {evil}" for each in examples}), tmp_path / "s.html", count=3)
+    page = made.page.read_text(encoding="utf-8")
+    assert evil not in page and "http://" not in page and "https://" not in page
+    began = json.loads(browse(page, BEGIN, tmp_path / "begin")["seen"])
+    assert "<b></script><script>window.evil = 1</script><img src=x" in began["first"] and began["marked"] == "1-3 readability"
+    [(name, kept)] = began["kept"].items()
+    before = f"<script>localStorage.setItem({json.dumps(name)}, {json.dumps(kept)})</script></head>"
+    told = browse(page.replace("</head>", before), GO_ON, tmp_path / "go_on")
+    seen, filled = json.loads(told["seen"]), json.loads(told["file"])
+    assert seen["kept"] == "42" and seen["alone"] == "0" and not seen["alerted"]
+    assert seen["caption"] == f"a dog {evil}" and seen["picture"].startswith("data:image/jpeg;base64,")
+    assert seen["done"] == "All is rated. Thank you!" and seen["wide"]
+    assert seen["unnamed"] == "Write your name first: it tells your ratings from others'."
+    key = json.loads(made.key.read_text())
+    assert seen["saved"] == f"Saved as Ann-O-Neill-{key['sheet']}.json, where your browser puts downloads." and seen["named"] in seen["saved"]
+    values = {own: list(given.values()) for own, given in filled["ratings"].items()}
+    assert values.pop("1-1") == [4, 3, 3] and values.pop("1-2") == [2, 3, 3] and set(map(tuple, values.values())) == {(3, 3, 3)}
+    result = command("score", made.key, write(tmp_path / "ann.json", filled))
+    assert result.exit_code == 0 and "Ann O'Neill gave " in result.output
