@@ -1,12 +1,13 @@
 """Where a model looks while it writes: attention from the slot that each token was read off, to every slot it sees.
 
 Nothing here knows a generator or an encoder: the written text is laid out as for learning, so whatever slots predict its
-tokens are the ones whose attention is read. Reports and probes use it.
+tokens are the ones whose attention is read. Reports and probes use it; `readings` tells it in words people can read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .errors import UnavailableError
-from .tensors import Batch, Layout
+from .tensors import Batch, Example, Layout
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,33 @@ class Gaze:
     inputs: Mapping[str, Tensor]  # input name -> (T, N) its real slots
     special: Tensor  # (T,) [CLS], [SEP]
     written: Tensor  # (T,) what was written before, and the slot itself
+
+
+@dataclass(frozen=True)
+class Units:
+    """What people see of an input's N slots: regions as they are, word pieces put together to words.
+
+    places  the slots of each unit, counted within the input
+    boxes   of regions (x0, y0, x1, y1), relative to the picture; none for words
+    """
+
+    labels: tuple[str, ...]
+    places: tuple[tuple[int, ...], ...]
+    boxes: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One text, word by word.
+
+    words    what was written; the space before a word is kept
+    units    input name -> what its words and regions are, in the order of the inputs
+    weights  way -> (W words, U units of all inputs and two more: marks such as [SEP], what was written), shares of attention
+    """
+
+    words: tuple[str, ...]
+    units: Mapping[str, Units]
+    weights: Mapping[str, Tensor]
 
 
 Way = Callable[[Sequence[Tensor]], Tensor]  # every layer's (B, heads, L, L) -> the (B, L, L) to be read
@@ -39,6 +67,38 @@ def all_layers(layers: Sequence[Tensor]) -> Tensor:
     return torch.stack([layer.float().mean(1) for layer in layers]).mean(0)
 
 
+def one_layer(layer: int, head: int | None = None) -> Way:
+    """One layer, counted from 0 (or from -1, the last); one of its heads, or without `head` their mean."""
+
+    def chosen(layers: Sequence[Tensor]) -> Tensor:
+        return layers[layer].float().mean(1) if head is None else layers[layer][:, head].float()
+
+    return chosen
+
+
+def collate(model: Any, examples: Sequence[Example], inputs: Sequence[str]) -> Batch:
+    """Examples whose alternatives are chosen, as a batch of these inputs on the model's device, with nothing to learn."""
+    readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
+    collated = {name: reader.collate([reader.read(each) for each in examples]) for name, reader in readers.items()}
+    return Batch(tuple(example.id for example in examples), collated).to(model.device)
+
+
+def readings(
+    model: Any, examples: Sequence[Example], inputs: Sequence[str], texts: Sequence[Sequence[int]], ways: Mapping[str, Way]
+) -> list[Reading]:  # fmt: skip
+    """Of B examples and a text of token ids each, as `collate` and `gaze_ways` have them."""
+    gazes = gaze_ways(model, collate(model, examples, inputs), texts, ways)
+    found = []
+    for row, (example, tokens) in enumerate(zip(examples, texts, strict=True)):
+        by_way = {way: each[row] for way, each in gazes.items()}
+        words = words_of(range(len(tokens)), lambda count, tokens=tokens: model.backbone.decode_text(tokens[:count]))
+        seen = {name: weights.shape[1] for name, weights in next(iter(by_way.values())).inputs.items()}
+        told = {name: units(model, name, example, count) for name, count in seen.items()}
+        weights = {way: _by_word(gazed, told, [pieces for _, pieces in words]) for way, gazed in by_way.items()}
+        found.append(Reading(tuple(word for word, _ in words), told, weights))
+    return found
+
+
 def gaze(
     model: Any, batch: Batch, texts: Sequence[Sequence[int]], layer: int = -1, head: int | None = None
 ) -> list[Gaze]:
@@ -46,11 +106,7 @@ def gaze(
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that tells no attention.
     """
-
-    def chosen(layers: Sequence[Tensor]) -> Tensor:
-        return layers[layer].float().mean(1) if head is None else layers[layer][:, head].float()
-
-    return gaze_ways(model, batch, texts, {"chosen": chosen})["chosen"]
+    return gaze_ways(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
 
 
 @torch.inference_mode()
@@ -64,30 +120,83 @@ def gaze_ways(
     encoded = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail)), keep=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")
-    real = {name: model.embedders[name](**collated).mask.sum(1).tolist() for name, collated in batch.inputs.items()}
-    length = prefix.positions.shape[1]
-    found = {}
+    columns, length = input_columns(model, batch), prefix.positions.shape[1]
+    found: dict[str, list[Gaze]] = {}
     for name, way in ways.items():
         weights = way(encoded.attentions)  # (B, L, L)
         found[name] = []
-        for row in range(len(batch.ids)):
+        for row, own in enumerate(columns):
             seen = weights[row, _asking(tail.labels[row], tail.layout, row) + length]  # (T, L)
-            within = seen[:, :length][:, prefix.layout.real[row]]
-            found[name].append(_split(within.cpu(), {part: counts[row] for part, counts in real.items()}))
+            within = seen[:, :length][:, prefix.layout.real[row]].sum(1).cpu()
+            inputs = {part: seen[:, places].cpu() for part, places in own.items()}
+            told = sum((each.sum(1) for each in inputs.values()), torch.zeros(len(within)))
+            found[name].append(Gaze(inputs, within - told, 1 - within))
     return found
+
+
+def input_columns(model: Any, batch: Batch) -> list[dict[str, Tensor]]:
+    """Of every row, where in the prefix, which is `[CLS] input [SEP] input`, the real slots of each input stand: (N,)."""
+    found: list[dict[str, Tensor]] = [{} for _ in batch.ids]
+    place = 1
+    for name, collated in batch.inputs.items():
+        mask = model.embedders[name](**collated).mask  # (B, N)
+        for row, real in zip(found, mask, strict=True):
+            row[name] = real.nonzero().squeeze(1) + place
+        place += mask.shape[1] + 1
+    return found
+
+
+def units(model: Any, name: str, example: Example, count: int) -> Units:
+    """What people see of an input's `count` slots, from what its embedder describes."""
+    told = model.embedders[name].describe(example)
+    labels = told.get("labels") or [f"{name} {place + 1}" for place in range(count)]
+    if told.get("boxes") or not told.get("labels"):
+        boxes = tuple(tuple(float(number) for number in box) for box in told.get("boxes", ()))
+        return Units(tuple(labels), tuple((place,) for place in range(len(labels))), boxes)
+    if told.get("spans"):
+        text, spans = told["text"], told["spans"]
+        words = words_of(range(len(spans)), lambda count: text[: spans[count - 1][1]])
+    else:
+        string = getattr(model.backbone.tokenizer, "convert_tokens_to_string", " ".join)
+        words = words_of(range(len(labels)), lambda count: string(labels[:count]))
+    return Units(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
+
+
+def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[str, list[int]]]:
+    """Tokens as words, each with the places of its pieces; the space before a word is kept. `text(n)` is what the first n
+    tokens say, so that no tokenizer's spelling of pieces has to be known."""
+    words: list[tuple[str, list[int]]] = []
+    told = 0  # letters so far, spaces not counted: a later token may take one back ("it 's" to "it's")
+    for place in places:
+        now = text(place + 1)
+        piece = _rest(now, told)
+        told += len("".join(piece.split()))
+        if not piece:
+            continue  # the end, or half of a character
+        if words and re.match(r"\w", piece) and not piece[0].isspace():
+            words[-1] = (words[-1][0] + piece, [*words[-1][1], place])
+        else:
+            words.append((piece, [place]))
+    return words
+
+
+def _rest(text: str, letters: int) -> str:
+    """What follows the first so many letters."""
+    place = 0
+    while letters and place < len(text):
+        letters -= not text[place].isspace()
+        place += 1
+    return text[place:]
+
+
+def _by_word(gazed: Gaze, told: Mapping[str, Units], words: Sequence[Sequence[int]]) -> Tensor:
+    """(W, U + 2): a word's attention is the mean of its pieces', a unit's share the sum of its slots'."""
+    columns = [gazed.inputs[name][:, list(unit)].sum(1) for name, each in told.items() for unit in each.places]
+    table = torch.stack([*columns, gazed.special, gazed.written], 1)  # (T, U + 2)
+    return torch.stack([table[list(pieces)].mean(0) for pieces in words]) if words else table[:0]
 
 
 def _asking(labels: Tensor, layout: Layout, row: int) -> Tensor:
     """(T,) slots of the tail that predict a token, in the order of the text."""
     slots = (labels != -100).nonzero().squeeze(1)
     return slots[layout.time[row, slots].argsort()]
-
-
-def _split(within: Tensor, counts: Mapping[str, int]) -> Gaze:
-    """(T, real slots of the prefix), which are `[CLS] input [SEP] input`, told apart."""
-    inputs, place = {}, 1
-    for name, count in counts.items():
-        inputs[name] = within[:, place : place + count]
-        place += count + 1
-    told = sum((weights.sum(1) for weights in inputs.values()), torch.zeros(len(within)))
-    return Gaze(inputs, within.sum(1) - told, 1 - within.sum(1))

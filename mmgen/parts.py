@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from .configs import Decoding
 from .errors import DataError
+from .progress import Progress
 from .tensors import Batch, Encoded, Example, Generation, Loss, Scores, Segment, Slots, Tail
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Embedder(nn.Module, abc.ABC):
         return {}
 
     def describe(self, example: Example) -> dict[str, Any]:
-        """What people see of the N slots: {"labels": [N texts], "boxes": [N boxes, relative], ...}; for pictures only."""
+        """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N boxes, relative],
+        "scores": [N confidences]}; of a text also "text" and "spans": [N [first character, end]] in it."""
         return {}
 
 
@@ -216,9 +218,46 @@ class Metric(abc.ABC):
         return None
 
 
+@dataclass(frozen=True)
+class Trained:
+    """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time, they may be large."""
+
+    name: str
+    load: Any  # () -> mmgen.model.Model in eval mode, on the device to use
+    inputs: tuple[str, ...]  # those the step reads, in the model's order; the model may have others too
+    texts: Mapping[str, Generation] = field(default_factory=dict)  # what the step wrote, by example id
+    place: int = 0  # among the steps of its run: a step has one colour in every plot (mmgen.drawing)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a probe looks into: trained steps, and the examples to look at, which have one of each input's alternatives."""
+
+    steps: Sequence[Trained]
+    examples: Sequence[Example]
+    untaught: Any  # () -> a Model of the same shape that has learnt nothing
+    pictures: Mapping[str, Picture] = field(default_factory=dict)  # raw images by key, where the data set has them
+    progress: Progress = field(default_factory=Progress)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What people are shown of a probe's results, in the terminal and in a report; JSON throughout.
+
+    tables  title -> rows of cells (texts, numbers, None for what cannot be had), the first row the header
+    plots   title -> name of an SVG file in the probe's folder
+    notes   how numbers were made, and what could not be had and why, a line each
+    """
+
+    tables: Mapping[str, Sequence[Sequence[str | float | None]]] = field(default_factory=dict)
+    plots: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
 class Probe(abc.ABC):
-    """Looks into a trained model."""
+    """Looks into trained models."""
 
     @abc.abstractmethod
-    def run(self, model: Any, examples: Sequence[Example], out: Path) -> dict[str, Any]:
-        """Writes tables and pictures into `out`; returns what a report shows of them."""
+    def run(self, subject: Subject, out: Path) -> Findings:
+        """Writes files into the folder `out`, which is there and empty. Raises UnavailableError or DataError, in one line,
+        when nothing can be had of any step; what a single step cannot give is a note. Leaves models as they were."""

@@ -48,8 +48,8 @@ type = "masked"
 max_tokens = 12
 [training]
 batch_size = 16
-epochs = 2
-learning_rate = 1e-3
+epochs = 6
+learning_rate = 4e-3
 [steps.words]
 inputs = ["caption"]
 learn = ["backbone"]
@@ -329,7 +329,7 @@ def test_what_is_no_run_and_what_is_not_finished_is_told(done, tmp_path):
         scores.unlink()
     with pytest.raises(RunError) as told:
         report_on(tmp_path / "run", Progress())
-    assert str(told.value) == f"{tmp_path}/run: no step is finished yet; go on with `mmgen run`"
+    assert str(told.value) == f"{tmp_path}/run: no row of the table is finished yet; go on with `mmgen run`"
 
 
 def test_a_finished_run_writes_about_its_own_pictures_again(done):
@@ -363,7 +363,8 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
     const seen = {};
     window.addEventListener("error", (event) => { seen.error = event.message; });
     setTimeout(() => {
-      const card = document.querySelectorAll(".card")[1];
+      const card = [...document.querySelectorAll(".card")].find((each) => ["words", "both"].every((step) => each.querySelector(`[data-step=${step}] .word`)));
+      seen.id = card.dataset.id;
       seen.stops = card.querySelectorAll(".word[tabindex='0']").length;
       card.querySelector(".word").focus();
       seen.first = card.querySelector(".told").textContent;
@@ -377,6 +378,24 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
       seen.all = card.querySelector(".told").textContent;
       press("Escape");
       seen.after = card.querySelectorAll(".frame rect").length + card.querySelector(".told").textContent;
+      layers.value = "last"; layers.dispatchEvent(new Event("change"));
+      const frame = card.querySelector(".frame");
+      frame.focus();
+      seen.region = card.querySelector(".told").textContent;
+      seen.framed = card.querySelectorAll(".frame rect").length;
+      seen.lit = [...card.querySelectorAll("[data-step=both] .word")].filter((word) => word.style.background).length;
+      seen.unread = [...card.querySelectorAll("[data-step=words] .word")].filter((word) => word.style.background).length;
+      press("ArrowRight");
+      seen.next = card.querySelector(".told").textContent;
+      press("End");
+      seen.read = card.querySelectorAll(".unit.on").length;
+      const box = frame.getBoundingClientRect(), [x0, y0, x1, y1] = JSON.parse(document.getElementById("data").textContent).looks[card.dataset.id].boxes.image[0];
+      frame.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.left + (x0 + x1) / 2 * box.width, clientY: box.top + (y0 + y1) / 2 * box.height}));
+      seen.pointed = card.querySelector(".told").textContent;
+      card.querySelectorAll(".unit")[1].dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
+      seen.unit = card.querySelector(".unit.on").textContent;
+      press("Escape");
+      seen.cleared = card.querySelectorAll(".frame rect, .unit.on").length;
       const find = document.getElementById("find");
       find.value = "TEST-00004"; find.dispatchEvent(new Event("input"));
       seen.found = [...document.querySelectorAll(".card:not([hidden])")].map((each) => each.dataset.id);
@@ -405,5 +424,9 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
     assert "error" not in seen and seen["all"].split()[0] == seen["last"].split()[0]
     assert seen["stops"] == 1 and re.match(r"\S+ looks at caption \d+", seen["first"])
     assert seen["step"] == "both" and seen["boxes"] > 0 and seen["shaded"] > 0 and seen["after"] == "0"
+    assert seen["region"] == seen["pointed"] and " looked at" in seen["region"] and seen["region"] != seen["next"]
+    assert seen["framed"] == 1 and seen["lit"] > 0 == seen["unread"] and seen["read"] == 1 and seen["cleared"] == 0
+    data = inside(page)["looks"][seen["id"]]
+    assert seen["unit"] == data["units"]["caption"][1].strip() and seen["region"].startswith(data["units"]["image"][0])
     assert seen["found"] == ["test-00004"] and seen["count"] == "1 of 6"
     assert re.fullmatch(r"relevance [✓✗]|\d+\.\d", seen["scores"]) and seen["wide"]

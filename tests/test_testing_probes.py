@@ -8,19 +8,23 @@ import pytest
 
 import mmgen
 from mmgen.errors import DataError
-from mmgen.parts import Probe
+from mmgen.parts import Findings, Probe
 from mmgen.testing import GeneratorSuite, Greedy, ProbeSuite, failures
 
 
 class Sure(Probe):
     """A good one."""
 
-    def run(self, model, examples, out):
-        if not examples:
+    def run(self, subject, out):
+        if not subject.examples:
             raise DataError("sure: there are no examples to look at")
-        told = {text.id: text.score for (text,) in model.generate(examples)}
-        (out / "table.json").write_text(json.dumps(told))
-        return {"examples": len(told)}
+        rows = [["step", "surest"]]
+        for step in subject.steps:
+            written = step.load().generate(subject.examples, inputs=step.inputs)
+            rows.append([step.name, max(text.score for (text,) in written)])
+        (out / "table.json").write_text(json.dumps(rows))
+        (out / "plot.svg").write_text("<svg/>")
+        return Findings({"How sure": rows}, {"How sure": "plot.svg"})
 
 
 def suite(make) -> type[ProbeSuite]:
@@ -36,75 +40,92 @@ def suite(make) -> type[ProbeSuite]:
 
 
 def changed(change) -> type[ProbeSuite]:
-    """The suite of a probe that does `change(model, examples, out, told)` when it is done."""
+    """The suite of a probe that does `change(model of a step, out)` when it is done, and returns what that gives."""
 
     class Changed(Sure):
-        def run(self, model, examples, out):
-            told = super().run(model, examples, out)
-            return change(model, examples, out, told) or told
+        def run(self, subject, out):
+            told = super().run(subject, out)
+            return change(subject.steps[0].load(), out) or told
 
     return suite(Changed)
 
 
-def train(model, examples, out, told):
+def train(model, out):
     model.train()
 
 
-def nudge(model, examples, out, told):
+def nudge(model, out):
     model.backbone.words.weight.data += 1
 
 
-def learn(model, examples, out, told):
+def learn(model, out):
     model.backbone.words.weight.sum().backward()
 
 
-def hook(model, examples, out, told):
+def hook(model, out):
     model.backbone.layers[0].register_forward_hook(lambda *_: None)
 
 
-def freeze(model, examples, out, told):
+def freeze(model, out):
     model.requires_grad_(False)
 
 
-def stray(model, examples, out, told):
+def stray(model, out):
     Path("stray.txt").write_text("here")
 
 
-def remove(model, examples, out, told):
-    (out / "table.json").unlink()
+def remove(model, out):
+    for path in out.iterdir():
+        path.unlink()
 
 
-def empty(model, examples, out, told):
+def empty(model, out):
     (out / "table.json").write_text("")
 
 
-def place(model, examples, out, told):
-    return {"table": str(out / "table.json")}
+def place(model, out):
+    return Findings({"table": [["file"], [str(out / "table.json")]]})
 
 
-def tensor(model, examples, out, told):
-    return {"weights": model.backbone.words.weight}
+def nothing(model, out):
+    return Findings(notes=("there is nothing",))
 
 
-def count(model, examples, out, told, runs=[0]):  # noqa: B006  # that it remembers is the mistake
+def uneven(model, out):
+    return Findings({"How sure": [["step", "surest"], ["one"]]})
+
+
+def missing(model, out):
+    return Findings(plots={"How sure": "other.svg"})
+
+
+def table(model, out):
+    return {"surest": 1.0}
+
+
+def tensor(model, out):
+    return Findings({"weights": [["weight"], [model.backbone.words.weight]]})
+
+
+def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mistake
     runs[0] += 1
-    return {"runs": runs[0]}
+    return Findings({"runs": [["runs"], [runs[0]]]})
 
 
 @pytest.mark.parametrize(
     "change, test, words",
     [
-        (train, "test_the_model_stays_as_it_was", "run leaves the model in training mode; put it back as it was"),
-        (nudge, "test_the_model_stays_as_it_was", "run changes backbone.words.weight"),
+        (train, "test_models_stay_as_they_were", "run leaves the model in training mode; put it back as it was"),
+        (nudge, "test_models_stay_as_they_were", "run changes backbone.words.weight"),
         (
             learn,
-            "test_the_model_stays_as_it_was",
+            "test_models_stay_as_they_were",
             "run leaves gradients, of backbone.words.weight among others; clear them",
         ),
-        (hook, "test_the_model_stays_as_it_was", "run leaves hooks on backbone.layers.0; remove them"),
+        (hook, "test_models_stay_as_they_were", "run leaves hooks on backbone.layers.0; remove them"),
         (
             freeze,
-            "test_the_model_stays_as_it_was",
+            "test_models_stay_as_they_were",
             "run changes which parameters learn (requires_grad); put them back as they were",
         ),
         (
@@ -124,12 +145,16 @@ def count(model, examples, out, told, runs=[0]):  # noqa: B006  # that it rememb
             "test_what_it_tells",
             "what run returns cannot be written as JSON: Object of type Parameter is not JSON serializable",
         ),
+        (table, "test_what_it_tells", "run returns {'surest': 1.0}; it must be Findings, what people are shown"),
+        (nothing, "test_what_it_tells", "run finds neither tables nor plots"),
+        (uneven, "test_what_it_tells", "the table 'How sure' needs a header and rows that are as long as it"),
+        (missing, "test_what_it_tells", "the plot 'other.svg' is no SVG file in `out`"),
         (count, "test_the_same_twice", "with torch's generator seeded alike, run tells something else the second time"),
     ],
 )
 def test_a_broken_probe_is_caught_in_words(change, test, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert failures(changed(change))[test] == f"{words}. Read: mmgen.parts.Probe.run"
+    assert failures(changed(change))[test].partition(". Read: mmgen.parts.")[0] == words
 
 
 def test_a_good_one_passes():
@@ -138,11 +163,8 @@ def test_a_good_one_passes():
 
 def test_no_examples_must_not_be_a_crash():
     class Careless(Sure):
-        def run(self, model, examples, out):
-            (out / "table.json").write_text(
-                json.dumps(sum(text.score for (text,) in model.generate(examples)) / len(examples))
-            )
-            return {"examples": len(examples)}
+        def run(self, subject, out):
+            return super().run(subject, out) if subject.examples else Findings({"mean": [["mean"], [0 / len(subject.examples)]]})
 
     assert failures(suite(Careless)) == {
         "test_what_cannot_be_had_is_said": "without examples, run raises ZeroDivisionError: division by zero; "

@@ -7,8 +7,8 @@ import os
 
 import click
 
-from ..errors import MmgenError
-from . import files, plugin, probe, reports, runs, score
+from ..errors import MmgenError, shown
+from . import bench, files, judge, plugin, probe, reports, runs, score
 
 
 class Commands(click.Group):
@@ -22,6 +22,11 @@ class Commands(click.Group):
             context.exit(1)
         except BrokenPipeError:
             os._exit(1)  # whoever read us has gone; nothing can be said any more
+        except OSError as error:
+            if error.filename is None:  # not about a file that somebody named
+                raise
+            click.echo(shown(f"error: {error.filename}: {error.strerror}"), err=True)
+            context.exit(1)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -33,5 +38,5 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-for command in (runs.run, runs.show, runs.check, runs.plugins, runs.init, runs.generate, files.features, files.data, plugin.plugin, plugin.schema, reports.report, reports.compare, score.score):
+for command in (runs.run, runs.show, runs.check, runs.plugins, runs.init, runs.generate, files.features, files.data, plugin.plugin, plugin.schema, probe.probe, reports.report, reports.compare, score.score, judge.judge, bench.bench):
     main.add_command(command)

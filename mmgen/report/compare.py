@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..checkpoint import read_json
+from ..checkpoint import read_table
 from ..errors import RunError
 from ..runfolder import RunFolder, differences
 from ..stages import score
-from .table import Values, aligned, cell, spread
+from .table import Values, aligned, averaged, cell, spread
 
 
 def compare(paths: Sequence[Path]) -> str:
@@ -29,36 +29,41 @@ def compare(paths: Sequence[Path]) -> str:
                 lines.append([step, label, *(cell(each[step].get(column)) for column in columns)])
     recipes = {label: _recipe(folders[0]) for label, folders in runs.items()}
     first = next(iter(recipes))
-    told = [f"{label}: {_seeds_told(folders)}" for label, folders in runs.items()]
+    told = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
         changes = differences(recipes[first], recipe)
+        if len({runs[each][0].fingerprint() for each in (first, label)}) > 1:
+            changes.append("the data sets' examples")
         told += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
     return "\n".join([*aligned(lines, texts=2), "", *told])
 
 
 def _seeds(path: Path) -> list[RunFolder]:
-    """The finished runs that a path stands for."""
+    """The runs that a path stands for, by their seed; other folders beside them, a copy say, are none."""
     if (path / "recipe.json").exists():
         return [RunFolder(path)]
-    folders = [RunFolder(each.parent) for each in sorted(path.glob("seed-*/recipe.json"))]
+    numbers = {each.parent: each.parent.name.removeprefix("seed-") for each in path.glob("seed-*/recipe.json")}
+    folders = [RunFolder(each) for each in sorted((each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))]
     if not folders:
         raise RunError(f"{path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in")
     others = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]
     if others:
         changes = "; ".join(differences(_recipe(folders[0]), _recipe(others[0])))
         raise RunError(f"{path}: {folders[0].path.name} and {others[0].path.name} differ in more than the seed ({changes}); compare them one by one")
+    if len({folder.fingerprint() for folder in folders}) > 1:
+        raise RunError(f"{path}: its seeds have learnt from other examples: the data changed between them; compare them one by one")
     return folders
 
 
 def _recipe(folder: RunFolder) -> dict[str, Any]:
     """What is compared: all settings but the names of the run and its seed."""
-    recipe = read_json(folder.path / "recipe.json")
+    recipe = read_table(folder.path / "recipe.json")
     return {key: value for key, value in recipe.items() if key not in ("seed", "name")}
 
 
 def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:
     """Step -> column -> what the runs reach."""
-    steps = read_json(folders[0].path / "recipe.json")["steps"]
+    steps = read_table(folders[0].path / "recipe.json", steps=dict)["steps"]
     rows = {}
     for step in steps:
         reached = [score.read(folder.step(step)).values for folder in folders if folder.finished(step)]
@@ -66,13 +71,15 @@ def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:
         if reached:
             rows[step] = {column: spread([values.get(column) for values in reached]) for column in columns}
     if not rows:
-        raise RunError(f"{folders[0].path}: no step is finished yet; go on with `mmgen run`")
+        raise RunError(f"{folders[0].path}: no row of the table is finished yet; go on with `mmgen run`")
     return rows
 
 
-def _seeds_told(folders: Sequence[RunFolder]) -> str:
-    seeds = ", ".join(str(read_json(folder.path / "recipe.json")["seed"]) for folder in folders)
-    return f"seed {seeds}" if len(folders) == 1 else f"mean ± standard deviation over seeds {seeds}"
+def _seeds_told(folders: Sequence[RunFolder], steps: Sequence[str]) -> str:
+    seeds = {read_table(folder.path / "recipe.json", seed=int)["seed"]: folder for folder in folders}
+    if len(seeds) == 1:
+        return f"seed {next(iter(seeds))}"
+    return averaged({step: [seed for seed, folder in seeds.items() if folder.finished(step)] for step in steps})
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from .. import drawing
+from ..drawing import COLOURS, INK, PLAIN_INK, colours, inline
+from ..errors import RunError
+
 POINTS = 120  # a curve at most; each is the mean of the updates it stands for
-COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#b8860b",
-    "#56b4e9",
-    "#8c564b",
-    "#7f7f7f",
-)  # told apart by the colour-blind too
-INK = "#123456"  # stands for the page's own ink until the drawing is put there
 
 Points = Sequence[tuple[float, float]]  # (epoch, loss)
 
@@ -35,16 +26,23 @@ class Curve:
 
 
 def read(log: Path) -> Curve:
-    """A step's `log.jsonl`. A last line that a kill has cut is passed over."""
+    """A step's `log.jsonl`. A last line that a kill has cut is passed over. Raises RunError for any other that is damaged."""
     learning, validation = [], []
-    for line in log.read_text(encoding="utf-8").splitlines() if log.exists() else []:
+    lines = log.read_bytes().splitlines() if log.exists() else []
+    for number, line in enumerate(lines, 1):
         try:
             record = json.loads(line)
-        except ValueError:
-            continue
-        learning.append((record["epoch"], record["loss"]))
-        if record.get("validation_loss") is not None:
-            validation.append((record["epoch"], record["validation_loss"]))
+            epoch, loss, checked = record["epoch"], record["loss"], record.get("validation_loss")
+            known = [value for value in (epoch, loss, checked) if value is not None]
+            if not all(isinstance(value, int | float) for value in known) or len(known) < 2:
+                raise ValueError("its numbers are none")
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            if number == len(lines):
+                continue
+            raise RunError(f"{log}:{number}: damaged: {error}; its curve cannot be drawn") from None
+        learning.append((epoch, loss))
+        if checked is not None:
+            validation.append((epoch, checked))
     return Curve(thin(learning), validation)
 
 
@@ -57,30 +55,13 @@ def thin(points: Points) -> Points:
     ]
 
 
-def colours(steps: Sequence[str]) -> dict[str, str]:
-    return {step: COLOURS[number % len(COLOURS)] for number, step in enumerate(steps)}
-
-
 def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
     """An SVG of every step's `kind` ("learning" or "validation"). `alone`: with a legend, for a file of its own; or else
     for the page, which has the legend and lends its ink."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-    ink = "#333333" if alone else INK
-    style = {"svg.fonttype": "none", "svg.hashsalt": kind, "font.size": 9, "text.color": ink, "axes.labelcolor": ink}
-    style |= {
-        "axes.edgecolor": ink,
-        "xtick.color": ink,
-        "ytick.color": ink,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-    }
-    with matplotlib.rc_context(style):
-        figure = Figure(figsize=(5.4, 3.0), layout="constrained", facecolor="white" if alone else "none")
-        FigureCanvasSVG(figure)
+    ink = PLAIN_INK if alone else INK
+    with drawing.figure(5.4, 3.0, salt=kind, ink=ink, paper="white" if alone else "none") as figure:
         axes = figure.add_subplot(facecolor="none")
         for step, colour in colours(list(curves)).items():
             points = getattr(curves[step], kind)
@@ -97,16 +78,7 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
         if alone:
             axes.set_title(f"{kind} loss", loc="left")
             axes.legend(frameon=False)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return out.getvalue()
+        return drawing.svg(figure)
 
 
-def inline(svg: str, steps: Sequence[str], label: str) -> str:
-    """The drawing without a file's heading, in the page's own colours and fonts."""
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
-    svg = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', rf'<svg \1 role="img" aria-label="{label}">', svg, count=1)
-    svg = svg.replace(INK, "currentColor")
-    for colour in dict.fromkeys(colours(steps).values()):
-        svg = svg.replace(colour, f"var(--curve-{COLOURS.index(colour)})")
-    return re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
+__all__ = ["COLOURS", "INK", "Curve", "colours", "draw", "inline", "read"]

@@ -9,8 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .. import show
-from ..checkpoint import read_json, write_text
+from .. import drawing, show
+from ..checkpoint import read_table, write_text
 from ..data import settle
 from ..errors import MmgenError, RunError
 from ..layers import Layered
@@ -19,12 +19,13 @@ from ..parts import Dataset
 from ..progress import Progress
 from ..recipe import Recipe
 from ..runfolder import RunFolder
-from ..stages import score, write
+from ..stages import probe, score, write
 from ..tensors import Example, Generation
 from . import curves, pictures, table
 from .looks import Looks, look
 
 SHOWN = 200  # test examples in the gallery
+ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device", "can change the result")} | {"versions": dict, "threads": int}
 
 Load = Callable[[str], Model]  # the model of a step
 
@@ -54,7 +55,8 @@ def write_page(
     """`report.html` and `curves/*.svg` in the run's folder, with the table `found`. Raises RunError when no step is
     finished."""
     if not found.steps:
-        raise RunError(f"{folder.path}: no step is finished yet; go on with `mmgen run`")
+        advice = "go on with `mmgen run`" if any(step.evaluate for step in recipe.steps.values()) else "none of its steps is one (evaluate = false)"
+        raise RunError(f"{folder.path}: no row of the table is finished yet; {advice}")
     split = dataset.split(recipe.data.evaluate)
     examples = [split[place * len(split) // min(shown, len(split))] for place in range(min(shown, len(split)))]
     texts = {step: _texts(folder, step) for step in found.steps}
@@ -66,6 +68,7 @@ def write_page(
         "recipe": recipe,
         "table": _table(found),
         "colours": {step: curves.COLOURS.index(colour) for step, colour in curves.colours(list(recipe.steps)).items()},
+        "probes": _probes(folder.path / "probes"),
         "plots": _plots(recipe, folder, list(found.steps)),
         "cards": [_card(example, texts, looks[example.id], shots.get(example.id)) for example in examples],
         "total": len(split),
@@ -81,8 +84,8 @@ def write_page(
             },
         },
         "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
-        "environment": read_json(folder.path / "environment.json"),
-        "dataset": read_json(folder.path / "data.json"),
+        "environment": read_table(folder.path / "environment.json", **ENVIRONMENT),
+        "dataset": read_table(folder.path / "data.json", fingerprint=str),
         "toml": re.sub(r" +# default$", "", show.toml(recipe.identity(), Layered()), flags=re.MULTILINE) + "\n",
     }
     path = folder.path / "report.html"
@@ -111,7 +114,7 @@ def render(context: Mapping[str, Any]) -> str:
 
 
 def _texts(folder: RunFolder, step: str) -> dict[str, Generation]:
-    return {texts[0].id: texts[0] for texts in write.read(folder.step(step))}
+    return {texts[0].id: texts[0] for texts in write.read(folder.step(step)) if texts}
 
 
 def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str, dict[str, float]]:
@@ -191,6 +194,22 @@ def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str,
     return plots
 
 
+def _probes(folder: Path) -> list[dict[str, Any]]:
+    """What probes have found: plots as addresses of images, tables as texts, notes."""
+    told = []
+    for name, findings in probe.read(folder).items():
+        plots = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
+        told.append(
+            {
+                "name": name,
+                "plots": {title: drawing.embedded(path.read_text(encoding="utf-8")) for title, path in plots.items() if path.is_file()},
+                "tables": {title: [[probe.cell(value) for value in row] for row in rows] for title, rows in findings.tables.items()},
+                "notes": findings.notes,
+            }
+        )
+    return told
+
+
 def _card(
     example: Example, texts: Mapping[str, Mapping[str, Generation]], looks: Looks, shot: tuple[str, int, int] | None
 ) -> dict[str, Any]:
@@ -204,9 +223,10 @@ def _card(
         {
             "step": step,
             "words": looks.words.get(step) or [written[example.id].text],
-            "seen": step in looks.weights.get("last", {}),
+            "seen": bool(looks.weights.get("last", {}).get(step)),  # not so where nothing was written
         }
         for step, written in texts.items()
         if example.id in written
     ]
-    return {"id": example.id, "shot": shot, "read": read, "questions": questions, "asked": example.targets}
+    regions = sum(len(boxes) for boxes in looks.boxes.values()) if looks.weights else 0
+    return {"id": example.id, "shot": shot, "regions": regions, "read": read, "questions": questions, "asked": example.targets}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..checkpoint import write_text
+from ..errors import MmgenError
 from ..parts import Dataset
 from ..recipe import Recipe
 from ..runfolder import RunFolder
 from ..stages import score
 from ..tensors import Example, Generation
+
+log = logging.getLogger("mmgen")
+
 
 @dataclass(frozen=True)
 class Spread:
@@ -61,15 +66,25 @@ def over_seeds(own: Table, folder: RunFolder) -> Table | None:
         return None
     steps, counted = {}, {}
     for name in own.steps:
-        reached = {seed: score.read(each.step(name)).values for seed, each in seeds.items() if each.finished(name)}
+        reached = {seed: values for seed, each in seeds.items() if (values := own.steps[name] if each is folder else _reached(each, name)) is not None}
         steps[name] = {column: spread([values.get(column) for values in reached.values()]) for column in own.columns}
-        counted[name] = ", ".join(map(str, sorted(reached)))
-    if len(set(counted.values())) == 1:
-        told = f"seeds {next(iter(counted.values()))}"
-    else:
-        told = "seeds: " + "; ".join(f"{name} {which}" for name, which in counted.items())
-    note = f"mean ± standard deviation over {told}"
-    return Table(own.columns, steps, own.references, own.published, (note, *own.notes))
+        counted[name] = sorted(reached)
+    return Table(own.columns, steps, own.references, own.published, (averaged(counted), *own.notes))
+
+
+def _reached(folder: RunFolder, step: str) -> Values | None:
+    """What a neighbour reaches; damage there is said, and costs no more than its share."""
+    try:
+        return score.read(folder.step(step)).values if folder.finished(step) else None
+    except MmgenError as error:
+        return log.warning("%s; it is left out of what is over all seeds", error)
+
+
+def averaged(counted: Mapping[str, Sequence[int]]) -> str:
+    """What the rows are over, from every step's seeds."""
+    told = {name: ", ".join(map(str, seeds)) for name, seeds in counted.items()}
+    alike = len(set(told.values())) == 1
+    return "mean ± standard deviation over seeds" + (f" {next(iter(told.values()))}" if alike else ": " + "; ".join(f"{name} {seeds}" for name, seeds in told.items()))
 
 
 def spread(values: Sequence[float | None]) -> float | Spread | None:

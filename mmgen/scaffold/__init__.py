@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import keyword
 import re
@@ -25,12 +26,6 @@ PLACES = {  # template -> where it goes; what is not listed goes into the packag
     "config.py": "$module/__init__.py",
     "part.py": "$module/$kind.py",
 }
-# class names that templates use for something else
-TAKEN = {
-    "Any", "Backbone", "Batch", "Caption", "DataError", "Dataset", "Decoding", "Embedder", "Encoded", "Example", "Field", "Generation",
-    "Generator", "Layer", "Layout", "Literal", "Loss", "Metric", "Path", "Picture", "Probe", "Reader", "Rows", "Scores", "Segment",
-    "Sequence", "Slots", "Tail", "Tensor", "Text", "Words", "Writer",
-}  # fmt: skip
 
 
 def create(name: str, kind: str, parent: Path, registry: Registry) -> list[Path]:
@@ -65,7 +60,7 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
         raise PluginError(
             f"the {kind} '{name}' is there already, from {owners[0].source} ({owners[0].place}); choose another name"
         )
-    if keyword.iskeyword(cls) or cls in TAKEN:
+    if keyword.iskeyword(cls) or cls.startswith("Test") or cls in _used(kind):  # pytest would collect TestX
         raise PluginError(f"'{name}' would make a class {cls}, which means something else already; choose another name")
     if importlib.util.find_spec(f"mmgen_{stem}") is not None:
         raise PluginError(f"there is a package mmgen_{stem} already; choose another name")
@@ -78,6 +73,17 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
         "project": project,
         "Class": cls,
     }
+
+
+def _used(kind: str) -> set[str]:
+    """Names that the templates of a kind import, define or call, and that a class of somebody's must therefore not have."""
+    blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class"), "_blank")
+    found: set[str] = set()
+    for place, text in _templates(kind):
+        for node in ast.walk(ast.parse(Template(text).substitute(blank))) if place.endswith(".py") else ():
+            found |= {alias.asname or alias.name for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)}
+            found |= {node.id} if isinstance(node, ast.Name) else {node.name} if isinstance(node, ast.ClassDef) else set()
+    return found
 
 
 def _templates(kind: str) -> Iterator[tuple[str, str]]:

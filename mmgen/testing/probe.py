@@ -5,26 +5,28 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ProbeConfig
+from ..configs import BackboneConfig, Decoding, EmbedderConfig, GeneratorConfig, ProbeConfig
 from ..errors import MmgenError
-from ..parts import Probe
+from ..parts import Findings, Picture, Probe, Subject, Trained
 from ..tensors import Example
 from .greedy import Greedy
 from .suite import Suite, expect, expect_json, skip
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
-RUN = "mmgen.parts.Probe.run"
+RUN, FINDINGS = "mmgen.parts.Probe.run", "mmgen.parts.Findings"
 
 
 class ProbeSuite(Suite):
-    """What a report relies on. `config()` returns a `ProbeConfig`. The model it looks into is the tiny backbone behind the
-    toy data set's captions, unless `inputs`, `backbone_config`, `generator_config` or `examples` say otherwise."""
+    """What a report relies on. `config()` returns a `ProbeConfig`. It looks into a run of two steps, with random weights: the
+    tiny backbone behind the toy data set's captions, unless `inputs`, `backbone_config`, `generator_config`, `examples` or
+    `pictures` say otherwise."""
 
     def config(self) -> ProbeConfig:
         return super().config()
@@ -40,30 +42,46 @@ class ProbeSuite(Suite):
         return {"caption": Words()}
 
     def examples(self) -> Sequence[Example]:
-        """At least three that the inputs can read."""
-        return Toy().build().split("train")[:5]
+        """At least three that the inputs can read, each with one of an input's alternatives."""
+        from ..data import settle
+
+        return [settle(example) for example in Toy().build().split("train")[:5]]
+
+    def pictures(self) -> dict[str, Picture]:
+        """Raw images by key."""
+        return {picture.key: picture for picture in Toy().build().pictures()}
 
     def probe(self) -> Probe:
         return self.config().build()
 
-    def model(self) -> Any:
+    def model(self, seed: int = 0) -> Any:
         """A `mmgen.model.Model` in eval mode, with the same random weights every time."""
         from ..model import compose
 
-        return self.seeded(compose, self.backbone_config(), self.inputs(), self.generator_config(), texts=TEXTS).eval()
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return compose(self.backbone_config(), self.inputs(), self.generator_config(), texts=TEXTS).eval()
 
-    def told(self, model: Any, out: Path, examples: Sequence[Example] | None = None) -> dict[str, Any]:
-        return self.seeded(self.probe().run, model, self.examples() if examples is None else examples, out)
+    def subject(self, models: Sequence[Any] = (), examples: Sequence[Example] | None = None, written: bool = True) -> Subject:
+        """A run of two steps that read all inputs. `written`: whether they have written texts."""
+        models = models or (self.model(0), self.model(1))
+        examples = self.examples() if examples is None else examples
+        steps = []
+        for place, model in enumerate(models):
+            texts = self.seeded(model.generate, examples, Decoding()) if written and examples else []
+            by_id = {each[0].id: each[0] for each in texts}
+            steps.append(Trained(f"step{place}", lambda model=model: model, model.inputs, by_id, place))
+        return Subject(steps, examples, lambda: self.model(2), self.pictures())
+
+    def told(self, out: Path, subject: Subject | None = None) -> Findings:
+        return self.seeded(self.probe().run, subject or self.subject(), out)
 
     def test_what_it_tells(self) -> None:
         with tempfile.TemporaryDirectory() as out:
-            told = self.told(self.model(), Path(out))
-            expect(
-                isinstance(told, dict) and told,
-                f"run returns {told!r:.60}; it must be a dict of what a report shows",
-                RUN,
-            )
-            expect_json(told, "what run returns", RUN)
+            told = self.told(Path(out))
+            expect(isinstance(told, Findings), f"run returns {told!r:.60}; it must be Findings, what people are shown", RUN)
+            expect(told.tables or told.plots, "run finds neither tables nor plots", FINDINGS)
+            expect_json(asdict(told), "what run returns", FINDINGS)
             files = [path for path in Path(out).rglob("*") if path.is_file()]
             expect(files, "run leaves no file in `out`; write the tables and pictures there", RUN)
             empty = [path.name for path in files if not path.stat().st_size]
@@ -73,11 +91,22 @@ class ProbeSuite(Suite):
                 "what run returns names the folder `out`, which may move; name files relative to it",
                 RUN,
             )
+            for title, rows in told.tables.items():
+                even = len({len(row) for row in rows}) == 1 and len(rows) > 1
+                expect(even, f"the table '{title}' needs a header and rows that are as long as it", FINDINGS)
+            for name in told.plots.values():
+                drawn = name.endswith(".svg") and (Path(out) / name).is_file()
+                expect(drawn, f"the plot '{name}' is no SVG file in `out`", FINDINGS)
+
+    def test_a_step_that_has_written_nothing(self) -> None:
+        with tempfile.TemporaryDirectory() as out:
+            told = self.told(Path(out), self.subject(written=False))
+        expect(isinstance(told, Findings), "without texts that the steps wrote, run finds nothing; write them with model.generate", RUN)
 
     def test_it_writes_into_its_folder_alone(self) -> None:
         with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as out:
             with contextlib.chdir(here):
-                self.told(self.model(), Path(out))
+                self.told(Path(out))
             strays = sorted(path.name for path in Path(here).rglob("*"))
             expect(
                 not strays, f"run writes {', '.join(strays[:3])} into the current folder; write into `out` alone", RUN
@@ -85,35 +114,34 @@ class ProbeSuite(Suite):
 
     def test_the_same_twice(self) -> None:
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            model = self.model()
-            first, second = self.told(model, Path(one)), self.told(model, Path(other))
+            subject = self.subject()
+            first, second = self.told(Path(one), subject), self.told(Path(other), subject)
         expect(first == second, "with torch's generator seeded alike, run tells something else the second time", RUN)
 
-    def test_the_model_stays_as_it_was(self) -> None:
-        model = self.model()
-        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        learning = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
-        with tempfile.TemporaryDirectory() as out:
-            self.told(model, Path(out))
-        changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
-        expect(not changed, f"run changes {', '.join(changed[:3])}", RUN)
-        expect(not model.training, "run leaves the model in training mode; put it back as it was", RUN)
-        same = learning == {name: parameter.requires_grad for name, parameter in model.named_parameters()}
-        expect(same, "run changes which parameters learn (requires_grad); put them back as they were", RUN)
-        left = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
-        expect(not left, f"run leaves gradients, of {', '.join(left[:3])} among others; clear them", RUN)
-        hooked = [
-            name or "the model"
-            for name, module in model.named_modules()
-            if module._forward_hooks or module._forward_pre_hooks
-        ]
-        expect(not hooked, f"run leaves hooks on {', '.join(hooked[:3])}; remove them", RUN)
+    def test_models_stay_as_they_were(self) -> None:
+        models = (self.model(0), self.model(1))
+        states = [{name: tensor.clone() for name, tensor in model.state_dict().items()} for model in models]
+        learning = [_learning(model) for model in models]
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            self.told(Path(one), self.subject(models))
+            hooked = [_hooks(model) for model in models]  # transformers' own come with the first look, and stay
+            self.told(Path(other), self.subject(models))
+        for model, before, learnt, known in zip(models, states, learning, hooked, strict=True):
+            changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
+            expect(not changed, f"run changes {', '.join(changed[:3])}", RUN)
+            expect(not model.training, "run leaves the model in training mode; put it back as it was", RUN)
+            same = learnt == _learning(model)
+            expect(same, "run changes which parameters learn (requires_grad); put them back as they were", RUN)
+            left = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
+            expect(not left, f"run leaves gradients, of {', '.join(left[:3])} among others; clear them", RUN)
+            hooks = [name or "the model" for name, count in _hooks(model).items() if count > known[name]]
+            expect(not hooks, f"run leaves hooks on {', '.join(hooks[:3])}; remove them", RUN)
 
     def test_what_cannot_be_had_is_said(self) -> None:
         """With nothing to look at: a result, or one line that says why not."""
         with tempfile.TemporaryDirectory() as out:
             try:
-                self.told(self.model(), Path(out), examples=())
+                self.told(Path(out), self.subject(examples=()))
             except MmgenError as error:
                 expect(
                     "\n" not in str(error).strip() and str(error).strip(),
@@ -129,4 +157,12 @@ class ProbeSuite(Suite):
         if not torch.cuda.is_available():
             skip("needs a GPU")
         with tempfile.TemporaryDirectory() as out:
-            self.told(self.model().cuda(), Path(out))
+            self.told(Path(out), self.subject((self.model(0).cuda(), self.model(1).cuda())))
+
+
+def _learning(model: Any) -> dict[str, bool]:
+    return {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+
+
+def _hooks(model: Any) -> dict[str, int]:
+    return {name: len(part._forward_hooks) + len(part._forward_pre_hooks) for name, part in model.named_modules()}

@@ -47,5 +47,12 @@ class TextEmbedder(Embedder):
         return Segment(self._backbone[0].embed(ids), mask)
 
     def describe(self, example: Example) -> dict[str, Any]:
+        """labels; and where in the text, [first character, end], each slot stands, where the tokenizer knows."""
         tokenizer = self.reader.tokenizer
-        return {"labels": tokenizer.convert_ids_to_tokens(self.reader.read(example).tolist())}
+        ids = self.reader.read(example).tolist()
+        told: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
+        if getattr(tokenizer, "is_fast", False):
+            text = example.inputs[self.reader.field]
+            offsets = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)["offset_mapping"]
+            told |= {"text": text, "spans": [list(span) for span in offsets[: len(ids)]]}
+        return told

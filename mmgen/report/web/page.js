@@ -7,27 +7,27 @@ const svg = (name, attributes) => {
 };
 const percent = (share) => (share < 100 && share > 0 ? "<1" : Math.round(share / 100)) + "\u202f%";
 
-// --- attention: a word of a question is chosen, and what it looked at lights up
-let on = null; // the chosen word
+// --- attention: a word of a question is chosen, and what it looked at lights up; or a region or a word that was read, and
+// the words that looked at it do
+let on = null; // { card, word } or { card, input, unit }
 const layers = document.getElementById("layers");
-layers?.addEventListener("change", () => { const word = on; clear(); if (word) choose(word); });
+layers?.addEventListener("change", () => { const before = on; clear(); if (before) (before.word ? choose(before.word) : turn(before.card, before.input, before.unit)); });
 
 function clear() {
   if (!on) return;
-  const card = on.closest(".card");
-  on.classList.remove("on");
+  const card = on.card;
+  on = null;
   card.querySelector(".frame svg")?.remove();
   card.querySelector(".told").textContent = "";
-  for (const unit of card.querySelectorAll(".unit")) unit.style.background = "";
-  on = null;
+  for (const each of card.querySelectorAll(".unit, .word")) { each.style.background = ""; each.classList.remove("on"); }
 }
 
 function choose(word) {
-  if (word === on) return;
+  if (word === on?.word) return;
   clear();
-  on = word;
-  word.classList.add("on");
   const card = word.closest(".card"), step = word.closest("li").dataset.step;
+  on = { card, word };
+  word.classList.add("on");
   const looks = data.looks[card.dataset.id];
   const weights = looks.weights[layers.value][step][[...word.parentNode.children].indexOf(word)];
   const shares = [];
@@ -45,17 +45,77 @@ function choose(word) {
   tell(card, word.textContent.trim(), shares);
 }
 
+// The way back: which words of the questions looked at this region, or at this word of the caption.
+function turn(card, input, unit) {
+  if (on && on.card === card && on.input === input && on.unit === unit) return;
+  clear();
+  on = { card, input, unit };
+  const looks = data.looks[card.dataset.id], found = [];
+  for (const line of card.querySelectorAll(".wrote li")) {
+    const column = columnOf(looks, line.dataset.step, input, unit), rows = looks.weights[layers.value]?.[line.dataset.step];
+    if (column === null || !rows) continue;
+    [...line.querySelectorAll(".word")].forEach((word, i) => found.push([rows[i][column], word, line.dataset.step]));
+  }
+  const most = Math.max(50, ...found.map(([weight]) => weight));
+  for (const [weight, word] of found) word.style.background = `rgb(var(--mark-rgb) / ${(0.6 * weight / most).toFixed(2)})`;
+  if (looks.boxes[input]) drawBoxes(card, [looks.boxes[input][unit]], [1], 1);
+  else unitsOf(card, input)[unit]?.classList.add("on");
+  const order = found.filter(([weight]) => weight >= 50).sort((a, b) => b[0] - a[0]).slice(0, 4);
+  const said = order.map(([weight, word, step]) => `${word.textContent.trim()} (${step}) ${percent(weight)}`).join(", ");
+  say(card, looks.units[input][unit].trim(), said ? ` is looked at by ${said}` : " is hardly looked at");
+}
+
+// Where a unit's weight stands in the rows of a step; null where the step does not read its input.
+function columnOf(looks, step, input, unit) {
+  let start = 0;
+  for (const each of data.inputs[step] || []) {
+    if (each === input) return start + unit;
+    start += (looks.units[each] || []).length;
+  }
+  return null;
+}
+
+const unitsOf = (card, input) => [...card.querySelectorAll(".read")].find((each) => each.dataset.input === input)?.querySelectorAll(".unit") || [];
+
+// All regions of a card as [input, number, box], the smallest first: where boxes lie over one another, it is the one meant.
+function regionsOf(card) {
+  const looks = data.looks[card.dataset.id], area = ([x0, y0, x1, y1]) => (x1 - x0) * (y1 - y0);
+  const found = Object.entries(looks.weights.last ? looks.boxes : {}).flatMap(([input, boxes]) => boxes.map((box, i) => [input, i, box]));
+  return found.sort((a, b) => area(a[2]) - area(b[2]));
+}
+
+function pointAt(frame, event) {
+  const card = frame.closest(".card"), { left, top, width, height } = frame.getBoundingClientRect();
+  const x = (event.clientX - left) / width, y = (event.clientY - top) / height;
+  const meant = regionsOf(card).find(([, , [x0, y0, x1, y1]]) => x >= x0 && x <= x1 && y >= y0 && y <= y1);
+  if (meant) turn(card, meant[0], meant[1]);
+  else clear();
+}
+
+// From region to region, then on to the words that were read.
+function walk(frame, by) {
+  const card = frame.closest(".card"), looks = data.looks[card.dataset.id];
+  const inputs = Object.keys(looks.units).sort((a, b) => !!looks.boxes[b] - !!looks.boxes[a]);
+  const all = inputs.flatMap((input) => looks.units[input].map((_, i) => [input, i]));
+  const now = on?.card === card ? all.findIndex(([input, i]) => input === on.input && i === on.unit) : -1;
+  const next = all[by === Infinity ? all.length - 1 : by === -Infinity ? 0 : Math.min(all.length - 1, Math.max(0, now + by))];
+  if (next) turn(card, ...next);
+}
+
 function top(units, weights) {
   const order = weights.map((weight, i) => [weight, units[i].trim()]).sort((a, b) => b[0] - a[0]).slice(0, 2);
   return order.filter(([weight]) => weight >= 100).map(([weight, unit]) => `${unit}: ${percent(weight)}`).join("; ");
 }
 
 function tell(card, word, shares) {
-  const told = card.querySelector(".told");
-  const bold = document.createElement("b");
-  bold.textContent = word;
   const said = shares.filter(([, share]) => share > 0).map(([name, share, best]) => `${name} ${percent(share)}` + (best ? ` (${best})` : ""));
-  told.replaceChildren(bold, " looks at " + said.join(", "));
+  say(card, word, " looks at " + said.join(", "));
+}
+
+function say(card, what, rest) {
+  const bold = document.createElement("b");
+  bold.textContent = what;
+  card.querySelector(".told").replaceChildren(bold, rest);
 }
 
 function drawBoxes(card, boxes, weights, most) {
@@ -71,8 +131,7 @@ function drawBoxes(card, boxes, weights, most) {
 }
 
 function shadeWords(card, input, weights, most) {
-  const line = [...card.querySelectorAll(".read")].find((each) => each.dataset.input === input);
-  line?.querySelectorAll(".unit").forEach((unit, i) => {
+  unitsOf(card, input).forEach((unit, i) => {
     unit.style.background = `rgb(var(--mark-rgb) / ${(0.6 * weights[i] / most).toFixed(2)})`;
   });
 }
@@ -84,13 +143,26 @@ for (const card of cards) {
 }
 const gallery = document.getElementById("cards");
 const wordOf = (event) => (event.target instanceof Element ? event.target.closest(".word") : null);
-gallery.addEventListener("pointerover", (event) => { const word = wordOf(event); if (word) choose(word); });
-gallery.addEventListener("click", (event) => { const word = wordOf(event); if (word) choose(word); });
-gallery.addEventListener("focusin", (event) => { const word = wordOf(event); if (word) choose(word); });
+const frameOf = (event) => (event.target instanceof Element ? event.target.closest(".frame[tabindex]") : null);
+function meet(event) {
+  const word = wordOf(event), unit = event.target instanceof Element ? event.target.closest(".read .unit") : null;
+  if (word) choose(word);
+  else if (unit) {
+    const card = unit.closest(".card"), input = unit.closest(".read").dataset.input;
+    if (data.looks[card.dataset.id].units[input]) turn(card, input, [...unitsOf(card, input)].indexOf(unit));
+  }
+}
+for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, meet);
+for (const kind of ["pointermove", "click"]) gallery.addEventListener(kind, (event) => { const frame = frameOf(event); if (frame) pointAt(frame, event); });
+gallery.addEventListener("focusin", (event) => { const frame = frameOf(event); if (frame && !frame.matches(":hover") && on?.card !== frame.closest(".card")) walk(frame, 1); });
 gallery.addEventListener("keydown", (event) => {
-  const word = wordOf(event);
-  if (!word) return;
+  const word = wordOf(event), frame = frameOf(event);
   if (event.key === "Escape") return clear();
+  if (frame) {
+    const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
+    if (by) { event.preventDefault(); walk(frame, by); }
+  }
+  if (!word) return;
   const card = word.closest(".card"), words = [...card.querySelectorAll(".word")];
   const lines = [...card.querySelectorAll(".wrote li")].filter((line) => line.querySelector(".word"));
   const line = lines.indexOf(word.closest("li")), place = [...word.parentNode.children].indexOf(word);

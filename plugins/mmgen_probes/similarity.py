@@ -1,0 +1,129 @@
+"""Cross-modal similarity (bertgen, section 6 and figure 3): how alike [CLS] is when only the picture, or only its caption, is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
+
+from mmgen import drawing
+from mmgen.errors import UnavailableError
+from mmgen.gaze import collate
+from mmgen.parts import Findings, Probe, Subject, Trained
+from mmgen.tensors import Example
+
+from . import Similarity
+from .steps import over_steps, pictured, write_json
+
+RANDOM = "random transformer"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Mean cosines over the examples, one a layer, the first layer first."""
+
+    similarity: list[float]  # of a picture and its own caption
+    unpaired: list[float] | None  # of a picture and another example's caption: what is alike whatever is shown
+
+
+class SimilarityProbe(Probe):
+    """similarity.json, similarity.svg and similarity.png: every step in one figure, beside a random transformer."""
+
+    def __init__(self, config: Similarity) -> None:
+        self.config = config
+
+    def run(self, subject: Subject, out: Path) -> Findings:
+        names: tuple[str, str] | None = None
+
+        def look(step: Trained, model: Any) -> Curve:
+            nonlocal names
+            names = self._inputs(model, subject.examples[0])
+            with subject.progress.task(f"similarity: {step.name}", len(subject.examples), "examples") as advance:
+                return self.curve(model, names, subject.examples, advance)
+
+        curves, notes = over_steps(subject, look)
+        curves[RANDOM] = look(Trained(RANDOM, subject.untaught, names or ()), subject.untaught())
+        one, other = names
+        write_json(
+            out / "similarity.json",
+            {"inputs": names, "examples": len(subject.examples), "curves": {name: asdict(curve) for name, curve in curves.items()}},
+        )
+        title = f"Cosine of [CLS] between {one} alone and {other} alone"
+        plot = _plot(curves, {step.name: step.place for step in subject.steps}, title, out)
+        count = len(subject.examples)
+        notes += [
+            f"mean over {count} examples; 'unpaired' is the last layer's for a picture and the {other} of another example",
+            f"the {RANDOM} has the same shape and random weights",
+        ]
+        return Findings({title: _table(curves)}, {title: plot}, tuple(notes))
+
+    def _inputs(self, model: Any, example: Example) -> tuple[str, str]:
+        """The two inputs to compare. Raises UnavailableError."""
+        for name in self.config.inputs:
+            if name not in model.inputs:
+                raise UnavailableError(f"there is no input '{name}' to compare; there are: {', '.join(model.inputs)}")
+        if self.config.inputs:
+            return self.config.inputs
+        one, other = pictured(model, example, model.inputs)
+        if one is None or other is None:
+            raise UnavailableError(f"a picture and a text are compared, and the model reads {' and '.join(model.inputs)}; name two with inputs")
+        return one, other
+
+    def curve(self, model: Any, names: Sequence[str], examples: Sequence[Example], advance: Any) -> Curve:
+        """Mean over the examples. Raises UnavailableError for a backbone whose [CLS] tells nothing."""
+        backbone, size = type(model.backbone).__name__, self.config.batch_size
+        if model.backbone.masks == "causal":
+            raise UnavailableError(f"{backbone} reads from left to right, so that its [CLS] sees nothing of what follows it")
+        own, unpaired, others = 0.0, 0.0, 0
+        for first in range(0, len(examples), size):
+            part = examples[first : first + size]
+            one, other = (starts(model, name, part) for name in names)  # (layers, B, H)
+            own = own + cosine_similarity(one, other, dim=-1).sum(1, dtype=torch.float64)
+            if len(part) > 1:  # the captions moved on by one: each picture meets another's
+                unpaired = unpaired + cosine_similarity(one, other.roll(1, 1), dim=-1).sum(1, dtype=torch.float64)
+                others += len(part)
+            advance(len(part))
+        return Curve(_rounded(own / len(examples)), _rounded(unpaired / others) if others else None)
+
+
+def _rounded(values: Tensor) -> list[float]:
+    return [round(value, 5) for value in values.tolist()]
+
+
+@torch.inference_mode()
+def starts(model: Any, name: str, examples: Sequence[Example]) -> Tensor:
+    """(layers, B, H): the states of [CLS] after every layer, when this input alone is read."""
+    encoded = model.backbone.encode(model.prefix(collate(model, examples, [name])), keep=("hidden",))
+    if not encoded.hidden:
+        raise UnavailableError(f"{type(model.backbone).__name__} does not tell its hidden states")
+    return torch.stack([states[:, 0].float().cpu() for states in encoded.hidden[1:]])  # the embeddings come first
+
+
+def _table(curves: Mapping[str, Curve]) -> list[list[Any]]:
+    layers = len(next(iter(curves.values())).similarity)
+    rows: list[list[Any]] = [["step", *(f"layer {layer + 1}" for layer in range(layers)), "unpaired"]]
+    for name, curve in curves.items():
+        rows.append([name, *(f"{value:.3f}" for value in curve.similarity), f"{curve.unpaired[-1]:.3f}" if curve.unpaired else None])
+    return rows
+
+
+def _plot(curves: Mapping[str, Curve], places: Mapping[str, int], title: str, out: Path) -> str:
+    from matplotlib.ticker import MaxNLocator
+
+    with drawing.figure(5.6, 3.4, salt="similarity") as figure:
+        axes = figure.add_subplot(facecolor="none")
+        for name, curve in curves.items():
+            look = {"color": drawing.PLAIN_INK, "linestyle": "--"} if name == RANDOM else {"color": drawing.colour(places[name])}
+            layers = range(1, len(curve.similarity) + 1)
+            axes.plot(layers, curve.similarity, marker="o", markersize=3.5, linewidth=1.6, label=name, **look)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("layer")
+        axes.set_ylabel("cosine")
+        axes.grid(axis="y", color=drawing.PLAIN_INK, alpha=0.15, linewidth=0.6)
+        figure.legend(loc="outside right upper", frameon=False)
+        return drawing.save(figure, out / "similarity")

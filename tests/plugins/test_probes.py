@@ -1,0 +1,597 @@
+"""The probes: against the paper's definitions written out, on hand-made heads, and from the command line on a small run."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from mmgen_encoders import Bert
+from mmgen_probes import Attention, Grounding, Similarity, parses, phrases
+from mmgen_probes.grounding import attention
+from mmgen_probes.heads import Tally
+from mmgen_probes.similarity import starts
+from mmgen_regions import Regions
+from mmgen_text import Text
+
+from mmgen import DataError, RecipeError, UnavailableError
+from mmgen.cli import main
+from mmgen.gaze import collate, gaze
+from mmgen.model import compose
+from mmgen.parts import Picture, Record, Subject, Trained
+from mmgen.probing import chosen
+from mmgen.registry import installed
+from mmgen.run import load_run, run
+from mmgen.tensors import Example
+from mmgen.testing import Greedy, ProbeSuite
+from mmgen.testing.toy import TEXTS
+
+BOXES = np.array([(0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1), (0, 0, 1, 1)], np.float32)
+FACTS = {
+    "captions": ["a red cat near the water", "the cat"],
+    "phrases": [[[0, 9, [0]], [15, 24, [1]]], [[0, 7, [0]]]],
+    "things": [{"box": [0, 0, 0.5, 0.5]}, {"box": [0.5, 0.5, 1, 1]}],
+}
+
+
+def example(number: int) -> Example:
+    """A picture of three regions with features of their own, and a caption whose phrases are known."""
+    features = np.random.default_rng(number).normal(size=(3, 6)).astype(np.float32)
+    record = Record(f"picture-{number}", features, BOXES, ("a cat", "water", "all"), np.array([0.2, 0.9, 0.5], np.float32))
+    return Example(f"e{number}", {"image": record, "caption": FACTS["captions"][0]}, (TEXTS[number],), FACTS)
+
+
+EXAMPLES = [example(number) for number in range(4)]
+
+
+class Pictured(ProbeSuite):
+    """What the probes look into: BERT behind three regions and a caption."""
+
+    def backbone_config(self):
+        return Bert(layers=2, width=32, heads=4, vocabulary=90)
+
+    def inputs(self):
+        return {"image": Regions(reads=("image",), width=6, fingerprint={}), "caption": Text(reads=("caption",))}
+
+    def generator_config(self):
+        return Greedy(max_tokens=4)
+
+    def examples(self):
+        return EXAMPLES
+
+
+class TestAttention(Pictured):
+    def config(self):
+        return Attention(examples=1)
+
+
+class TestSimilarity(Pictured):
+    def config(self):
+        return Similarity()
+
+
+class TestGrounding(Pictured):
+    def config(self):
+        return Grounding()
+
+
+def model(seed: int = 0):
+    made = Pictured().model(seed)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(seed)) * 0.2)
+    return made
+
+
+def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> Subject:
+    """A step for every list of inputs, such as "image caption"."""
+    made = models or [model(place) for place in range(len(inputs))]
+    steps = [
+        Trained(f"s{place}", lambda each=each: each, tuple(names.split()), {}, place)
+        for place, (names, each) in enumerate(zip(inputs, made, strict=True))
+    ]
+    return Subject(steps, examples, lambda: model(99), pictures or {})
+
+
+# --- similarity
+
+
+def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(tmp_path):
+    """Figure 3: the caption alone as `[CLS] caption`, the picture alone as `[CLS] regions`; against the plain encoder."""
+    looked = subject("caption")
+    told = Similarity().build().run(looked, tmp_path)
+    made, own = looked.steps[0].load(), []
+    for each in EXAMPLES:
+        states = []
+        for name in ("image", "caption"):
+            segment = made.embedders[name](**collate(made, [each], [name]).inputs[name]).states
+            start = made.backbone.embed(torch.tensor([[made.backbone.start_id]]))
+            with torch.no_grad():
+                out = made.backbone.model.base_model(inputs_embeds=torch.cat([start, segment], 1), output_hidden_states=True)
+            states.append(torch.stack([layer[0, 0] for layer in out.hidden_states[1:]]))
+        own.append(torch.cosine_similarity(*states, dim=-1))
+    saved = json.loads((tmp_path / "similarity.json").read_text())
+    assert saved["curves"]["s0"]["similarity"] == pytest.approx(torch.stack(own).mean(0).tolist(), abs=1e-4)
+    assert list(saved["curves"]) == ["s0", "random transformer"] and saved["inputs"] == ["image", "caption"]
+    (rows,) = told.tables.values()
+    assert rows[0] == ["step", "layer 1", "layer 2", "unpaired"] and rows[1][0] == "s0"
+    assert told.plots == {"Cosine of [CLS] between image alone and caption alone": "similarity.svg"}
+    assert (tmp_path / "similarity.png").stat().st_size > 1000
+
+
+def test_padding_and_neighbours_do_not_change_a_state():
+    made = model()
+    lengths = [replace(each, inputs={**each.inputs, "caption": text}) for each, text in zip(EXAMPLES, ("cat", "a red cat near", "a", "red"), strict=True)]
+    together = starts(made, "caption", lengths)
+    alone = torch.cat([starts(made, "caption", [each]) for each in lengths], 1)
+    assert torch.allclose(together, alone, atol=1e-5)
+
+
+def test_similarity_of_a_model_without_pictures_or_with_a_causal_encoder_is_refused_in_one_line(tmp_path):
+    texts = compose(Bert(layers=1, width=32, heads=4, vocabulary=90), {"caption": Text()}, Greedy(), texts=TEXTS).eval()
+    with pytest.raises(UnavailableError) as told:
+        Similarity().build().run(subject("caption", models=[texts]), tmp_path)
+    assert str(told.value) == "s0: a picture and a text are compared, and the model reads caption; name two with inputs"
+    causal = model()
+    causal.backbone.masks = "causal"
+    with pytest.raises(UnavailableError) as told:
+        Similarity().build().run(subject("caption", models=[causal]), tmp_path)
+    assert str(told.value) == "s0: EncoderBackbone reads from left to right, so that its [CLS] sees nothing of what follows it"
+
+
+# --- attention
+
+
+def test_attention_is_the_gaze_of_the_chosen_head(tmp_path):
+    looked = subject("image caption")
+    Attention(layer=1, head=2, examples=1).build().run(looked, tmp_path)
+    made = looked.steps[0].load()
+    tokens = [texts[0].tokens for texts in made.generate(EXAMPLES)]
+    expected = gaze(made, collate(made, EXAMPLES, made.inputs), tokens, layer=0, head=1)
+    saved = json.loads((tmp_path / "attention.json").read_text())
+    for each, seen in zip(EXAMPLES, expected, strict=True):
+        found = saved["examples"][each.id]
+        assert found["inputs"]["image"]["labels"] == ["a cat", "water", "all"]
+        assert found["inputs"]["caption"]["labels"] == ["a", "red", "cat", "near", "the", "water"]
+        weights = torch.tensor(found["steps"]["s0"]["weights"])
+        assert torch.allclose(weights[0, :3], seen.inputs["image"][0], atol=2e-4)
+        assert torch.allclose(weights.sum(1), torch.ones(len(weights)), atol=2e-3)
+
+
+def test_a_drawing_has_a_panel_a_word_with_boxes_and_words_and_its_letters_are_no_formulas(tmp_path):
+    from PIL import Image
+
+    picture = Picture("picture-0", lambda: Image.new("RGB", (300, 200), (200, 220, 240)))
+    odd = replace(EXAMPLES[0], id="an/odd id", inputs={**EXAMPLES[0].inputs, "caption": "a $cat$ costs $2 \\frac"})
+    made = subject("image caption", "caption", examples=[odd], pictures={"picture-0": picture})
+    told = Attention().build().run(made, tmp_path)
+    drawn = (tmp_path / "an_odd_id.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(drawn)
+    assert ">s0<" in drawn and ">s1<" in drawn and "frac<" in drawn
+    assert (tmp_path / "an_odd_id.png").read_bytes()[:4] == b"\x89PNG"
+    (rows,) = told.tables.values()
+    assert rows[0] == ["step", "image", "caption", "marks", "what was written", "words"]
+    assert rows[2][1] is None and sum(value for value in rows[1][1:5]) == pytest.approx(100)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"layer": 3}, "s0: layer = 3: the encoder has 2 layers"),
+        ({"head": 5}, "s0: head = 5: a layer has 4 heads"),
+    ],
+)
+def test_a_layer_or_head_there_is_not(settings, words, tmp_path):
+    with pytest.raises(UnavailableError) as told:
+        Attention(**settings).build().run(subject("caption"), tmp_path)
+    assert str(told.value) == words
+
+
+def test_an_example_there_is_not(tmp_path):
+    with pytest.raises(DataError) as told:
+        Attention(ids=("e1", "e7")).build().run(subject("caption"), tmp_path)
+    assert str(told.value) == "ids: there is no example e7 among the 4 to look at, e0 and so on"
+
+
+# --- grounding
+
+
+def test_attention_from_words_to_regions_is_that_of_transformers_itself():
+    made = model()
+    lengths = [EXAMPLES[0], replace(EXAMPLES[1], inputs={**EXAMPLES[1].inputs, "caption": "the cat"})]
+    for each, found in zip(lengths, attention(made, lengths, ("image", "caption"), "caption", "image"), strict=True):
+        regions = made.embedders["image"](**collate(made, [each], ["image"]).inputs["image"]).states
+        start, end = (made.backbone.embed(torch.tensor([[mark]])) for mark in (made.backbone.start_id, made.backbone.end_id))
+        words = made.backbone.embed(torch.tensor([made.backbone.encode_text(each.inputs["caption"])]))
+        made.backbone.model.set_attn_implementation("eager")
+        with torch.no_grad():
+            row = torch.cat([start, regions, end, words], 1)
+            out = made.backbone.model.base_model(inputs_embeds=row, output_attentions=True).attentions
+        made.backbone.model.set_attn_implementation("sdpa")
+        assert torch.allclose(found, torch.stack([layer[0, :, 5:, 1:4] for layer in out]), atol=1e-5)
+
+
+def test_heads_are_counted_as_visualbert_counts_them():
+    """Two heads by hand: one that is right and looks at regions, one that is right more often and hardly looks."""
+    tally = Tally()
+    fits = torch.tensor([True, False])
+    for looked in ([[0.5, 0.1], [0.06, 0.04]], [[0.2, 0.6], [0.06, 0.04]]):
+        tally.add(torch.tensor([looked]), fits, surest=1, scored=True)
+    assert tally.right.tolist() == [[1, 2]] and tally.percent(tally.regions).tolist() == [[pytest.approx(70), pytest.approx(10)]]
+    assert tally.ranked() == [(0, 1), (0, 0)] and tally.is_active((0, 0), 0.2) and not tally.is_active((0, 1), 0.2)
+    assert (tally.confident, tally.any_region, tally.at_best) == (0, 1.0, 2)
+
+
+def test_a_model_that_looks_at_the_right_region_is_right(tmp_path):
+    """Queries and keys by hand: every word looks at the region in the upper left corner, and nowhere else."""
+    made = model()
+    layer = made.backbone.model.base_model.encoder.layer[1].attention.self
+    with torch.no_grad():
+        layer.query.weight.zero_()
+        layer.query.bias.fill_(1.0)
+    states = {}
+    layer.register_forward_pre_hook(lambda module, arguments: states.setdefault("x", arguments[0]))
+    rows = attention(made, EXAMPLES[:1], ("image", "caption"), "caption", "image")
+    target = states["x"][0, 1]  # of the first region
+    others = torch.cat([states["x"][0, :1], states["x"][0, 2:]])
+    direction = torch.linalg.lstsq(torch.cat([target[None], others]), torch.eye(len(others) + 1)[:, :1]).solution[:, 0]
+    with torch.no_grad():
+        layer.key.weight.copy_(direction.repeat(32, 1) * 20)
+        layer.key.bias.zero_()
+    layer._forward_pre_hooks.clear()
+    found = attention(made, EXAMPLES[:1], ("image", "caption"), "caption", "image")[0]
+    assert rows[0].shape == found.shape and found[1, :, :, 0].min() > 0.9
+    one = [replace(EXAMPLES[0], facts={**FACTS, "captions": FACTS["captions"][:1], "phrases": FACTS["phrases"][:1]})]
+    told = Grounding(best=9).build().run(subject("image caption", models=[made], examples=one), tmp_path)
+    saved = json.loads((tmp_path / "grounding.json").read_text())["s0"]["entities"]
+    assert saved["accuracy"][1] == [50.0] * 4 and saved["count"] == 2  # right for the cat, wrong for the water
+    assert min(saved["attention_on_regions"][1]) > 90 and {"2-1", "2-2", "2-3", "2-4"} <= set(saved["active"])
+    assert saved["confident"] == 50.0 and saved["at_best"] == 100.0  # the surest region is the water
+    rows = told.tables["Entity grounding, % of phrases: best heads"]
+    assert rows[-3] == ["s0", "surest region", 50.0, None, "2"] and rows[-1] == ["s0", "at best", 100.0, None, "2"]
+    assert rows[-2][2] == pytest.approx(100 / 3)
+
+
+def test_what_a_step_lacks_is_a_note_and_what_all_lack_an_error(tmp_path):
+    told = Grounding().build().run(subject("image caption", "caption"), tmp_path)
+    assert told.notes[0] == "s1: reads caption; grounding needs regions with boxes, and a caption beside them"
+    with pytest.raises(UnavailableError) as error:
+        Grounding().build().run(subject("image"), tmp_path)
+    assert str(error.value) == "s0: reads image; grounding needs regions with boxes, and a caption beside them"
+    with pytest.raises(DataError) as error:
+        Grounding().build().run(subject("image caption", examples=[replace(EXAMPLES[0], facts={})]), tmp_path)
+    assert str(error.value) == (
+        "the data set does not know where the captions' phrases are in the pictures; name a folder of Flickr30k Entities with annotations"
+    )
+
+
+def test_overlap_of_boxes():
+    assert phrases.overlap((0, 0, 0.5, 0.5), (0, 0, 0.5, 0.5)) == 1
+    assert phrases.overlap((0, 0, 1, 1), (0, 0, 0.5, 0.5)) == 0.25
+    assert phrases.overlap((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) == 0 == phrases.overlap((0, 0, 0, 0), (0, 0, 0, 0))
+    assert phrases.overlap((0, 0, 0.6, 1), (0.2, 0, 0.8, 1)) == pytest.approx(0.5)
+
+
+# --- Flickr30k Entities
+
+
+XML = """<annotation><size><width>200</width><height>100</height></size>
+<object><name>7</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>100</xmax><ymax>50</ymax></bndbox></object>
+<object><name>7</name><name>8</name><bndbox><xmin>100</xmin><ymin>50</ymin><xmax>200</xmax><ymax>100</ymax></bndbox></object>
+<object><name>9</name><scene>1</scene><nobndbox>1</nobndbox></object></annotation>"""
+SENTENCES = "[/EN#7/animals A red cat] near [/EN#9/scene the street] and [/EN#8/other/bodyparts water] .\n[/EN#7/animals The cat] .\n"
+
+
+@pytest.fixture
+def flickr(tmp_path) -> Path:
+    for part in ("Sentences", "Annotations"):
+        (tmp_path / part).mkdir()
+    (tmp_path / "Sentences/1000.txt").write_text(SENTENCES)
+    (tmp_path / "Annotations/1000.xml").write_text(XML)
+    return tmp_path
+
+
+def test_flickr30k_entities_are_read(flickr):
+    known = [Example("a", {"image": "1000.jpg", "caption": "x"}), Example("b", {"image": "1001", "caption": "x"})]
+    first, second = phrases.flickr30k(flickr, known, "image", "caption")
+    assert first.text == "A red cat near the street and water ." == first.example.inputs["caption"]
+    assert [first.text[each.first : each.end] for each in first.phrases] == ["A red cat", "water"]
+    assert first.phrases[0].boxes == ((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) and first.phrases[1].boxes == ((0.5, 0.5, 1, 1),)
+    assert second.text == "The cat ."
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("Sentences/1000.txt", "fine\n[/EN#7/people A man runs\n", "{}:2: a phrase is not closed; write [/EN#number/kind words]"),
+        ("Annotations/1000.xml", "<annotation>\n<size>", "{}:2: not XML: no element found: line 2, column 6"),
+        ("Annotations/1000.xml", "<annotation/>", "{}: an annotation lacks its size or a number of a box; is this Flickr30k Entities?"),
+    ],
+)
+def test_damaged_annotations_are_named(flickr, file, text, words):
+    (flickr / file).write_text(text)
+    with pytest.raises(DataError) as told:
+        phrases.flickr30k(flickr, [Example("a", {"image": "1000.jpg"})], "image", "caption")
+    assert str(told.value) == words.format(flickr / file)
+
+
+def test_a_folder_that_is_no_annotations(tmp_path):
+    with pytest.raises(DataError) as told:
+        phrases.flickr30k(tmp_path, [], "image", "caption")
+    assert str(told.value) == f"annotations: {tmp_path} has no folder Sentences; give the one that Flickr30k Entities unpacks to"
+
+
+# --- syntactic grounding
+
+
+CONLLU = """# text = a red cat near the water
+1\ta\ta\tDET\t_\t_\t3\tdet\t_\t_
+2\tred\tred\tADJ\t_\t_\t3\tamod\t_\t_
+3\tcat\tcat\tNOUN\t_\t_\t0\troot\t_\t_
+4\tnear\tnear\tADP\t_\t_\t6\tcase\t_\t_
+5\tthe\tthe\tDET\t_\t_\t6\tdet\t_\t_
+6\twater\twater\tNOUN\t_\t_\t3\tnmod\t_\t_
+
+1-2\tCan't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tCa\tcan\tAUX\t_\t_\t0\troot\t_\t_
+2\tn't\tnot\tPART\t_\t_\t1\tadvmod\t_\t_
+2.1\tsee\tsee\tVERB\t_\t_\t_\t_\t_\t_
+3\tit\tit\tPRON\t_\t_\t1\tobj\t_\t_
+"""
+
+
+def test_words_bound_to_a_phrase_are_found_in_both_directions(tmp_path):
+    (tmp_path / "captions.conllu").write_text(CONLLU)
+    found = parses.read(tmp_path / "captions.conllu")
+    assert list(found) == ["aredcatnearthewater", "can'tit"]
+    text = "a red  cat near the water"  # spaced in another way
+    words = found[parses.letters(text)]
+    cat = parses.bound(text, phrases.Phrase(0, 10, ()), words)
+    assert [(relation, text[first:end]) for relation, first, end in cat] == [("det", "a"), ("amod", "red"), ("nmod", "water")]
+    water = parses.bound(text, phrases.Phrase(16, 25, ()), words)
+    assert [(relation, text[first:end]) for relation, first, end in water] == [("case", "near"), ("det", "the"), ("nmod", "cat")]
+    split = found["can'tit"]
+    assert [(word.form, word.first, word.end) for word in split] == [("Ca", 0, 5), ("n't", 0, 5), ("it", 5, 7)]
+
+
+def test_relations_are_told_for_parsed_captions_only(tmp_path):
+    (tmp_path / "captions.conllu").write_text(CONLLU)
+    out = tmp_path / "out"
+    out.mkdir()
+    told = Grounding(parses=tmp_path / "captions.conllu", active=0).build().run(subject("image caption"), out)
+    rows = told.tables["Grounding by relation, % of words: best active heads of s0"]
+    assert [(row[0], row[4]) for row in rows[1:]] == [("det", "8"), ("nmod", "8"), ("amod", "4"), ("case", "4")]
+    assert (out / told.plots["Grounding by relation of s0"]).exists() and (out / "relations-s0.png").exists()
+    saved = json.loads((out / "grounding.json").read_text())["s0"]
+    assert saved["nmod"]["count"] == 8 and np.array(saved["amod"]["accuracy"]).shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("1 a a DET", "{}:1: 1 columns; CoNLL-U has 10, with tabs between them"),
+        ("1\ta\t_\t_\t_\t_\tx\tdet\t_\t_", "{}:1: 'x' is no number of a word"),
+        ("2\ta\t_\t_\t_\t_\t1\tdet\t_\t_", "{}:1: word 2 follows word 0"),
+        ("1\ta\t_\t_\t_\t_\t7\tdet\t_\t_", "{}:1: the head is word 7, and there are 1"),
+    ],
+)
+def test_a_damaged_parse_is_named(line, words, tmp_path):
+    (tmp_path / "x.conllu").write_text(line + "\n")
+    with pytest.raises(DataError) as told:
+        parses.read(tmp_path / "x.conllu")
+    assert str(told.value) == words.format(tmp_path / "x.conllu")
+
+
+# --- from the command line
+
+
+RECIPE = """\
+name = "toy"
+output = "{output}"
+[backbone]
+type = "bert"
+layers = 2
+width = 32
+heads = 2
+[inputs.image]
+type = "regions"
+[inputs.image.extractor]
+type = "roi"
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 12
+[training]
+batch_size = 16
+epochs = 1
+learning_rate = 1e-3
+[steps.words]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.both]
+inputs = ["image", "caption"]
+learn = ["image", "backbone"]
+start = "words"
+[data]
+type = "scenes"
+train_size = 16
+val_size = 2
+test_size = 5
+[metrics.meaning]
+type = "discovery"
+[probes.heads]
+type = "grounding"
+best = 2
+[probes.looks]
+type = "attention"
+examples = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory) -> Path:
+    from mmgen.recipe import load
+
+    folder = tmp_path_factory.mktemp("probes")
+    (folder / "toy.toml").write_text(RECIPE.format(output=folder / "runs"))
+    return run(load(folder / "toy.toml", installed())[0]).path
+
+
+def probed(*arguments: str):
+    return CliRunner().invoke(main, ["probe", *arguments])
+
+
+def test_the_recipes_probes_run_and_say_where_everything_is(done):
+    before = {path: path.read_bytes() for path in (done / "steps").rglob("*") if path.is_file()}
+    result = probed(str(done))
+    assert result.exit_code == 0, result.output
+    assert "| both" in result.output and f"heads: everything is in {done}/probes/heads" in result.output
+    assert "words: reads caption; grounding needs regions with boxes, and a caption beside them" in result.output
+    assert sorted(path.name for path in (done / "probes/heads").iterdir()) == [
+        "findings.json", "grounding.json", "grounding.png", "grounding.svg", "tables.md"
+    ]  # fmt: skip
+    assert {"test-00000.svg", "test-00000.png", "attention.json"} <= {path.name for path in (done / "probes/looks").iterdir()}
+    assert before == {path: path.read_bytes() for path in (done / "steps").rglob("*") if path.is_file()}
+    assert not list((done / "probes").glob(".*"))
+
+
+def test_what_the_data_set_knows_and_the_same_in_files_of_flickr30k_entities_give_the_same(done, tmp_path):
+    for part in ("Sentences", "Annotations"):
+        (tmp_path / part).mkdir()
+    for scene in load_run(done).recipe.data.build().split("test"):
+        lines, objects = [], []
+        for place, thing in enumerate(scene.facts["things"]):
+            corners = "".join(f"<{side}>{1000 * number}</{side}>" for side, number in zip(("xmin", "ymin", "xmax", "ymax"), thing["box"], strict=True))
+            for caption, told in enumerate(scene.facts["phrases"]):
+                names = [f"<name>{caption}0{number}</name>" for number, (_, _, things) in enumerate(told) if place in things]
+                objects.append(f"<object>{''.join(names)}<bndbox>{corners}</bndbox></object>")
+        for caption, (text, told) in enumerate(zip(scene.facts["captions"], scene.facts["phrases"], strict=True)):
+            for number, (first, end, _) in reversed(list(enumerate(told))):
+                text = f"{text[:first]}[/EN#{caption}0{number}/other {text[first:end]}]{text[end:]}"
+            lines.append(text)
+        (tmp_path / f"Sentences/{scene.id}.txt").write_text("\n".join(lines))
+        size = "<size><width>1000</width><height>1000</height></size>"
+        (tmp_path / f"Annotations/{scene.id}.xml").write_text(f"<annotation>{size}{''.join(objects)}</annotation>")
+    found = []
+    for settings in ((), ("--set", f"heads.annotations={tmp_path}")):
+        assert probed(str(done), "--probe", "heads", *settings).exit_code == 0
+        found.append(json.loads((done / "probes/heads/grounding.json").read_text()))
+    assert found[0] == found[1] and found[0]["both"]["entities"]["count"] > 40
+
+
+def test_the_attention_of_the_probe_is_the_one_of_the_report(done):
+    """One truth: attention.json against what the page of the same run carries."""
+    assert probed(str(done), "--probe", "looks").exit_code == 0
+    saved = json.loads((done / "probes/looks/attention.json").read_text())["examples"]
+    page = (done / "report.html").read_text(encoding="utf-8")
+    looks = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])["looks"]
+    for name, each in looks.items():
+        rows = [(saved[name]["steps"][step]["weights"], each["weights"]["last"][step]) for step in ("words", "both")]
+        assert all(np.allclose(1e4 * np.array(one), np.array(other), atol=2) for one, other in rows) and any(one for one, _ in rows)
+        assert [unit.strip() for unit in each["units"]["caption"]] == saved[name]["inputs"]["caption"]["labels"]
+
+
+def test_a_probe_that_is_not_in_the_recipe_runs_with_its_defaults_on_one_step(done):
+    result = probed(str(done), "--probe", "similarity", "--step", "both", "--set", "similarity.batch_size=3")
+    assert result.exit_code == 0, result.output
+    saved = json.loads((done / "probes/similarity/similarity.json").read_text())
+    assert list(saved["curves"]) == ["both", "random transformer"] and saved["examples"] == 5
+    assert json.loads((done / "probes/similarity/findings.json").read_text())["settings"]["batch_size"] == 3
+    again = (done / "probes/similarity/similarity.svg").read_bytes()
+    assert probed(str(done), "--probe", "similarity", "--step", "both").exit_code == 0
+    assert (done / "probes/similarity/similarity.svg").read_bytes() == again
+
+
+def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(done):
+    assert probed(str(done), "--probe", "heads", "--probe", "similarity").exit_code == 0
+    path = done / "probes/heads/findings.json"
+    before = path.read_text()
+    path.write_text(before.replace("Entity grounding by layer", "<script>alert(1)</script>"))
+    assert CliRunner().invoke(main, ["report", str(done)]).exit_code == 0
+    path.write_text(before)
+    page = (done / "report.html").read_text(encoding="utf-8")
+    section = page[page.index('<section id="inside">') : page.index('<section id="repeat">')]
+    assert re.findall(r'<h3 id="inside-(.*?)"', section)[:1] == ["heads"] and "<script>alert" not in page
+    assert section.count('<img src="data:image/svg+xml;base64,') == 2 and "random transformer" in section and "any region" in section
+    path.write_text('{"tables": 1}')
+    told = CliRunner().invoke(main, ["report", str(done)])
+    path.write_text(before)
+    assert told.exit_code == 1 and told.output.splitlines()[-1] == f"error: {path}: damaged: 'tables' is 1"
+
+
+def test_untaught_models_have_the_shape_and_not_the_weights(done):
+    from mmgen.probing import untaught
+
+    taught, other = load_run(done, "both").model, untaught(load_run(done, "both"))
+    assert {name: each.shape for name, each in taught.state_dict().items()} == {name: each.shape for name, each in other.state_dict().items()}
+    assert not any(torch.equal(each, other.state_dict()[name]) for name, each in taught.state_dict().items() if each.dim() == 2 and "mean" not in name)
+    assert other.embedders["caption"]._backbone[0] is other.backbone and not other.training
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--step", "bth"], "error: --step: there is no step 'bth'; did you mean 'both'?; there are: words, both"),
+        (["--probe", "head"], "error: --probe head: no probe is called that; did you mean 'heads'?; there are: heads, looks, attention, grounding, similarity"),
+        (["--set", "similarity.batch_size=3"], "error: --set similarity.batch_size=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
+        (["--set", "heads=3"], "error: --set heads=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
+        (["--set", "heads.iuo=0.3"], "error: --set iuo=0.3: iuo: no such key; did you mean 'iou'?"),
+        (["--set", "looks.layer=0", "--set", "looks.head=1"], "error: --type attention: head: only one layer's heads can be told apart; name the layer too"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_in_one_line(done, arguments, words):
+    result = probed(str(done), *arguments)
+    assert result.exit_code == 1 and result.output.splitlines()[-1] == words
+
+
+def test_a_probe_that_finds_nothing_does_not_stop_the_others_and_keeps_what_was_there(done):
+    assert probed(str(done), "--probe", "looks").exit_code == 0
+    before = (done / "probes/looks/attention.json").read_bytes()
+    result = probed(str(done), "--set", "looks.layer=7")
+    assert result.exit_code == 0 and "looks: words: layer = 7: the encoder has 2 layers; both: layer = 7: the encoder has 2 layers" in result.output
+    assert (done / "probes/looks/attention.json").read_bytes() == before
+    alone = probed(str(done), "--probe", "looks", "--set", "looks.layer=7")
+    assert alone.exit_code == 1
+
+
+def test_settings_are_laid_over_the_recipes_own(done):
+    recipe = load_run(done).recipe
+    assert chosen(recipe, (), ["heads.iou=0.7"], installed())["heads"] == Grounding(best=2, iou=0.7)
+    with pytest.raises(RecipeError) as told:
+        chosen(recipe.model_copy(update={"probes": {}}), (), (), installed())
+    assert str(told.value) == "the recipe has no [probes]; choose with --probe: attention, grounding, similarity"
+
+
+def test_a_name_that_would_lead_out_of_the_folder_is_refused(done):
+    recipe = load_run(done).recipe
+    with pytest.raises(RecipeError) as told:
+        chosen(recipe.model_copy(update={"probes": {"../steps": Grounding()}}), (), (), installed())
+    assert str(told.value) == "probes.../steps: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
+
+
+def test_many_examples_are_thinned_out_and_those_drawn_are_among_them(tmp_path):
+    told = Attention(limit=2, ids=("e3",)).build().run(subject("caption"), tmp_path)
+    assert list(json.loads((tmp_path / "attention.json").read_text())["examples"]) == ["e0", "e2", "e3"]
+    assert "3 of 4 examples, evenly spread" in told.notes and (tmp_path / "e3.svg").exists()
+
+
+def test_probes_in_a_recipe_do_not_make_it_another_run(done):
+    """They only look: a run that is finished is found finished with other probes, and keeps those."""
+    from mmgen.recipe import load
+
+    recipe = load(done.parents[3] / "toy.toml", installed(), sets=("probes.looks.layer=1",))[0]
+    assert run(recipe).path == done and load_run(done).recipe.probes["looks"] == Attention(layer=1, examples=1)
+    run(load(done.parents[3] / "toy.toml", installed())[0])
+
+
+def test_what_is_no_run(tmp_path):
+    result = probed(str(tmp_path))
+    assert result.exit_code == 1
+    assert result.output == f"error: {tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)\n"
+
+
