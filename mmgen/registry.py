@@ -7,10 +7,12 @@ Nothing here is global. `installed()` reads the entry points and returns a froze
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import importlib.metadata
 import importlib.util
 import inspect
+import sys
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -118,6 +120,9 @@ class Registry:
 
 def conflict(parts: list[Part]) -> str:
     owners = " and ".join(dict.fromkeys(str(part.source) for part in parts))
+    if len({part.source.distribution for part in parts}) == 1:
+        places = " and ".join(dict.fromkeys(part.place for part in parts))
+        return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); it must be one"
     return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
 
 
@@ -147,8 +152,11 @@ def installed() -> Registry:
     for entry in sorted(importlib.metadata.entry_points(group=hookspecs.GROUP), key=lambda entry: entry.name):
         source = Source(entry.name, entry.dist.name, entry.dist.version)
         try:
-            loaded.append((source, entry.load()))
-        except (Exception, SystemExit) as error:  # whatever a stranger's import does, the others go on
+            with contextlib.redirect_stdout(sys.stderr):  # what we print may be read by a program
+                loaded.append((source, entry.load()))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a stranger's import does, the others go on
             broken.append(Broken(source, _too_new(_written_api(entry.module)) or _reason(error)))
     return collect(loaded, broken)
 
@@ -164,7 +172,7 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
 
 def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
     """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
-    if reason := _too_new(getattr(module, "MMGEN_API", API_VERSION)):
+    if reason := _not_a_plugin(source, module) or _too_new(getattr(module, "MMGEN_API", API_VERSION)):
         yield Broken(source, reason)
         return
     manager = pluggy.PluginManager(hookspecs.GROUP)
@@ -182,7 +190,9 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
         for implementation in getattr(manager.hook, hook).get_hookimpls():
             try:
                 classes = list(implementation.function())
-            except Exception as error:
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:
                 yield Broken(source, f"{hook}: {_reason(error)}")
                 continue
             for config in classes:
@@ -192,10 +202,24 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
 def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], config: object) -> Part | Broken:
     if not (inspect.isclass(config) and issubclass(config, wanted)):
         return Broken(source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{wanted.__name__}")
-    name = config.model_fields["type"].default
-    if not isinstance(name, str):
+    told = config.model_fields["type"]
+    name = told.default
+    if not isinstance(name, str) or not name:
         return Broken(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
+    if typing.get_args(told.annotation) != (name,):
+        return Broken(source, f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"')
+    if config.build is wanted.build:
+        return Broken(source, f"{hook}: {config.__name__} has no method build, which makes the part")
     return Part(kind, name, config, source)
+
+
+def _not_a_plugin(source: Source, module: object) -> str:
+    """What a module lacks of being a plugin; empty when it is one."""
+    if not isinstance(module, ModuleType):
+        return f'the entry point must name a module, and names {module!r}; write  {source.plugin} = "PACKAGE"'
+    if not any(name.startswith("register_") for name in vars(module)):
+        return f"provides nothing: {module.__name__} has none of the hooks {', '.join(hook for hook, _ in KINDS.values())}"
+    return ""
 
 
 def _too_new(asked: object) -> str:
@@ -212,7 +236,8 @@ def _written_api(module: str) -> object:
     try:
         spec = importlib.util.find_spec(module)
         tree = ast.parse(Path(spec.origin).read_bytes())
-        assigned = [node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "MMGEN_API"]
+        plain = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None]
+        assigned = [node for node in plain if ast.unparse(getattr(node, "target", None) or node.targets[0]) == "MMGEN_API"]
         return ast.literal_eval(assigned[-1].value) if assigned else API_VERSION
     except Exception:  # it cannot be found or read either; why it could not be imported says more
         return API_VERSION

@@ -1,18 +1,25 @@
 """The pages in docs/ tell the truth: their code runs, and every hook, contract and method is on them."""
 
+import importlib.util
 import inspect
 import re
+import shlex
 from pathlib import Path
+from types import ModuleType
 
 import pytest
-from thirdparty import Environment
+from click.testing import CliRunner
+from thirdparty import Environment, settings
 
 from mmgen import errors, hookspecs, parts, testing
+from mmgen.cli import main
 from mmgen.registry import KINDS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"# ([\w./]+\.(?:py|toml))\n")
+FILE = re.compile(r"# ([\w./]+\.(?:py|toml|jsonl))\n")
+GUIDES = ("index.md", "recipes.md", "scoring.md")  # pages whose commands follow from each other
+FEW = ("data.train_size=8", "data.val_size=2", "data.test_size=4", "training.epochs=1", "backbone.layers=1", "data.image_size=64")
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -106,3 +113,81 @@ def test_the_legend_of_shapes_is_the_one_of_the_code():
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", (DOCS / page).read_text()):
         assert (DOCS / target).exists(), target
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory) -> Path:
+    """A folder with the files that the guides print."""
+    folder = tmp_path_factory.mktemp("desk")
+    for page in GUIDES:
+        for kind, code in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")):
+            if kind in ("toml", "text") and (place := FILE.match(code)):
+                (folder / place[1]).write_text(code.removeprefix(place[0]) if place[1].endswith(".jsonl") else code)
+    return folder
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_commands_print_what_a_guide_says(page, desk, monkeypatch):
+    """Lines in their order; `...` stands for any. Runs are small here, and what they print is not shown there."""
+    monkeypatch.chdir(desk)
+    sessions = "".join(blocks(page, "console")).split("$ mmgen ")[1:]
+    assert len(sessions) >= 2
+    for session in sessions:
+        command, _, shown = session.partition("\n")
+        few = settings(*FEW) if command.startswith("run ") else []
+        done = CliRunner().invoke(main, [*shlex.split(command), *few])
+        printed = iter(done.output.splitlines())
+        for line in shown.splitlines():
+            assert line == "..." or line in printed, f"{page}: {command} does not print: {line}\n{done.output}"
+
+
+def test_the_run_of_the_guide_is_loaded_from_python(desk, monkeypatch, capsys):
+    monkeypatch.chdir(desk)
+    for block in blocks("index.md", "python"):
+        exec(compile(block, "docs/index.md", "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def extension(name: str) -> ModuleType:
+    """A module of the site's."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "_ext" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_commands_has_each_with_its_options():
+    page = extension("pages").commands()
+    for name, command in main.commands.items():
+        for told, below in ((f"mmgen {name}", command), *((f"mmgen {name} {one}", each) for one, each in getattr(command, "commands", {}).items())):
+            assert re.search(rf"^##+ {told}$", page, re.MULTILINE)
+            section = re.split(rf"^##+ {told}$", page, flags=re.MULTILINE)[1]
+            for option in (option for option in below.params if getattr(option, "help", None)):
+                assert option.opts[0] in section.split("\n## ")[0], f"{told} {option.opts[0]}"
+
+
+def test_the_page_of_examples_has_both_recipes_and_no_link_into_nowhere():
+    page = extension("pages").examples()
+    assert page.count("```toml") == 2 and "](../" not in page and "](mmgen" not in page
+
+
+def test_links_into_the_examples_stay_on_the_site_and_absent_pages_leave_the_navigation():
+    source = ["[x](../examples) [y](../examples/mmgen_audio)"]
+    extension("pages").fill(None, "plugins", source)
+    assert source == ["[x](examples.md) [y](examples.md)"]
+    source = ["```{toctree}\nOne <recipes>\nTwo <nowhere>\n```\n"]
+    extension("pages").fill(None, "index", source)
+    assert source == ["```{toctree}\nOne <recipes>\n```\n"]
+
+
+def test_docstrings_keep_their_code_and_their_columns():
+    rst = extension("docstrings").rst
+    assert rst("A `part`s width, *E* of [a|b_]") == r"A ``part``\ s width, \*E\* of [a\|b\_]"
+    assert rst("Either:\n\n    if x:\n        y\n\n    z") == "Either:\n\n.. code-block:: text\n\n    if x:\n        y\n\n    z"
+    assert rst("size   E, of words\n       and more\nmasks  any") == ".. code-block:: text\n\n    size   E, of words\n           and more\n    masks  any"
+    assert rst("Two words. And more,\nover lines.") == "Two words. And more,\nover lines."
+
+
+def test_every_page_of_the_site_is_in_its_navigation():
+    pages = {path.stem for path in DOCS.glob("*.md")} - {"index"}
+    assert pages <= set(re.findall(r"<(\w+)>", "".join(BLOCK.sub("", (DOCS / "index.md").read_text()))))

@@ -19,12 +19,9 @@ from mmgen.scaffold import KINDS, create
 FEW = ("data.train_size=16", "data.val_size=2", "data.test_size=3", "training.epochs=1", "backbone.layers=1")
 PROBING = """
 from pathlib import Path
-from mmgen.run import load_run
-from mmgen_my_probe import MyProbe
-run, out = load_run({run!r}), Path({run!r}, "out")
-out.mkdir()
-told = MyProbe().build().run(run.model, run.recipe.data.build().split("test"), out)
-print(sorted(told), [path.name for path in out.iterdir()])
+from mmgen.probing import probe
+for name, findings in probe({run!r}).items():
+    print(name, list(findings.tables), sorted(path.name for path in Path({run!r}, "probes", name).iterdir()))
 """
 
 
@@ -81,7 +78,7 @@ def test_their_recipes_run(made, environment):
         run = folder / "runs" / f"my_{kind}" / "default" / "seed-0"
         assert (run / "steps/first/scores.json").exists(), kind
         assert f'"my-{kind}"' in (run / "recipe.json").read_text()
-    assert done.stdout.splitlines()[-1] == "['mean_log_probability', 'surest'] ['table.json']"
+    assert done.stdout.splitlines()[-1] == "my_probe ['How sure'] ['findings.json', 'table.json', 'tables.md']"
     scores = json.loads((made["metric"] / "runs/my_metric/default/seed-0/steps/first/scores.json").read_text())
     assert "my_metric" in json.dumps(scores)
 
@@ -118,6 +115,13 @@ def test_they_are_clean_and_torch_waits(made, environment):
             "embedder",
             "'reader' would make a class Reader, which means something else already; choose another name",
         ),
+        (
+            "embedder-suite",
+            "embedder",
+            "'embedder-suite' would make a class EmbedderSuite, which means something else already; choose another name",
+        ),
+        ("tester", "metric", "'tester' would make a class Tester, which means something else already; choose another name"),
+        ("cache", "backbone", "'cache' would make a class Cache, which means something else already; choose another name"),
         ("scenes", "metric", "there is a package mmgen_scenes already; choose another name"),
     ],
 )
@@ -146,17 +150,16 @@ def test_a_folder_that_cannot_be_written(tmp_path):
         create("audio", "embedder", tmp_path / "file", installed())
 
 
-def test_the_command_says_what_to_do_next(tmp_path):
+@pytest.mark.parametrize("folder, shown", [(".", "mmgen-audio"), ("my work", "'my work/mmgen-audio'")])
+def test_the_command_says_what_to_do_next(folder, shown, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "mmgen", "plugin", "new", "audio", "--kind", "embedder"],
+        [sys.executable, "-m", "mmgen", "plugin", "new", "audio", "--kind", "embedder", "--in", folder],
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    assert (
-        done.stdout.splitlines()[-1] == "next:  cd mmgen-audio && pip install -e . && pytest && mmgen run recipe.toml"
-    )
-    assert (tmp_path / "mmgen-audio/mmgen_audio/embedder.py").exists()
+    assert done.stdout.splitlines()[-1] == f"next:  cd {shown} && pip install -e . && pytest && mmgen run recipe.toml"
+    assert (tmp_path / folder / "mmgen-audio/mmgen_audio/embedder.py").exists()
 
 
 # --- the version of the contract ---
@@ -168,6 +171,7 @@ METRIC = """
     class Length(mmgen.MetricConfig):
         "Words."
         type: Literal["length"] = "length"
+        def build(self): ...
     @mmgen.hookimpl
     def register_metrics():
         return [Length]

@@ -1,5 +1,6 @@
 """Discovery: every part knows its owner; a plugin that fails has a face, and never stops another."""
 
+import json
 import subprocess
 import sys
 import textwrap
@@ -25,6 +26,7 @@ AUDIO = """
     class Audio(mmgen.EmbedderConfig):
         "Sounds."
         type: Literal["audio"] = "audio"
+        def build(self, backbone): ...
     @mmgen.hookimpl
     def register_embedders():
         return [Audio]
@@ -83,6 +85,42 @@ def test_a_config_without_a_name_is_told():
     assert 'A has no name; give it  type: Literal["..."] = "..."' in broken(code)
 
 
+@pytest.mark.parametrize(
+    "written, reason",
+    [
+        ('type: str = "audio"', 'Audio must be called the same everywhere; write  type: Literal["audio"] = "audio"'),
+        ('type: Literal["video"] = "audio"', 'Audio must be called the same everywhere; write  type: Literal["audio"] = "audio"'),
+        ('type: Literal[""] = ""', 'Audio has no name; give it  type: Literal["..."] = "..."'),
+    ],
+)
+def test_a_name_that_a_recipe_could_not_write_is_told(written, reason):
+    assert broken(AUDIO.replace('type: Literal["audio"] = "audio"', written)) == f"plugin 'audio' (mmgen-audio 0.3) failed to load: register_embedders: {reason}"
+
+
+def test_a_config_that_builds_nothing_is_told():
+    assert broken(AUDIO.replace("def build", "def built")).endswith("register_embedders: Audio has no method build, which makes the part")
+
+
+def test_a_plugin_without_any_hook_is_not_silent():
+    assert broken("import mmgen").startswith("plugin 'audio' (mmgen-audio 0.3) failed to load: provides nothing: mmgen_audio has none of the hooks register_embedders, ")
+
+
+def test_an_entry_point_that_names_no_module_is_told():
+    (told,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
+    assert str(told) == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, and names {Named!r}; write  audio = \"PACKAGE\""
+
+
+def test_a_part_that_one_plugin_provides_twice_is_told():
+    (told,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
+    assert told.startswith("mmgen-audio 0.3 provides the embedder 'audio' 2 times (") and told.endswith("); it must be one")
+
+
+@pytest.mark.parametrize("code", ["sys.exit(3)", "raise type('Odd', (BaseException,), {})('x')"])
+def test_a_hook_that_gives_up_stops_nobody(code):
+    registry = collect([plugin(f"import mmgen, sys\n@mmgen.hookimpl\ndef register_embedders(): {code}", "bad"), plugin(AUDIO)])
+    assert [part.name for part in registry.parts] == ["audio"] and len(registry.broken) == 1
+
+
 def test_one_raising_hook_loses_nobody_elses_parts():
     registry = collect([plugin("import mmgen\n@mmgen.hookimpl\ndef register_embedders(): 1 / 0", "bad"), plugin(AUDIO)])
     assert [part.name for part in registry.parts] == ["audio"]
@@ -115,6 +153,31 @@ def test_an_installed_plugin_that_cannot_be_imported_is_shown_and_the_others_go_
     assert shown.returncode == 0
     assert "mmgen-audio 0.3" in shown.stdout and "Sounds." in shown.stdout and "regions" in shown.stdout
     assert shown.stderr == "error: plugin 'sounds' (mmgen-sounds 0.3) failed to load: No module named 'torchaudio_that_is_not_there'\n"
+    assert mmgen_plugins("--strict-plugins").returncode == 1
+
+
+def test_a_plugin_that_talks_on_import_does_not_spoil_what_programs_read(site):
+    site("mmgen-loud", "mmgen_loud", "print('noise')" + textwrap.dedent(AUDIO).replace("audio", "loud"))
+    shown = subprocess.run([sys.executable, "-m", "mmgen", "schema"], capture_output=True, text=True)
+    assert "embedder.loud" in json.loads(shown.stdout)["$defs"] and shown.stderr == "noise\n"
+
+
+def test_a_newer_contract_is_told_however_it_is_written(site):
+    site("mmgen-next", "mmgen_next", "MMGEN_API: int = 2\nfrom mmgen import WhatIsToCome")
+    assert "(mmgen-next 0.3) failed to load: asks for version 2 of the plugin contract" in mmgen_plugins().stderr
+
+
+def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_path):
+    from toys import RECIPE
+
+    site("mmgen-boxes", "mmgen_boxes", AUDIO.replace("audio", "regions"))
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    checked = [
+        subprocess.run([sys.executable, "-m", "mmgen", "check", "toy.toml", *more], cwd=tmp_path, capture_output=True, text=True)
+        for more in ([], ["--set", 'inputs.image.type="regions"'])
+    ]
+    assert checked[0].returncode == 0, checked[0].stderr
+    assert checked[1].stderr.startswith("error: --set inputs.image.type=\"regions\": inputs.image.type: two plugins provide the embedder 'regions': mmgen-boxes 0.3 and mmgen-framework ")
     assert mmgen_plugins("--strict-plugins").returncode == 1
 
 

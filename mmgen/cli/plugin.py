@@ -26,6 +26,8 @@ def plugin() -> None:
 )
 def new(name: str, kind: str, parent: Path) -> None:
     """Write a package with a part called NAME: it installs, passes its tests, and runs from its recipe at once."""
+    import shlex
+
     from ..registry import installed
     from ..scaffold import create
 
@@ -33,7 +35,7 @@ def new(name: str, kind: str, parent: Path) -> None:
     for path in written:
         click.echo(str(path))
     folder = next(path.parent for path in written if path.name == "pyproject.toml")
-    click.echo(f"\nnext:  cd {folder} && pip install -e . && pytest && mmgen run recipe.toml")
+    click.echo(f"\nnext:  cd {shlex.quote(str(folder))} && pip install -e . && pytest && mmgen run recipe.toml")
 
 
 @click.command()
