@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ class Request:
     caption: str | None = None
 
 
-def requests(sources: Iterable[Path], caption: str | None) -> list[Request]:
+def requests(sources: Sequence[Path], caption: str | None) -> list[Request]:
     """Requests from image files, folders of images, and JSONL files of {"image": path, "caption": text}; from the caption
     alone when there are no sources. Raises DataError."""
     found: list[Request] = []
@@ -40,19 +40,43 @@ def requests(sources: Iterable[Path], caption: str | None) -> list[Request]:
             found.append(Request(str(source), picture(source), caption))
         else:
             raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file of them")
+    if sources and not found:
+        raise DataError(f"{', '.join(map(str, sources))}: nothing to ask about; give a JSON object a line, like {{\"image\": \"photo.jpg\"}}")
     return found or [Request("caption", None, caption)]
 
 
 def _listed(source: Path, caption: str | None) -> Iterator[Request]:
-    for number, line in enumerate(source.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(_text(source).split("\n"), 1):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
-            path = source.parent / entry["image"] if entry.get("image") else None
-            yield Request(str(entry.get("id", entry.get("image", number))), picture(path) if path else None, entry.get("caption", caption))
-        except (ValueError, TypeError, AttributeError) as error:
+            yield _request(json.loads(line), source.parent, number, caption)
+        except (ValueError, RecursionError) as error:
             raise DataError(f'{source}:{number}: not a line like {{"image": "photo.jpg", "caption": "..."}}: {error}') from None
+
+
+def _text(source: Path) -> str:
+    try:
+        return source.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{source}: cannot be read: {error}; save it as UTF-8, a JSON object a line") from None
+
+
+def _request(entry: Any, folder: Path, number: int, caption: str | None) -> Request:
+    """A line of a JSONL file. Raises ValueError for values of other types than are asked for."""
+    if not isinstance(entry, dict):
+        raise ValueError("it is no object")
+    for name, kinds in (("image", str), ("caption", str), ("id", str | int)):
+        if entry.get(name) is not None and (not isinstance(entry[name], kinds) or isinstance(entry[name], bool)):
+            raise ValueError(f'"{name}" must be a text, not {json.dumps(entry[name])[:40]}')
+    image, own = entry.get("image") or None, entry.get("id")
+    if image is not None and "\0" in image:
+        raise ValueError('"image" holds a NUL')
+    name = own if own is not None else image or number
+    text = caption if entry.get("caption") is None else entry["caption"]
+    if not image and not text:
+        raise ValueError('it has neither "image" nor "caption"')
+    return Request(str(name), picture(folder / image) if image else None, text or None)
 
 
 def load(path: str | Path, requests: Iterable[Request], step: str | None = None) -> Run:
@@ -63,7 +87,8 @@ def load(path: str | Path, requests: Iterable[Request], step: str | None = None)
         fitting = [name for name, each in run.recipe.steps.items() if set(each.inputs) == given and each.evaluate and run.folder.finished(name, "weights.safetensors")]
         if not fitting:
             told = ", ".join(f"{name} ({' and '.join(each.inputs)})" for name, each in run.recipe.steps.items())
-            raise RunError(f"{path}: no step reads just {' and '.join(sorted(given)) or 'nothing'}; its steps read: {told}; choose one with --step")
+            what = f"no step reads just {' and '.join(sorted(given))}" if given else "some requests have no picture, others no caption, and no step reads what all have"
+        raise RunError(f"{path}: {what}; its steps read: {told}; choose one with --step")
         run = load_run(path, fitting[-1])
     return run
 

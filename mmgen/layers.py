@@ -34,17 +34,18 @@ class Layered:
             if isinstance(value, dict):
                 old = below.get(name)
                 if not isinstance(old, dict) or ("type" in value and value["type"] != old.get("type", value["type"])):
+                    self._drop(there, name in below)
                     below[name] = {}
-                    self._drop(there)
                 self.origins.setdefault(there, origins.get(here, ""))
                 self._merge(below[name], value, origins, here, there)
             else:
+                self._drop(there, name in below)
                 below[name] = value
-                self._drop(there)
                 self.origins[there] = origins.get(here, "")
 
-    def _drop(self, path: Key) -> None:
-        for key in [key for key in self.origins if key[: len(path)] == path]:
+    def _drop(self, path: Key, there: bool) -> None:
+        """Forget where a value (or a table with all inside) came from, if it is there."""
+        for key in [key for key in self.origins if key[: len(path)] == path] if there else ():
             del self.origins[key]
 
     def place(self, path: Key) -> str:
@@ -89,16 +90,16 @@ def profiles(path: Path) -> list[str]:
     return list(found) if isinstance(found, dict) else []
 
 
-def _files(path: Path, seen: tuple[Path, ...] = ()) -> list[tuple[dict, dict[Key, str]]]:
-    """The file's table after its parents', each with its origins."""
-    if path.resolve() in seen:
-        raise RecipeError(f"{path}: extends itself, by way of {' and '.join(map(str, seen))}")
+def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tuple[dict, dict[Key, str]]]:
+    """The file's table after its parents', each with its origins. `asked`: the place that names the file, for errors."""
     try:
+        if path.resolve() in seen:
+            raise RecipeError(f"{asked}{path}: extends itself, by way of {' and '.join(map(str, seen))}")
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        raise RecipeError(f"{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(f"{path}: cannot be read: {error}") from None
+        raise RecipeError(f"{asked}{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder") from None
+    except (OSError, ValueError, RuntimeError) as error:  # a path that holds a NUL, or links that go in a circle
+        raise RecipeError(f"{asked}{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -109,7 +110,8 @@ def _files(path: Path, seen: tuple[Path, ...] = ()) -> list[tuple[dict, dict[Key
         return [(table, origins)]
     if not isinstance(parent, str):
         raise RecipeError(f"{origins.get(('extends',), path)}: extends: give one recipe's path, relative to this file")
-    return [*_files(path.parent / parent, (*seen, path.resolve())), (table, origins)]
+    named = f"{origins.get(('extends',), path)}: extends: "
+    return [*_files(path.parent / parent, (*seen, path.resolve()), named), (table, origins)]
 
 
 def _toml_error(path: Path, error: Exception) -> str:
@@ -121,7 +123,7 @@ def _toml_error(path: Path, error: Exception) -> str:
 def setting_table(setting: str) -> tuple[dict, dict[Key, str]]:
     """`a.b=value`, the value as TOML; a bare word is taken as a string."""
     name, equals, value = setting.partition("=")
-    if not equals or not name.strip():
+    if not equals or not name.strip() or "\n" in setting:
         raise RecipeError(f"--set {setting}: write it as a.b=value, the value as in TOML")
     try:
         table = tomllib.loads(f"{name.strip()} = {value}")

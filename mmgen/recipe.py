@@ -25,6 +25,7 @@ from .errors import PluginError, RecipeError
 from .layers import Key, Layered, read, setting_table
 from .registry import Registry, did_you_mean, nested_kinds
 
+NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
 PRETRAINED = "pretrained"  # where a step may start besides an earlier step
 
 
@@ -65,9 +66,9 @@ class Step(Config):
 class Recipe(Config):
     """Everything a run is made of. Its JSON is the whole truth: a run can be repeated from it."""
 
-    name: str = Field(min_length=1, pattern=r"^\w[\w.-]*$", strict=True, description="names the run folder")
+    name: str = Field(min_length=1, pattern=f"^{NAME}$", strict=True, description="names the run folder")
     description: str = Field("", strict=True)
-    profile: str | None = None
+    profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
     seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
     output: str = Field("runs", strict=True, description="where run folders go")
     backbone: SerializeAsAny[BackboneConfig]
@@ -83,8 +84,10 @@ class Recipe(Config):
 
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""
-        start = self.steps[step].start
-        return [*(self.chain(start) if start != PRETRAINED else []), step]
+        found = [step]
+        while (start := self.steps[found[-1]].start) != PRETRAINED:
+            found.append(start)
+        return found[::-1]
 
     def ordered(self, only: str | None = None) -> list[str]:
         """Steps in an order in which every one comes after the one it starts from."""
@@ -148,14 +151,14 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
             built[table] = check.part(kind, values.pop(table), (table,))
     for table, kind in NAMED_PARTS.items():
         named = check.tables(values.pop(table, {}), (table,))
-        built[table] = {name: check.part(kind, part, (table, name)) for name, part in named.items()}
-    built["inputs"] = {name: _reading(config, name) for name, config in built["inputs"].items()}
+        built[table] = named and {name: part if part is None else check.part(kind, part, (table, name)) for name, part in named.items()}
+    built["inputs"] = built["inputs"] and {name: _reading(config, name) for name, config in built["inputs"].items()}
     training = values.get("training", {})
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))
     steps = check.tables(values.pop("steps", {}), ("steps",))
     whole = training if built["training"] is not None else {}  # a mistake in there has been told, once is enough
-    built["steps"] = {name: check.step(step, whole, ("steps", name)) for name, step in steps.items()}
+    built["steps"] = steps and {name: step if step is None else check.step(step, whole, ("steps", name)) for name, step in steps.items()}
     check.top({**values, **built})
     check.fits(built)
     if check.problems:
@@ -185,15 +188,16 @@ class _Check:
         place = self.layers.place(path) or self.source
         self.problems.append(": ".join(filter(None, (place, ".".join(path), text))))
 
-    def tables(self, value: Any, path: Key) -> dict[str, Any]:
-        """A table of named tables."""
+    def tables(self, value: Any, path: Key) -> dict[str, Any] | None:
+        """A table of named tables. None stands for what is no table: told here, and not once more by what builds on it."""
         if not isinstance(value, dict):
-            self.problem(path, "must be a table")
-            return {}
+            return self.problem(path, "must be a table")
         for name, inner in value.items():
-            if not isinstance(inner, dict):
+            if not re.fullmatch(NAME, name) or (path == ("inputs",) and "." in name):  # names become those of files and modules
+                self.problem((*path, name), "a name is made of letters, digits, '_' and '-', a step's of '.' too")
+            elif not isinstance(inner, dict):
                 self.problem((*path, name), f"must be a table: write it as [{'.'.join(path)}.{name}]")
-        return {name: inner for name, inner in value.items() if isinstance(inner, dict)}
+        return {name: inner if isinstance(inner, dict) else None for name, inner in value.items()}
 
     def part(self, kind: str, table: Any, path: Key) -> PartConfig | None:
         """The config of a part, by its `type`."""
@@ -255,34 +259,35 @@ class _Check:
 
     def fits(self, built: Mapping[str, Any]) -> None:
         """Steps name inputs that exist and start from steps that exist, without going in a circle."""
-        steps, inputs = built["steps"], built["inputs"]
+        steps, inputs = built["steps"] or {}, built["inputs"] or {}
         for name, step in steps.items():
             if step is None:
                 continue
             for key, known in (("inputs", [*inputs]), ("learn", [*inputs, "backbone"])):
                 for wanted in getattr(step, key):
-                    if wanted not in known:
+                    if wanted not in known and inputs:
                         self.problem(("steps", name, key), f"there is no input '{wanted}'{did_you_mean(wanted, known)}; there are: {', '.join(known)}")
             for wanted in step.learn:
                 if wanted in inputs and wanted not in step.inputs:
                     self.problem(("steps", name, "learn"), f"'{wanted}' is not among the step's inputs, so it cannot learn")
-            if not re.fullmatch(r"\w[\w.-]*", name) or name == PRETRAINED:
+            if name == PRETRAINED:
                 self.problem(("steps", name), "a step's name is made of letters, digits, '_', '-' and '.', and is not 'pretrained'")
             if len(set(step.inputs)) < len(step.inputs):
                 self.problem(("steps", name, "inputs"), "an input is named twice")
             if step.start != PRETRAINED and step.start not in steps:
                 self.problem(("steps", name, "start"), f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}")
-            elif _circle(steps, name):
-                self.problem(("steps", name, "start"), f"goes in a circle: {' -> '.join(_circle(steps, name))}")
+            elif circle := _circle(steps, name):
+                self.problem(("steps", name, "start"), f"goes in a circle: {' -> '.join(circle)}")
 
 
 def _circle(steps: Mapping[str, Step | None], name: str) -> list[str]:
     """The steps from `name` back to itself by way of `start`; empty when they end."""
-    trail = [name]
-    while (step := steps.get(trail[-1])) is not None and step.start in steps:
+    trail, last = {name: None}, name
+    while (step := steps.get(last)) is not None and step.start in steps:
         if step.start == name:
             return [*trail, name]
         if step.start in trail:
             return []
-        trail.append(step.start)
+        last = step.start
+        trail[last] = None
     return []

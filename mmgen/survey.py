@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from .configs import FeaturesConfig
@@ -11,7 +11,7 @@ from .datasets import Datasets
 from .errors import MmgenError
 from .parts import Backbone
 from .recipe import Recipe
-from .store import FeatureStore
+from .shards import open_store
 from .tensors import Example
 
 
@@ -26,22 +26,27 @@ def survey(recipe: Recipe) -> Iterator[str]:
     yield ""
     backbone = recipe.backbone.build(texts=list(datasets.texts()))
     for name, examples in splits.items():
-        yield from _split(recipe, backbone, name, examples)
-    own = {f"what '{step}' learns from": datasets.learnt(step) for step, each in recipe.steps.items() if each.data is not None}
-    for name, examples in own.items():
-        yield from _split(recipe, backbone, name, examples)
+        yield from _split(recipe, backbone, name, examples, recipe.inputs)
+    own = {}
+    for step, each in recipe.steps.items():
+        if each.data is not None:
+            own[name := f"what '{step}' learns from"] = examples = datasets.learnt(step)
+            yield from _split(recipe, backbone, name, examples, each.inputs)
     yield from _overlaps(recipe, splits | own)
     yield from _shown(splits[recipe.data.train][:3])
 
 
-def _split(recipe: Recipe, backbone: Backbone, name: str, examples: Sequence[Example]) -> Iterator[str]:
+def _split(recipe: Recipe, backbone: Backbone, name: str, examples: Sequence[Example], inputs: Iterable[str]) -> Iterator[str]:
+    """Of a split, and of those inputs that are read from it."""
     questions = [text for example in examples for text in example.targets]
     lengths = _lengths(backbone, questions)
     limit = recipe.generator.max_tokens if hasattr(recipe.generator, "max_tokens") else None
     cut = sum(length + 1 > limit for length in lengths) if limit else 0
-    yield f"{name}: {len(examples)} examples, {len(questions)} questions"
-    yield f"  question tokens     {_spread(lengths)}" + (f"; {cut} are over max_tokens = {limit} with their end and will be cut" if cut else "")
+    yield f"{name}: {len(examples)} examples, {len(questions)} targets"
+    yield f"  target tokens       {_spread(lengths)}" + (f"; {cut} are over max_tokens = {limit} with their end and will be cut" if cut else "")
     for input_, config in recipe.inputs.items():
+        if input_ not in inputs:
+            continue
         values = [settle(example).inputs.get(input_) for example in examples]
         missing = sum(value is None for value in values)
         if missing:
@@ -57,7 +62,7 @@ def _features(input_: str, config: FeaturesConfig, keys: list[str]) -> Iterator[
         yield f"  {input_:<19} {len(set(keys))} images; features will be made by '{config.extractor.type}'" if config.extractor else f"  {input_:<19} neither features nor an extractor is named"
         return
     try:
-        store = FeatureStore(config.features)
+        store = open_store(config.features)
         absent = [key for key in dict.fromkeys(keys) if key not in store]
         empty = sum(key in store and not store.count(key) for key in dict.fromkeys(keys))
         told_empty = f", {empty} are without regions" if empty else ""

@@ -7,11 +7,12 @@ import json
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mmgen.errors import DataError
 
 MOST_BYTES = 4 << 30  # no file is larger, unpacked
+PIECE = 1 << 24
 NAMES = {
     dict: "a table",
     list: "a list",
@@ -29,7 +30,7 @@ def read_text(path: Path) -> str:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = _bounded(file)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: cannot be unpacked ({error}); it may be cut short: get it again") from None
     except OSError as error:
@@ -45,6 +46,14 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         # the error counts from behind a byte-order mark, which holds no line's end
         raise DataError(f"{path}:{_line(error.object, error.start)}: not UTF-8; save the file as UTF-8") from None
+
+
+def _bounded(file: IO[bytes]) -> bytes:
+    """A little more than MOST_BYTES at most, piece by piece: `read(n)` takes memory for n bytes, however few there are."""
+    whole = bytearray()
+    while len(whole) <= MOST_BYTES and (piece := file.read(PIECE)):
+        whole += piece
+    return bytes(whole)
 
 
 def _line(data: bytes, position: int) -> int:

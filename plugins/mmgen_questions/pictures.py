@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 from PIL import Image, ImageOps
@@ -30,9 +31,12 @@ def index(folder: Path) -> dict[str, Path]:
 
 
 def open_picture(path: Path) -> Image.Image:
-    """RGB, the right way up. Raises DataError when it cannot be read."""
+    """RGB, the right way up. Raises DataError when it cannot be read, or claims so many pixels that it would fill the memory."""
     try:
-        with Image.open(path) as image:
-            return ImageOps.exif_transpose(image).convert("RGB")
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(f"{path}: not an image that can be read: {str(error).partition(chr(10))[0]}") from None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(path) as image:
+                return ImageOps.exif_transpose(image).convert("RGB")
+    except Exception as error:  # decoders of damaged files raise nearly anything
+        raise DataError(f"{path}: not an image that can be read: {str(error).partition(chr(10))[0] or type(error).__name__}") from None

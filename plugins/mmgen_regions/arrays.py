@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from mmgen.errors import DataError
+from mmgen.hdf5 import MOST_BYTES
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.store import MOST_BYTES, image_key
+from mmgen.store import image_key
 
 from . import NpzFolder
 from .published import class_names, named, needs_file, relative
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
+DAMAGES = (ValueError, TypeError, OSError, EOFError, LookupError, NotImplementedError, ArithmeticError, RuntimeError, SyntaxError, AttributeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 log = logging.getLogger("mmgen")
 
 
@@ -46,14 +51,13 @@ class ArrayFolder(Extractor):
                 log.warning("%s: a pickle, which could run any program, is never opened; boxes stay unknown without _info.json", _beside(path, "_info.npy"))
             try:
                 yield self._npz(key, path) if path.suffix == ".npz" else self._npy(key, path)
-            except (ValueError, TypeError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-                yield Broken(key, f"{path}: {str(error).partition(chr(10))[0]}")
+            except DAMAGES as error:
+                yield Broken(key, f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}")
 
     def _npz(self, key: str, path: Path) -> Record:
         with np.load(path, allow_pickle=False) as archive:
             for member in archive.zip.infolist():
-                if member.file_size > MOST_BYTES:
-                    raise ValueError(f"'{member.filename}' would be {member.file_size} bytes large")
+                _measured(archive.zip, member)
             features, boxes = _first(archive, FEATURES), _first(archive, BOXES)
             if features is None:
                 raise ValueError(f"holds no features ({', '.join(FEATURES)}); it has {', '.join(archive.files)}")
@@ -73,6 +77,21 @@ class ArrayFolder(Extractor):
             return Record(key, np.array(mapped))
         info = json.loads(about.read_text(encoding="utf-8"))
         return Record(key, np.array(mapped), relative(np.array(info["bbox"], np.float32), info["image_width"], info["image_height"]))
+
+
+def _measured(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Raises ValueError for an array that would be larger than MOST_BYTES, or than what is there to be unpacked: numpy takes
+    the memory that an array's header claims before it reads on."""
+    if member.file_size > MOST_BYTES:
+        raise ValueError(f"'{member.filename}' would be {member.file_size} bytes large")
+    if not member.filename.endswith(".npy"):
+        return
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = header(file)
+    if math.prod(shape) * kind.itemsize > member.file_size:
+        raise ValueError(f"'{member.filename}' claims {math.prod(shape) * kind.itemsize} bytes and holds {member.file_size}")
 
 
 def files(folder: Path) -> list[Path]:

@@ -16,11 +16,14 @@ import h5py
 import numpy as np
 
 from mmgen.errors import DataError
+from mmgen.hdf5 import MOST_BYTES, own_dataset
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.store import MOST_BYTES, image_key, own_dataset
+from mmgen.store import image_key
 
 from . import LxmertH5
 from .published import needs_file
+
+NAMES = ("image_features", "spatial_features", "pos_boxes")
 
 
 class LxmertFile(Extractor):
@@ -37,32 +40,44 @@ class LxmertFile(Extractor):
         path = needs_file(source, "file")
         try:
             with h5py.File(path, "r", locking="best-effort") as file:
-                datasets = {name: own_dataset(file, name) for name in ("image_features", "spatial_features", "pos_boxes") if name in file}
-                if "image_features" not in datasets or datasets["image_features"].ndim != (2 if "pos_boxes" in datasets else 3):
-                    raise ValueError("image_features must be (images, regions, width), or (rows, width) beside pos_boxes")
+                datasets = checked({name: own_dataset(file, name) for name in NAMES if name in file})
                 for name, row in self.index.items():
                     key = image_key(name)
                     if key not in skip:
-                        yield self._image(key, row, datasets)
-        except (OSError, ValueError, RuntimeError) as error:
+                        outcome = self._image(key, row, datasets)
+                        yield Broken(key, f"{path}: {outcome}") if isinstance(outcome, str) else outcome
+        except (OSError, ValueError, RuntimeError, LookupError, TypeError) as error:
             raise DataError(f"{path}: not features in HDF5, or damaged: {str(error).partition(chr(10))[0]}") from None
 
-    def _image(self, key: str, row: int, datasets: dict[str, h5py.Dataset]) -> Record | Broken:
+    def _image(self, key: str, row: int, datasets: dict[str, h5py.Dataset]) -> Record | str:
+        """A record, or why there is none."""
         features, ranges = datasets["image_features"], datasets.get("pos_boxes")
         images = len(features) if ranges is None else len(ranges)
         if not 0 <= row < images:
-            return Broken(key, f"the index gives it row {row}, and there are {images}")
+            return f"the index gives it row {row}, and there are {images}"
         if ranges is None:
             rows, size = row, features.nbytes // images
         else:
             first, last = (int(number) for number in ranges[row])
             if not 0 <= first <= last <= len(features):
-                return Broken(key, f"pos_boxes gives it the rows {first} to {last}, and there are {len(features)}")
+                return f"pos_boxes gives it the rows {first} to {last}, and there are {len(features)}"
             rows, size = slice(first, last), (last - first) * features.shape[1] * features.dtype.itemsize
         if size > MOST_BYTES:
-            return Broken(key, f"its features would be {size} bytes large")
-        boxes = datasets["spatial_features"][rows][:, :4] if "spatial_features" in datasets else None
+            return f"its features would be {size} bytes large"
+        boxes = datasets["spatial_features"][rows, ..., :4] if "spatial_features" in datasets else None
         return Record(key, features[rows], None if boxes is None else np.asarray(boxes, np.float32))
+
+
+def checked(datasets: dict[str, h5py.Dataset]) -> dict[str, h5py.Dataset]:
+    """Datasets that fit together. Raises ValueError for others."""
+    features, boxes, ranges = (datasets.get(name) for name in NAMES)
+    if features is None or features.dtype.kind != "f" or features.ndim != (3 if ranges is None else 2):
+        raise ValueError("image_features must be numbers: (images, regions, width), or (rows, width) beside pos_boxes")
+    if ranges is not None and (ranges.dtype.kind not in "iu" or ranges.ndim != 2 or ranges.shape[1] != 2):
+        raise ValueError(f"pos_boxes must be whole numbers, (images, 2), not {ranges.dtype} {ranges.shape}")
+    if boxes is not None and (boxes.dtype.kind != "f" or boxes.shape[:-1] != features.shape[:-1] or boxes.shape[-1] < 4):
+        raise ValueError(f"spatial_features must be {(*features.shape[:-1], 6)} beside these image_features, not {boxes.dtype} {boxes.shape}")
+    return datasets
 
 
 def read_index(path: Path) -> dict[str, int]:
@@ -73,13 +88,13 @@ def read_index(path: Path) -> dict[str, int]:
             "json.dump({str(k): v for k, v in index.items()}, open('index.json', 'w'))"
         )
     try:
-        index = json.loads(path.read_text(encoding="utf-8"))
+        index = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; index is a JSON file with the row of every image") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON: {error}") from None
-    if isinstance(index, list):
+    if isinstance(index, list) and all(isinstance(name, str | int) for name in index):
         index = {str(name): row for row, name in enumerate(index)}
-    if not isinstance(index, dict) or not all(isinstance(row, int) for row in index.values()):
+    if not isinstance(index, dict) or not all(isinstance(row, int) and not isinstance(row, bool) for row in index.values()):
         raise DataError(f"{path}: must be a table of image id to row, or a list of image ids")
     return index

@@ -1,0 +1,82 @@
+"""`python -m tests.fuzz --cases 10000`: cases shared out over the surfaces, a table, and 1 when anything was found."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+from . import all_surfaces  # noqa: E402
+from .harness import READ, REFUSED, SECONDS, Finding, Tally, fuzz, once, shares  # noqa: E402
+
+WEIGHTS = {"weights": 0.3, "run_folder": 0.4, "results": 0.06, "checkpoint": 0.06, "commands": 0.4, "store": 1.5, "recipe": 1.5}
+SHOWN = 12  # kinds of findings a surface
+
+
+def main() -> int:
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--cases", type=int, default=1000, help="cases over all surfaces")
+    ask.add_argument("--seed", type=int, default=0)
+    ask.add_argument("--surface", action="append", help="only this one; may be repeated")
+    ask.add_argument("--case", type=int, help="this case of the surface alone, in this very process")
+    ask.add_argument("--keep", type=Path, help="with --case: copy its files here")
+    ask.add_argument("--seconds", type=float, default=SECONDS, help="limit of a case")
+    asked = ask.parse_args()
+    surfaces = all_surfaces()
+    chosen = asked.surface or list(surfaces)
+    if asked.case is not None:
+        return _one(surfaces[chosen[0]], asked)
+    tallies = {}
+    for name, cases in shares(chosen, asked.cases, WEIGHTS).items():
+        tallies[name] = fuzz(surfaces[name], cases, asked.seed, asked.seconds)
+        _told(name, tallies[name])
+    print("\n" + table(tallies))
+    return int(any(tally.findings for tally in tallies.values()))
+
+
+def _one(surface, asked) -> int:
+    with tempfile.TemporaryDirectory(prefix="mmgen-fuzz-") as place:
+        whole, work = Path(place, "whole"), Path(place, "case")
+        whole.mkdir()
+        outcome = once(surface, asked.seed, asked.case, work, whole, surface.prepare(whole))
+        if asked.keep:
+            shutil.copytree(work, asked.keep, symlinks=True, dirs_exist_ok=True)
+    print(f"{outcome.kind}: {outcome.told}")
+    return int(outcome.kind not in (READ, REFUSED))
+
+
+def _told(name: str, tally: Tally) -> None:
+    """What was found, alike findings together."""
+    kinds: dict[str, list[Finding]] = {}
+    for finding in tally.findings:
+        told = re.sub(r"/tmp/\S*|\d+|'[^']*'", "", finding.outcome.told)
+        kinds.setdefault(f"{finding.outcome.kind}: {told[:30]}{told[-30:]}", []).append(finding)
+    for findings in list(kinds.values())[:SHOWN]:
+        first = findings[0]
+        print(f"{name} {first.number} ({len(findings)} alike): {first.outcome.kind}: {first.outcome.told[:400]!r}", file=sys.stderr, flush=True)
+
+
+def table(tallies: dict[str, Tally]) -> str:
+    """A row a surface, as Markdown."""
+    rows = [["surface", "cases", "refused", "read", "wrong", "slowest, ms", "seconds"]]
+    total = Tally()
+    for name, tally in [*tallies.items(), ("all", total)]:
+        rows.append([name, f"{tally.counts.total()}", f"{tally.counts[REFUSED]}", f"{tally.counts[READ]}", f"{tally.counts['wrong']}", f"{1000 * tally.slowest:.0f}", f"{tally.seconds:.0f}"])  # fmt: skip
+        total.counts += tally.counts
+        total.slowest, total.seconds = max(total.slowest, tally.slowest), total.seconds + tally.seconds
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["| " + " | ".join(cell.rjust(width) if column else cell.ljust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))) + " |" for row in rows]  # fmt: skip
+    rule = "|" + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths)) + "|"
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,324 @@
+"""Run folders: weights, what a run keeps beside them, what its steps left, and a checkpoint that a run goes on from."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import logging
+import os
+import shutil
+import struct
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from . import mutations
+from .harness import Surface
+from .recipes import _same
+
+RECIPE = """\
+name = "toy"
+[backbone]
+type = "bert"
+layers = 1
+width = 16
+heads = 2
+vocabulary = 60
+[inputs.image]
+type = "regions"
+features = "{folder}/features.h5"
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 6
+[training]
+batch_size = 4
+epochs = 2
+checkpoint_every = 1
+[steps.both]
+inputs = ["image", "caption"]
+learn = ["image", "backbone"]
+[data]
+type = "jsonl"
+folder = "{folder}"
+[data.files]
+train = "rows.jsonl"
+val = "rows.jsonl"
+test = "rows.jsonl"
+[metrics.captioneval]
+type = "captioneval"
+meteor = false
+"""
+STEP = Path("toy/default/seed-0/steps/both")
+
+
+def surfaces() -> list[Surface]:
+    return [
+        Surface("weights", _prepare, _spoil_weights, _load, _check_weights),
+        Surface("run_folder", _prepare, _spoil_kept, _load, _check_kept, lines=20, named=r"\.json|\.safetensors|\.h5"),
+        Surface("results", _prepare, _spoil_results, _read_results, _check_results, named=r"\.json|no step is finished"),
+        Surface("checkpoint", _prepare_stopped, _spoil_checkpoint, _go_on, _check_finished, lines=20, named=r"\.json|\.safetensors"),
+    ]
+
+
+def runs() -> Path:
+    """A folder with a whole run and a stopped one; what they read lies beside them."""
+    return Path(_made().name)
+
+
+@functools.cache
+def _made() -> tempfile.TemporaryDirectory:
+    """Made once a process, and gone with it (a child of it ends otherwise)."""
+    from mmgen.filling import StoreWriter
+    from mmgen.parts import Record
+    from mmgen.recipe import load
+    from mmgen.registry import installed
+    from mmgen.run import run
+
+    holder = tempfile.TemporaryDirectory(prefix="mmgen-fuzz-run-")
+    base = Path(holder.name)
+    draw = np.random.default_rng(0)
+    with StoreWriter(base / "features.h5", {"extractor": "toy"}) as writer:
+        for key in ("a", "b", "c"):
+            corners = draw.random((2, 2)) / 2
+            writer.add(Record(key, draw.random((2, 5)), np.concatenate([corners, corners + 0.3], 1)))
+        writer.finish()
+    rows = [{"id": key, "image": key, "caption": "a red dog", "questions": ["what is it", "why the dog"]} for key in ("a", "b", "c")]
+    (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (base / "toy.toml").write_text(RECIPE.format(folder=base), encoding="utf-8")
+    recipe = load(base / "toy.toml", installed())[0]
+    with _quietly():
+        run(recipe.model_copy(update={"output": str(base / "runs")}))
+        with contextlib.suppress(KeyboardInterrupt):
+            run(recipe.model_copy(update={"output": str(base / "stopped")}), progress=_stopping())
+    return holder
+
+
+@contextlib.contextmanager
+def _quietly():
+    """Libraries' bars and hints belong to nobody here."""
+    from transformers.utils import logging as hf
+
+    hf.set_verbosity(logging.CRITICAL)
+    hf.disable_progress_bar()
+    logging.getLogger("mmgen").setLevel(logging.ERROR)
+    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):  # noqa: PTH123
+        yield
+
+
+def _stopping() -> Any:
+    """A progress that stops a run after its third update."""
+    from mmgen.progress import Progress
+
+    class Stopping(Progress):
+        @contextlib.contextmanager
+        def task(self, label, total, unit="", done=0):
+            calls = iter(range(3))
+
+            def advance(steps=1, text=""):
+                if "learning" in label and next(calls, None) is None:
+                    raise KeyboardInterrupt
+
+            yield advance
+
+    return Stopping()
+
+
+def _prepare(folder: Path) -> Any:
+    shutil.copytree(runs() / "runs", folder, dirs_exist_ok=True)
+    with _quietly():
+        return {"text": _wrote(_load(folder / STEP / "weights.safetensors", {}))}
+
+
+def _prepare_stopped(folder: Path) -> Any:
+    shutil.copytree(runs() / "stopped", folder, dirs_exist_ok=True)
+    found = [path for path in (folder / STEP).glob("*.safetensors") if path.name != "best.safetensors"]
+    assert found and not (folder / STEP / "weights.safetensors").exists(), "there is no checkpoint to spoil"
+    return {"checkpoint": found[0].relative_to(folder)}
+
+
+def _root(path: Path) -> Path:
+    """The run's folder, from any file inside it."""
+    return next(parent for parent in path.parents if parent.name == "seed-0")
+
+
+def _load(path: Path, _) -> Any:
+    """The run as `mmgen generate` has it, and a question of it."""
+    from mmgen.run import load_run
+
+    with _quietly():
+        loaded = load_run(_root(path))
+        return loaded, _ask(loaded)
+
+
+def _ask(loaded: Any) -> str:
+    from mmgen.parts import Record
+    from mmgen.tensors import Example
+
+    record = Record("x", np.full((2, 5), 0.5, np.float32), np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]], np.float32))
+    return loaded.generate([Example("x", {"image": record, "caption": "a red dog"})])[0][0].text
+
+
+def _wrote(content: Any) -> str:
+    return content[1]
+
+
+# --- weights ---
+
+
+def _spoil_weights(draw: Random, folder: Path, _) -> Path:
+    path = folder / STEP / "weights.safetensors"
+    data = path.read_bytes()
+    if draw.random() < 0.5:
+        path.write_bytes(mutations.bytes_(draw, data))
+        return path
+    length = int.from_bytes(data[:8], "little")
+    about = json.loads(data[8 : 8 + length])
+    if draw.random() < 0.7:
+        del about["__metadata__"]["crc32"]  # a file of others, without a checksum
+        if draw.random() < 0.5:
+            numbers = bytearray(data[8 + length :])
+            numbers[draw.randrange(len(numbers))] ^= 1 << draw.randrange(8)
+            text = json.dumps(about).encode()
+            path.write_bytes(struct.pack("<Q", len(text)) + text + numbers)
+            return path
+    header = mutations.json_(draw, about, ["F16", "BF16", "I64", "F8_E4M3", [0, 10**12], [10**6, 10**6], 2**64]).encode("utf-8", "surrogatepass")
+    claimed = draw.choice((len(header), len(header), len(header), 0, 2**63, len(header) + 8))
+    path.write_bytes(struct.pack("<Q", claimed) + header + data[8 + length :])
+    return path
+
+
+def _check_weights(path: Path, content: Any, _) -> None:
+    """safetensors read by hand: a length, a JSON header, then numbers."""
+    from mmgen.checkpoint import state
+
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header, numbers = json.loads(data[8 : 8 + length]), data[8 + length :]
+    kinds = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "I64": "<i8", "I32": "<i4", "BOOL": "?", "U8": "u1"}
+    for name, tensor in state(content[0].model).items():
+        about = header[name]
+        first, last = about["data_offsets"]
+        if about["dtype"] in kinds:
+            there = np.frombuffer(numbers[first:last], kinds[about["dtype"]]).reshape(about["shape"])
+            assert np.array_equal(tensor.detach().numpy(), there.astype(tensor.detach().numpy().dtype), equal_nan=True), f"{name} is another"
+        assert np.isfinite(tensor.detach().numpy()).all(), f"{name} is not finite and was taken all the same"
+
+
+# --- what a run keeps ---
+
+
+def _spoil_kept(draw: Random, folder: Path, _) -> Path:
+    root = folder / STEP.parent.parent
+    path = root / draw.choice(("recipe.json", "recipe.json", "inputs.json", "data.json", "backbone/config.json", "backbone/tokenizer.json", "backbone/tokenizer_config.json"))
+    _spoil_json(draw, path)
+    return path
+
+
+def _spoil_json(draw: Random, path: Path) -> None:
+    if draw.random() < 0.3:
+        path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+    elif draw.random() < 0.1:
+        path.unlink()
+        draw.choice((lambda: None, path.mkdir, lambda: path.symlink_to(path.name)))()
+    else:
+        mutations.write(path, mutations.json_(draw, json.loads(path.read_text(encoding="utf-8"))))
+
+
+def _check_kept(path: Path, content: Any, prepared: Any) -> None:
+    loaded, text = content
+    if path.name == "recipe.json":
+        said = json.loads(path.read_text(encoding="utf-8"))
+        _same(said, loaded.recipe.model_dump(mode="json"), ())
+    if path.name == "inputs.json":
+        kept = json.loads(path.read_text(encoding="utf-8"))["image"]
+        assert kept["width"] == loaded.model.embedders["image"].width
+        assert kept["fingerprint"] == loaded.model.embedders["image"].fingerprint
+    if path.name in ("data.json", "tokenizer_config.json") and path.exists():
+        assert isinstance(text, str)
+
+
+# --- what steps left ---
+
+
+def _spoil_results(draw: Random, folder: Path, _) -> Path:
+    root = folder / STEP.parent.parent
+    path = root / draw.choice(("steps/both/generations.jsonl", "steps/both/generations.jsonl", "steps/both/scores.json", "steps/both/log.jsonl", "times.json", "environment.json", "data.json"))
+    if path.suffix != ".jsonl" or draw.random() < 0.3:
+        _spoil_json(draw, path) if path.suffix != ".jsonl" else path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+        return path
+    rows = path.read_text(encoding="utf-8").splitlines()
+    place = draw.randrange(len(rows))
+    rows[place] = mutations.json_(draw, json.loads(rows[place]))
+    draw.choice((lambda: None, lambda: rows.pop(), lambda: rows.append(rows[0]), lambda: draw.shuffle(rows)))()
+    mutations.write(path, "\n".join(rows) + "\n")
+    return path
+
+
+def _read_results(path: Path, _) -> Any:
+    """The page, with everything that stands on it, and `mmgen run` on the finished folder."""
+    from mmgen.progress import Progress
+    from mmgen.run import report_on
+    from mmgen.stages import score, write
+
+    folder = _root(path)
+    with _quietly():
+        page = report_on(folder, Progress(), 2)
+    return write.read(folder / "steps/both"), score.read(folder / "steps/both"), page.read_text(encoding="utf-8")
+
+
+def _check_results(path: Path, content: Any, _) -> None:
+    written, scores, page = content
+    step = _root(path) / "steps/both"
+    said = [json.loads(line) for line in (step / "generations.jsonl").read_text(encoding="utf-8").split("\n") if line.strip()]
+    assert [[text.text for text in texts] for texts in written] == [[text["text"] for text in texts] for texts in said]
+    assert [[text.id for text in texts] for texts in written] == [[text["id"] for text in texts] for texts in said]
+    assert dict(scores.values) == json.loads((step / "scores.json").read_text(encoding="utf-8"))["values"]
+    assert "<script>alert" not in page, "a script that a file brought with it"
+
+
+# --- a checkpoint ---
+
+
+def _spoil_checkpoint(draw: Random, folder: Path, prepared: Any) -> Path:
+    path = folder / (prepared["checkpoint"] if draw.random() < 0.7 else STEP / "log.jsonl")
+    if path.suffix == ".safetensors" and draw.random() < 0.5:
+        data = path.read_bytes()
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8 : 8 + length])
+        del header["__metadata__"]["crc32"]
+        if draw.random() < 0.5:
+            about = header["__metadata__"]
+            name = draw.choice(list(about))
+            about[name] = mutations.json_(draw, json.loads(about[name])) if about[name].startswith("{") else "x"
+            text = json.dumps(header)
+        else:
+            text = mutations.json_(draw, header)
+        packed = text.encode("utf-8", "surrogatepass")
+        path.write_bytes(struct.pack("<Q", len(packed)) + packed + data[8 + length :])
+    else:
+        path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+    return path
+
+
+def _go_on(path: Path, _) -> Any:
+    from mmgen.recipe import load
+    from mmgen.registry import installed
+    from mmgen.run import run
+
+    recipe = load(runs() / "toy.toml", installed())[0]
+    output = _root(path).parents[2]
+    with _quietly():
+        return run(recipe.model_copy(update={"output": str(output)}))
+
+
+def _check_finished(path: Path, content: Any, _) -> None:
+    assert content.finished("both"), "no scores"
+    log = (content.step("both") / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    updates = [json.loads(line)["update"] for line in log]
+    assert updates == sorted(set(updates)), f"the log's updates are {updates}"

@@ -1,0 +1,178 @@
+"""Ways to spoil bytes, texts and JSON values; all from a `random.Random`, so that they repeat."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Sequence
+from random import Random
+from typing import Any
+
+ODD_BYTES = [
+    b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"\n", b"\n\n", b"\t", b"\x1b[31m", b'"', b"'", b"\\", b"{", b"[", b"]", b"}", b",", b":", b"=",
+    b"\xed\xa0\x80", "\u2028".encode(), "é".encode(), b"null", b"NaN", b"1e999", b"-1", b"0", b"9" * 5000, b"[" * 3000, b'{"a":' * 2000, b"x" * 5000, b"\x1f\x8b",
+]  # fmt: skip
+ODD_VALUES: list[Any] = [
+    None, True, False, 0, -1, 1, 10**30, -(10**18), 2**63, 1.5, -0.0, float("nan"), float("inf"), 1e308, "", " ", "x", "x" * 3000, "\0", "\n", "a\nb", "\ud800", "\x1b[2J",
+    "<script>alert(1)</script>", "../../etc/passwd", "/etc/passwd", "~", "$HOME", "%s%n", "{0}", "0", "1e5", "nan", [], [[]], [None], {}, {"": {}}, {"type": "x"}, ["a", 1, None], "２", "\u202e",
+]  # fmt: skip
+
+
+def bytes_(draw: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
+    """Once, or a few times, spoilt."""
+    for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
+        data = draw.choice(BYTES)(draw, data, others)
+    return data
+
+
+def _flip(draw: Random, data: bytes, _) -> bytes:
+    spoilt = bytearray(data)
+    for _ in range(draw.choice((1, 1, 2, 8, 64))) if spoilt else ():
+        spoilt[draw.randrange(len(spoilt))] ^= 1 << draw.randrange(8)
+    return bytes(spoilt)
+
+
+def _flip_early(draw: Random, data: bytes, _) -> bytes:
+    """In what is likely a header."""
+    head = min(len(data), draw.choice((16, 128, 1024)))
+    return _flip(draw, data[:head], _) + data[head:]
+
+
+def _truncate(draw: Random, data: bytes, _) -> bytes:
+    return data[: draw.randrange(len(data) + 1)]
+
+
+def _remove(draw: Random, data: bytes, _) -> bytes:
+    first, last = _span(draw, data)
+    return data[:first] + data[last:]
+
+
+def _again(draw: Random, data: bytes, _) -> bytes:
+    first, last = _span(draw, data)
+    return data[:last] + data[first:last] + data[last:]
+
+
+def _insert(draw: Random, data: bytes, _) -> bytes:
+    place = draw.randrange(len(data) + 1)
+    return data[:place] + draw.choice(ODD_BYTES) + data[place:]
+
+
+def _overwrite(draw: Random, data: bytes, _) -> bytes:
+    first, last = _span(draw, data)
+    return data[:first] + draw.choice((bytes(last - first), b"\xff" * (last - first), draw.randbytes(last - first))) + data[last:]
+
+
+def _exchange(draw: Random, data: bytes, _) -> bytes:
+    cut = sorted(draw.randrange(len(data) + 1) for _ in range(3))
+    return data[: cut[0]] + data[cut[1] : cut[2]] + data[cut[0] : cut[1]] + data[cut[2] :]
+
+
+def _splice(draw: Random, data: bytes, others: Sequence[bytes]) -> bytes:
+    other = draw.choice(others) if others else data
+    return data[: draw.randrange(len(data) + 1)] + other[draw.randrange(len(other) + 1) :]
+
+
+def _whole(draw: Random, data: bytes, _) -> bytes:
+    return draw.choice(
+        (b"", b"\n", data * 2, data.replace(b"\n", b"\r\n"), data.replace(b"\n", b"\r"), b"\xef\xbb\xbf" + data, data.decode("latin-1").encode("utf-16"), b"\0" * len(data))
+    )
+
+
+def _span(draw: Random, data: bytes) -> tuple[int, int]:
+    first = draw.randrange(len(data) + 1)
+    return first, min(len(data), first + draw.choice((1, 2, 4, 16, 200)))
+
+
+BYTES = [_flip, _flip, _flip_early, _truncate, _truncate, _remove, _again, _insert, _insert, _overwrite, _exchange, _splice, _whole]
+
+
+def lines(draw: Random, text: str, odd: Sequence[str]) -> str:
+    """Lines and words moved, doubled, lost, or put in place of one another; `odd` are values worth trying."""
+    rows = text.split("\n")
+    for _ in range(draw.choice((1, 1, 2, 3, 6))):
+        if not rows:
+            break
+        place = draw.randrange(len(rows))
+        what = draw.randrange(8)
+        if what == 0:
+            del rows[place]
+        elif what == 1:
+            rows.insert(draw.randrange(len(rows) + 1), rows[place])
+        elif what == 2:
+            rows.insert(place, draw.choice(odd))
+        elif what in (3, 4) and "=" in rows[place]:
+            rows[place] = f"{rows[place].partition('=')[0]}= {draw.choice(odd)}"
+        elif what == 5 and "=" in rows[place]:
+            name, _, value = rows[place].partition("=")
+            rows[place] = f"{_misspelt(draw, name.rstrip())} ={value}"
+        elif what == 6:
+            other = draw.randrange(len(rows))
+            rows[place], rows[other] = rows[other], rows[place]
+        else:
+            rows[place] = _misspelt(draw, rows[place])
+    return "\n".join(rows)
+
+
+def _misspelt(draw: Random, word: str) -> str:
+    place = draw.randrange(len(word) + 1)
+    return draw.choice((word[:place] + word[place + 1 :], word[:place] + draw.choice('abx_.-"[]#= {}\'\\0é') + word[place:], word * 2, word.upper()))
+
+
+def json_(draw: Random, value: Any, odd: Sequence[Any] = ()) -> str:
+    """A JSON text of the value with some of its parts put out of order. (Not all of them are JSON any more.)"""
+    value = json.loads(json.dumps(value))
+    for _ in range(draw.choice((1, 1, 2, 4))):
+        value = _spoilt(draw, value, [*odd, *ODD_VALUES])
+    text = json.dumps(value, ensure_ascii=draw.random() < 0.5)
+    return bytes_(draw, text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape") if draw.random() < 0.15 else text
+
+
+def _spoilt(draw: Random, value: Any, odd: Sequence[Any]) -> Any:
+    """One node changed."""
+    places = list(_nodes(value))
+    if not places:
+        return copy.deepcopy(draw.choice(odd))
+    holder, key = draw.choice(places)
+    what = draw.randrange(9)
+    if what == 0:
+        del holder[key]
+    elif what == 1 and isinstance(holder, dict):
+        holder[draw.choice((f"{key}x", key.upper(), "", "\n", "id", "type", "text"))] = holder.pop(key)
+    elif what == 2 and isinstance(holder, list):
+        holder.insert(draw.randrange(len(holder) + 1), holder[key])
+    elif what == 3:
+        holder[key] = [holder[key]]
+    elif what == 4:
+        holder[key] = {"text": holder[key]}
+    elif what == 5:
+        holder[key] = str(holder[key])
+    elif what == 6:
+        other, name = draw.choice(places)
+        holder[key] = json.loads(json.dumps(other.get(name) if isinstance(other, dict) else other[name] if name < len(other) else None))
+    elif what == 7 and isinstance(holder[key], (int, float)):
+        holder[key] = draw.choice((-holder[key], holder[key] + 1, holder[key] * 10**6, str(holder[key])))
+    else:
+        holder[key] = copy.deepcopy(draw.choice(odd))  # or what is put into it would be there in the next case
+    return value
+
+
+def _nodes(value: Any) -> Iterator[tuple[Any, Any]]:
+    """(holder, key) of everything inside."""
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield value, key
+        yield from _nodes(inner)
+
+
+def write(path, text: str) -> None:
+    """Half a character or a lone surrogate is written as it is."""
+    path.write_bytes(text.encode("utf-8", "surrogatepass" if not _escaped(text) else "surrogateescape"))
+
+
+def _escaped(text: str) -> bool:
+    return any("\udc80" <= character <= "\udcff" for character in text)
+
+
+def some(draw: Random, **ways: tuple[float, Callable[[], Any]]) -> Any:
+    """One of the ways, by weight."""
+    names = list(ways)
+    return ways[draw.choices(names, [ways[name][0] for name in names])[0]][1]()

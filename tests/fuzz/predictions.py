@@ -1,0 +1,228 @@
+"""What `mmgen score` and `mmgen generate` are handed, and the commands themselves with arguments that make no sense."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from mmgen.store import image_key
+
+from . import mutations
+from .harness import Surface
+
+RESULTS = [{"image_id": 25, "caption": "What is it?"}, {"image_id": 71, "caption": "Why?"}, {"image_id": "000000000009.jpg", "caption": "How?"}]
+SHAPES: list[Any] = [
+    RESULTS,
+    {"annotations": RESULTS},
+    {"questions": [{"question_id": 1, "image_id": 25, "question": "What?"}, {"question_id": 2, "image_id": 71, "question": "Who?"}]},
+    {"25": "What?", "71": ["Why?", "Who?"], "9": "How?"},
+    {"id": "25", "text": "What is it?"},
+]
+LINES = [
+    [{"id": "25", "questions": ["What?", "Why?"]}, {"id": "71", "questions": [{"text": "Who?", "score": -0.5}]}, {"id": "9", "error": "not an image"}],
+    [[{"id": "25", "text": "What?", "tokens": [1], "score": -1.0}, {"id": "25", "text": "Why?"}], [{"id": "71", "text": "How?"}]],
+    [{"id": 25, "references": ["What?"]}, {"image": "COCO_val2014_000000000071.jpg", "text": "Why?"}],
+]
+WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
+ASKED = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
+
+
+def surfaces() -> list[Surface]:
+    placed = r":\d+|entry|there are no|no such|cannot be|over \d+"
+    return [
+        Surface("predictions", _prepare, _spoil, _predictions, _check_predictions, placed),
+        Surface("references", _prepare, _spoil, _references, _check_references, placed),
+        Surface("requests", _prepare, _spoil_requests, _requests, _check_requests, r":\d+|holds no|cannot be|over \d+"),
+        Surface("commands", _commands, _command, _run_command, _check_command, lines=80),
+    ]
+
+
+def _prepare(folder: Path) -> Any:
+    from mmgen.registry import installed
+
+    return {"registry": installed()}
+
+
+def _spoil(draw: Random, folder: Path, _) -> Path:
+    if draw.random() < 0.5:
+        text = mutations.json_(draw, draw.choice(SHAPES))
+    else:
+        rows = [json.dumps(row) for row in draw.choice(LINES)]
+        place = draw.randrange(len(rows))
+        rows[place] = mutations.json_(draw, json.loads(rows[place]))
+        text = draw.choice(("\n", "\n", "\r\n", "\n\n")).join(rows)
+    path = folder / draw.choice(("texts.json", "texts.jsonl"))
+    if draw.random() < 0.2:
+        data = mutations.bytes_(draw, text.encode("utf-8", "surrogatepass"))
+        path.write_bytes(draw.choice((data, gzip.compress(data), mutations.bytes_(draw, gzip.compress(data)))))
+    else:
+        mutations.write(path, text)
+    return path
+
+
+def _predictions(path: Path, _) -> Any:
+    from mmgen.scoring import pair, read_predictions
+    from mmgen.scoring.files import References
+    from mmgen.tensors import Example
+
+    found = read_predictions(path)
+    examples = tuple(Example(key, {}, ("What?",)) for key in ("25", "71", "9"))
+    if set(found) & {"25", "71", "9"}:
+        pair(found, References(examples), path, partial=True)
+    return found
+
+
+def _references(path: Path, prepared: Any) -> Any:
+    from mmgen.scoring import read_references
+
+    read_references(path, prepared["registry"], "question")
+    return {example.id: list(example.targets) for example in read_references(path, prepared["registry"]).examples}
+
+
+def _check_predictions(path: Path, content: Any, _) -> None:
+    _check(path, content, WRITTEN)
+
+
+def _check_references(path: Path, content: Any, _) -> None:
+    _check(path, content, ASKED)
+
+
+def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
+    """The file read plainly: rows, each with an id and texts."""
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
+    try:
+        rows = json.loads(text)
+        if isinstance(rows, dict):
+            lists = [rows[name] for name in ("annotations", "questions") if isinstance(rows.get(name), list) and rows[name] and isinstance(rows[name][0], dict) and "text" not in rows[name][0]]
+            single = any(name in rows for name in ("image_id", "id", "image", "question_id"))
+            rows = lists[0] if lists else [rows] if single else [{"id": key, "texts": value} for key, value in rows.items()]
+    except ValueError:
+        rows = [json.loads(line) for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+    expected: dict[str, list[str]] = {}
+    rows = rows if isinstance(rows, list) else [rows]
+    for row in [inner for outer in rows for inner in (outer if isinstance(outer, list) else [outer])]:
+        if names == WRITTEN and "error" in row:
+            continue
+        own = next(row[name] for name in ("image_id", "id", "image", "question_id") if isinstance(row.get(name), str | int) and not isinstance(row[name], bool))
+        value = row[next(name for name in names if name in row)]
+        expected.setdefault(image_key(str(own)), []).extend(each["text"] if isinstance(each, dict) else each for each in (value if isinstance(value, list) else [value]))
+    assert content == expected, f"{content} where the file says {expected}"
+
+
+# --- what to ask about ---
+
+
+def _spoil_requests(draw: Random, folder: Path, _) -> Path:
+    rows: list[Any] = [{"image": "photo.jpg", "caption": "a dog", "id": "one"}, {"image": "b/c.png"}, {"caption": "a tree"}]
+    place = draw.randrange(3)
+    lines = [json.dumps(row) for row in rows]
+    lines[place] = mutations.json_(draw, rows[place], ["/etc/passwd", "a\0b.jpg", 3, ["photo.jpg"]])
+    path = folder / "requests.jsonl"
+    mutations.write(path, draw.choice(("\n", "\r\n", "\n\n")).join(lines))
+    if draw.random() < 0.3:
+        path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+    return path
+
+
+def _requests(path: Path, _) -> Any:
+    from mmgen.ask import requests
+    from mmgen.errors import DataError
+
+    found = requests([path], None)
+    for request in found:
+        if request.picture is not None:
+            try:
+                request.picture.load()
+            except DataError:
+                continue
+    return found
+
+
+def _check_requests(path: Path, content: Any, _) -> None:
+    text = path.read_bytes().decode("utf-8-sig")
+    rows = [json.loads(line) for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line.strip()]
+    if not rows:
+        return
+    assert len(rows) == len(content), f"{len(content)} requests of {len(rows)} lines"
+    for row, request in zip(rows, content, strict=True):
+        assert isinstance(request.name, str) and (request.caption is None or isinstance(request.caption, str)), f"{request} of {row}"
+        assert request.caption == (row.get("caption") or None) or request.caption == row.get("caption"), f"{request.caption!r} of {row}"
+        assert (request.picture is not None) == bool(row.get("image")), f"{request} of {row}"
+
+
+# --- commands ---
+
+
+def _commands(folder: Path) -> Any:
+    """Files of all kinds, each handed to every command."""
+    import h5py
+    from PIL import Image
+
+    from .folders import runs
+    from .recipes import TOY
+
+    logging.getLogger("mmgen").setLevel(logging.ERROR)
+    (folder / "folder").mkdir()
+    (folder / "empty").write_bytes(b"")
+    (folder / "toy.toml").write_text(TOY, encoding="utf-8")
+    (folder / "bad.toml").write_text("name = 3\n[", encoding="utf-8")
+    (folder / "texts.json").write_text(json.dumps(RESULTS), encoding="utf-8")
+    (folder / "texts.jsonl").write_text('{"caption": "a dog"}\n{"image": 3}\n', encoding="utf-8")
+    (folder / "binary.bin").write_bytes(bytes(range(256)))
+    Image.new("RGB", (8, 8)).save(folder / "photo.jpg")
+    (folder / "loop").symlink_to("loop")
+    (folder / "away.h5").symlink_to("/nowhere/at/all.h5")
+    with h5py.File(folder / "other.h5", "w") as file:
+        file["x"] = [1.0]
+    return {"run": runs() / "runs/toy/default/seed-0"}
+
+
+def _command(draw: Random, folder: Path, prepared: Any) -> Path:
+    names = ["folder", "empty", "toy.toml", "bad.toml", "texts.json", "texts.jsonl", "binary.bin", "photo.jpg", "other.h5", "loop", "away.h5", "missing", "x" * 300, "empty/below", "a\nb", "\x1b[2J", "-", ".", "é.toml", "/dev/null", "~"]
+    one, two, three = (draw.choice([*names, str(prepared["run"])]) for _ in range(3))
+    settings = draw.choice(("inputs=3", "data=3", "steps=1", "seed=-1", "x", "=", "training.epochs=x", "backbone.type='none'", "inputs.image=1", "metrics.a=1", "type=3", "model=3", "labels='missing'", "index='texts.json'", "profile=1", "steps.words=2", "a.b.c.d=[]"))
+    kinds = draw.choice(("bottom_up_tsv", "npz_folder", "lxmert_h5", "roi", "timm_grid", "none", "", "regions"))
+    sets = draw.choice(([], ["--set", settings]))
+    prepared["arguments"] = draw.choice(
+        (
+            ["show", one, *sets], ["check", one, two, *sets], ["features", "info", one], ["features", "import", one, two, "--type", kinds, *sets], ["features", "extract", one, two, "--type", kinds, *sets, "--set", "image_size=32"],
+            ["data", "check", one, *sets], ["score", one, "--references", two, *draw.choice(([], ["--against", three], ["--train", three], ["--profile", "x"], ["--split", "x"], ["--json", three], ["--metric", "x"], ["--set", settings]))],
+            ["generate", str(prepared["run"]), one], ["generate", one, two], ["generate", str(prepared["run"]), one, "--caption", draw.choice(("", "a dog", "\0", "\ud800", "x " * 3000)), "--n", "2"], ["generate", one, "--step", "x", "--caption", "a"],
+            ["generate", str(prepared["run"]), "--caption", "a dog", "--out", one], ["report", one], ["run", one, "--step", "none", *sets], ["show", "toy.toml", "--profile", one], ["init", one],
+        )
+    )  # fmt: skip
+    return folder / "arguments"
+
+
+def _run_command(path: Path, prepared: Any) -> Any:
+    import contextlib
+    import os
+
+    from click.testing import CliRunner
+
+    from mmgen.cli import main
+
+    before = Path.cwd()
+    os.chdir(path.parent)
+    try:
+        with contextlib.redirect_stderr(None):
+            result = CliRunner().invoke(main, prepared["arguments"])
+    finally:
+        os.chdir(before)
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise RuntimeError(f"{prepared['arguments']}: {type(result.exception).__name__}: {result.exception}") from result.exception
+    return result
+
+
+def _check_command(path: Path, content: Any, prepared: Any) -> None:
+    told, arguments = content.output, prepared["arguments"]
+    assert "Traceback" not in told, f"{arguments}: {told[-500:]}"
+    assert content.exit_code in (0, 1, 2), f"{arguments}: exit code {content.exit_code}"
+    if content.exit_code == 1:
+        assert "error: " in told, f"{arguments}: {told[-500:]}"
+    assert "\x1b[2J" not in told, f"{arguments}: control characters reach the terminal"

@@ -1,0 +1,338 @@
+"""Bad input: a short run of the fuzzer over every surface, and by name the cases in which it once found something."""
+
+import contextlib
+import gzip
+import json
+import random
+import re
+import shutil
+import tracemalloc
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from fuzz import all_surfaces, fuzz, judge
+from fuzz.folders import STEP, runs
+from mmgen_questions.files import read_text
+from mmgen_regions import LxmertH5, NpzFolder
+from safetensors.torch import load_file, save_file
+
+from mmgen import ask, scoring
+from mmgen.checkpoint import read_json, read_tensors, write_json
+from mmgen.cli import main
+from mmgen.errors import MmgenError
+from mmgen.features import measure
+from mmgen.filling import StoreWriter
+from mmgen.journal import Journal
+from mmgen.parts import Record
+from mmgen.progress import Progress
+from mmgen.recipe import load
+from mmgen.registry import installed
+from mmgen.report import curves
+from mmgen.run import load_run, report_on
+from mmgen.stages import write
+from mmgen.stages.extract import extract
+from mmgen.store import FeatureStore
+
+SLOW = {"results": 2, "checkpoint": 2, "run_folder": 8, "weights": 6, "commands": 12}  # cases of surfaces that load models
+
+
+@pytest.mark.parametrize("name", all_surfaces())
+def test_spoilt_files_are_refused_by_name_or_read_rightly(name):
+    tally = fuzz(all_surfaces()[name], SLOW.get(name, 30), seed=21, seconds=60)
+    assert not tally.findings, tally.findings[0]
+    assert tally.counts.total() == SLOW.get(name, 30)
+
+
+def test_the_fuzzer_tells_what_is_wrong_with_a_message():
+    path = Path("/x/file.json")
+    assert judge("/x/file.json:3: no text", path) == ""
+    assert judge("/x/file.json: no text", path, placed=r":\d+") == "message without a place"
+    assert judge("no text", path) == "message that does not name the file"
+    assert judge("/x/file.json: a\nb", path) == "message of 2 lines"
+    assert judge("/x/file.json: \x1b[2J", path) == "message with control characters"
+    assert judge("/x/file.json: " + "x" * 2000, path) == "message without end"
+
+
+def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
+    import os
+    import time
+    from dataclasses import replace
+
+    acts = [lambda: 1 / 0, lambda: None, lambda: os._exit(3), lambda: time.sleep(9)]
+    base = replace(all_surfaces()["tsv"], spoil=lambda draw, folder, _: folder / "x", check=lambda *_: (_ for _ in ()).throw(AssertionError("other")))
+    kinds = [fuzz(replace(base, read=lambda path, _, act=act: act()), 1, seconds=1.0).findings[0].outcome.kind for act in acts]
+    assert kinds == ["traceback: ZeroDivisionError", "wrong result", "crash", "hang of over 1 s"]
+
+
+# --- what it found -----------------------------------------------------------------------------------------------------
+
+
+def refused(act, *arguments, **more) -> str:
+    with pytest.raises(MmgenError) as error:
+        act(*arguments, **more)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    """A small run's folder of one's own."""
+    shutil.copytree(runs() / "runs", tmp_path / "runs")
+    return tmp_path / "runs" / STEP.parent.parent
+
+
+# recipes
+
+
+@pytest.mark.parametrize("setting", ["inputs=3", "steps=3", "inputs.image=3", "steps.both=3", "metrics=3"])
+def test_a_table_that_is_none_is_told_once_without_a_cascade(setting):
+    told = refused(load, runs() / "toy.toml", installed(), sets=(setting,))
+    assert told.startswith(f"--set {setting}: {setting.partition('=')[0]}: must be a table")
+
+
+def test_a_setting_of_several_lines_is_not_several_settings():
+    with pytest.raises(MmgenError, match="write it as a.b=value"):
+        load(runs() / "toy.toml", installed(), sets=("seed=1\noutput='x'",))
+
+
+def test_a_parent_that_cannot_be_read_is_told_with_the_line_that_names_it(tmp_path):
+    (tmp_path / "a.toml").write_text(f'name = "a"\nextends = "{"x" * 300}.toml"\n')
+    assert refused(load, tmp_path / "a.toml", installed()).startswith(f"{tmp_path}/a.toml:2: extends: ")
+    (tmp_path / "loop.toml").symlink_to("loop.toml")
+    assert "cannot be read: " in refused(load, tmp_path / "loop.toml", installed())
+
+
+def test_steps_may_follow_one_another_for_long(tmp_path):
+    steps = "".join(f'[steps.s{n}]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "s{n - 1}"\n' for n in range(1, 1100))
+    text = (runs() / "toy.toml").read_text().replace("[data]", '[steps.s0]\ninputs = ["caption"]\nlearn = ["backbone"]\n' + steps + "[data]", 1)
+    (tmp_path / "long.toml").write_text(text)
+    assert len(load(tmp_path / "long.toml", installed())[0].chain("s1099")) == 1100
+
+
+# question files, predictions, requests
+
+
+def test_a_small_file_takes_little_memory(tmp_path):
+    (tmp_path / "a.json").write_text("{}")
+    tracemalloc.start()
+    read_text(tmp_path / "a.json")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (gzip.compress(b"{}")[:10] + b"\xff" * 20, "cannot be read: Error -3 while decompressing data"),
+        (b"[" * 100_000, ":1: not JSON: maximum recursion depth exceeded"),
+        (b'{"image_id": 1, "\\n": 2}', ", entry 1: no text; give one of questions, predictions, texts, captions, text, prediction, question, caption; it has image_id, '\\n'"),
+    ],
+)
+def test_predictions_that_are_none(tmp_path, data, told):
+    (tmp_path / "p.json").write_bytes(data)
+    assert told in refused(scoring.read_predictions, tmp_path / "p.json")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"image": "a.jpg", "caption": ["a"]}', '"caption" must be a text, not ["a"]'),
+        ('{"caption": 0}', '"caption" must be a text, not 0'),
+        ('{"image": {"path": "a"}}', '"image" must be a text, not {"path": "a"}'),
+        ('{"image": "a\\u0000.jpg"}', '"image" holds a NUL'),
+        ('{"image": "a.jpg", "id": [1]}', '"id" must be a text, not [1]'),
+        ("3", "it is no object"),
+        ("[" * 100_000, "maximum recursion depth exceeded"),
+    ],
+)
+def test_requests_of_odd_types(tmp_path, line, told):
+    (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
+    message = refused(lambda: ask.requests([tmp_path / "r.jsonl"], None))
+    assert message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg", "caption": "..."}}: ') and told in message
+
+
+def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
+    row = {"id": "a", "text": "one\u2028two\x85three", "tokens": [1], "score": -1.0}
+    (tmp_path / "generations.jsonl").write_text(json.dumps([row], ensure_ascii=False) + "\n", encoding="utf-8")
+    assert write.read(tmp_path)[0][0].text == row["text"]
+    assert scoring.read_predictions(tmp_path / "generations.jsonl") == {"a": [row["text"]]}
+
+
+# features
+
+
+def store(path: Path, **spoilt) -> Path:
+    with StoreWriter(path, {"extractor": "test"}, "float32") as writer:
+        for number, key in enumerate("ab"):
+            writer.add(Record(key, np.ones((2, 4), np.float32) + number, np.array([[0, 0, 1, 1]] * 2, np.float32), ("cat", "dog")))
+        writer.finish()
+    with h5py.File(path, "r+") as file:
+        for name, value in spoilt.items():
+            if name == "fingerprint":
+                file.attrs[name] = value
+            else:
+                file[name][0] = value
+    return path
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "told"),
+    [
+        ({"fingerprint": np.zeros((2, 2))}, "not a feature store, or damaged: the JSON object must be str"),
+        ({"keys": b"\xff"}, "not a feature store, or damaged: 'utf-8' codec can't decode"),
+        ({"keys": b"b"}, "not a feature store, or damaged: two images have the key 'b'"),
+    ],
+)
+def test_stores_that_are_refused_when_opened(tmp_path, spoilt, told):
+    assert refused(FeatureStore, store(tmp_path / "s.h5", **spoilt)).startswith(f"{tmp_path}/s.h5: {told}")
+
+
+def test_a_label_without_a_name_and_features_that_are_not_finite(tmp_path):
+    path = store(tmp_path / "s.h5", labels=7)
+    assert refused(FeatureStore(path).read, "a") == f"{path}: image 'a' has a label of number 7, and there are 2; the file is damaged"
+    path = store(tmp_path / "n.h5", features=np.nan)
+    assert refused(measure, FeatureStore(path), None) == f"{path}: features are not finite (NaN or infinite); make them again"
+
+
+def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
+    (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 [3]\n")
+    told = f"{tmp_path}/s.h5.partial:1: damaged, it does not say what it is for; delete it and begin anew"
+    assert refused(Journal, tmp_path / "s.h5.partial", {}) == told
+    (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 {}\n")
+    assert "holds features of another fingerprint" in refused(StoreWriter, tmp_path / "s.h5", {"extractor": "test"})
+
+
+@pytest.mark.parametrize(
+    ("datasets", "told"),
+    [
+        ({"image_features": np.ones((2, 3, 4)), "spatial_features": np.ones((2, 2, 6))}, "spatial_features must be (2, 3, 6) beside these image_features"),
+        ({"image_features": np.ones((6, 4)), "pos_boxes": np.ones((2, 3), int)}, "pos_boxes must be whole numbers, (images, 2)"),
+        ({"image_features": np.ones((2, 3, 4), int)}, "image_features must be numbers"),
+        ({"image_features": np.full((2, 3, 4), np.nan)}, "no image gave features"),
+        ({"image_features": np.ones((0, 3, 4))}, "the index gives it row 0, and there are 0"),
+    ],
+)
+def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, told):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        for name, values in datasets.items():
+            file[name] = values
+    (tmp_path / "index.json").write_text('{"1": 0, "2": 1}')
+    message = refused(extract, LxmertH5(index=tmp_path / "index.json").build(), tmp_path / "f.h5", tmp_path / "s.h5")
+    assert f"{tmp_path}/f.h5: " in message and told in message
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [(np.ones((2, 3), complex), "complex128, which are no real numbers"), (np.array([["1", "2"]]), "<U1, which are no real numbers"), (np.ones((2, 3), bool), "bool, which are no real numbers")],
+)  # fmt: skip
+def test_arrays_that_hold_no_features(tmp_path, values, told):
+    (tmp_path / "a").mkdir()
+    np.savez(tmp_path / "a/1.npz", x=values)
+    assert told in refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+
+
+def test_an_array_whose_header_is_no_header_costs_its_image_only(tmp_path):
+    (tmp_path / "a").mkdir()
+    for name in "12":
+        np.save(tmp_path / f"a/{name}.npy", np.ones((2, 3)))
+    data = (tmp_path / "a/1.npy").read_bytes()
+    (tmp_path / "a/1.npy").write_bytes(data.replace(b"(2, 3)", b"(2, 3 "))
+    done = extract(NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+    assert done.written == 1 and [key for key, _ in done.broken] == ["1"]
+
+
+# run folders
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "told"),
+    [
+        ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not what this encoder needs"),
+        ("backbone/config.json", lambda text: text.replace('"bert"', '"roberta"'), "an encoder of type 'roberta', and the recipe's is 'bert'"),
+        ("backbone/config.json", lambda text: text.replace('"num_hidden_layers": 1', '"num_hidden_layers": 1000000'), "num_hidden_layers = 1000000 cannot be"),
+        ("backbone/tokenizer.json", lambda text: "[]", "backbone/tokenizer.json: damaged, or not what this encoder needs"),
+        ("backbone/tokenizer_config.json", lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text), "tokenizer_config.json: damaged, or not what this encoder needs: the tokenizer has no mask token"),
+        ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
+        ("inputs.json", lambda text: text.replace('"width": 5', '"wide": 5'), "inputs.json: damaged: image.wide: "),
+        ("inputs.json", lambda text: '{"image": 3}', "inputs.json: damaged: 'image' is 3"),
+        ("recipe.json", lambda text: "[" * 100_000, "recipe.json: damaged: maximum recursion depth exceeded"),
+    ],
+)
+def test_what_a_run_keeps_and_is_damaged_is_told_by_its_name(root, file, change, told):
+    path = root / file
+    text = path.read_text()
+    path.write_text(change(text))
+    assert path.read_text() != text
+    message = refused(load_run, root)
+    assert told in message and path.parent.name in message
+
+
+def test_one_bit_of_the_weights_is_noticed(root):
+    path = root / "steps/both/weights.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-random.Random(0).randrange(4, 400)] ^= 1
+    path.write_bytes(data)
+    assert refused(load_run, root) == f"{path}: damaged: its checksum does not fit; take it from a copy, or delete it and run again"
+
+
+def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
+    path = root / "steps/both/weights.safetensors"
+    tensors = load_file(path)
+    save_file(tensors, path)
+    load_run(root)
+    name = next(iter(tensors))
+    tensors[name].view(-1)[0] = float("nan")
+    save_file(tensors, path)
+    assert refused(load_run, root) == f"{path}: {name} is not finite (NaN or infinite); the file is damaged"
+    assert name in read_tensors(path)[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("steps/both/generations.jsonl", b'[{"id": "a", "text": "x", "tokens": ["1"], "score": -1}]\n', "generations.jsonl:1: damaged: 0.tokens.0.Input should be a valid integer"),
+        ("steps/both/generations.jsonl", b"[]\n", "generations.jsonl:1: damaged: no text at all"),
+        ("steps/both/generations.jsonl", b"\xff\n", "generations.jsonl: damaged: 'utf-8' codec can't decode"),
+        ("steps/both/scores.json", b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}', "scores.json: damaged: its scores are no numbers"),
+        ("steps/both/scores.json", b'{"values": [], "per_example": {}, "notes": []}', "scores.json: damaged: 'values' is []"),
+        ("steps/both/log.jsonl", b'{"epoch": "x", "loss": 1}\n{"epoch": 0, "loss": 1}\n', "log.jsonl:1: damaged: its numbers are none"),
+        ("times.json", b'{"both": "1"}', "times.json: damaged: 'both' is \"1\""),
+        ("environment.json", b"[]", "environment.json: damaged: it holds no table"),
+        ("data.json", b'{"fingerprint": 3}', "data.json: damaged: 'fingerprint' is 3"),
+    ],
+)
+def test_what_steps_left_and_is_damaged_is_told_by_its_name(root, file, text, told):
+    (root / file).write_bytes(text)
+    assert told in refused(report_on, root, Progress(), 1)
+
+
+def test_a_log_that_a_kill_has_cut_is_drawn_without_its_last_line(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"epoch": 0, "loss": 1.5}\n{"epoch": 1, "lo')
+    assert curves.read(tmp_path / "log.jsonl").learning == [(0, 1.5)]
+
+
+def test_half_a_character_is_written_as_json_spells_it(tmp_path):
+    write_json(tmp_path / "a.json", {"text": "\ud800"})
+    assert read_json(tmp_path / "a.json") == {"text": "\ud800"}
+
+
+# commands
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["features", "info", "x" * 300], ["features", "info", "."], ["check", "x" * 300], ["score", "x" * 300, "--references", "y"], ["init", "file"], ["init", "file/below"], ["generate", "run", "x" * 300], ["show", "loop"]],
+    ids=lambda words: " ".join(words)[:30],
+)  # fmt: skip
+def test_paths_that_cannot_be_are_told_in_one_line(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    with contextlib.redirect_stderr(None):
+        result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    assert result.output.count("\n") == 1 and result.output.startswith("error: ")

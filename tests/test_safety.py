@@ -1,0 +1,366 @@
+"""Nothing runs, is followed, or fills the memory because a file says so: pickles, foreign code, links, bombs, paths, scripts."""
+
+import ast
+import gzip
+import io
+import json
+import pickle
+import re
+import shutil
+import struct
+import subprocess
+import zipfile
+import zlib
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from fuzz import folders
+from mmgen_questions import files as question_files
+from mmgen_questions.pictures import open_picture
+from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
+
+from mmgen import scoring
+from mmgen.checkpoint import read_tensors
+from mmgen.errors import DataError, MmgenError, RecipeError, RunError
+from mmgen.filling import StoreWriter
+from mmgen.parts import Record
+from mmgen.recipe import load
+from mmgen.registry import installed
+from mmgen.run import load_run, run
+from mmgen.stages.extract import extract, open_image
+from mmgen.store import FeatureStore
+
+ROOT = Path(__file__).resolve().parents[1]
+CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+SOURCES = [path for folder in ("mmgen", "plugins", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
+LOADERS = re.compile(r"(^|\.)(c?pickle|dill|cloudpickle|joblib|shelve|marshal|yaml|torch)\.(load|loads|Unpickler|open|unsafe_load|full_load)$")
+RUNNERS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "runpy.run_path", "torch.hub.load", "code.interact"}
+ROUND_TRIP = "mmgen/testing/embedder.py"  # pickles a reader of its own and loads that, as a loader's worker does
+
+
+class Bomb:
+    """Unpickled, it leaves a mark."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self):
+        return (Path.touch, (self.mark,))
+
+
+def refused(act, *arguments) -> str:
+    """The one line that says why not."""
+    with pytest.raises(MmgenError) as error:
+        act(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+# --- what the source may call ---
+
+
+def calls(path: Path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords if word.arg}
+
+
+def complaint(name: str, words: dict[str, str]) -> str:
+    """What is wrong with a call, or ""."""
+    last = name.rpartition(".")[2]
+    if LOADERS.search(name):
+        return "loads pickles"
+    if name in RUNNERS:
+        return "runs what it is handed"
+    if name in ("np.load", "numpy.load") and words.get("allow_pickle") != "False":
+        return "np.load without allow_pickle=False"
+    if words.get("trust_remote_code", "False") != "False":
+        return "trusts remote code"
+    if last == "from_pretrained" and name.startswith("Auto") and words.get("trust_remote_code") != "False":
+        return "from_pretrained without trust_remote_code=False"
+    if last == "from_pretrained" and "Model" in name and words.get("use_safetensors") != "True":
+        return "weights that may be pickles"
+    if last in ("get_state_dict", "load_state_dict_from_url") and words.get("weights_only") != "True":
+        return "a library's pickles without weights_only=True"
+    if words.get("shell", "False") != "False":
+        return "a shell"
+    return "expands a path" if last in ("expandvars", "expanduser") else ""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_call_that_could_run_a_file(path):
+    found = [f"{name}: {why}" for name, words in calls(path) if (why := complaint(name, words))]
+    assert not found or str(path.relative_to(ROOT)) == ROUND_TRIP
+
+
+def test_the_search_for_such_calls_finds_them():
+    bad = ["torch.load(x)", "pickle.loads(x)", "np.load(x)", "np.load(x, allow_pickle=True)", "eval(x)", "subprocess.run(x, shell=True)", "os.path.expandvars(x)",
+           "AutoModel.from_pretrained(x, trust_remote_code=False)", "AutoConfig.from_pretrained(x)", "f(x, trust_remote_code=True)"]  # fmt: skip
+    for text in bad:
+        node = ast.parse(text).body[0].value
+        assert complaint(ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords}), text
+    assert not complaint("np.load", {"allow_pickle": "False"}) and not complaint("model.eval", {})
+
+
+def test_pages_escape_what_they_show_and_scripts_set_texts_only():
+    for template in [*(ROOT / "mmgen").rglob("*.html")]:
+        assert not re.search(r"\|\s*safe\b|autoescape", template.read_text(encoding="utf-8")), template
+    for script in (ROOT / "mmgen").rglob("*.js"):
+        found = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script.read_text(encoding="utf-8"))
+        assert not found, f"{script}: {found}"
+    made = [path for path in SOURCES if re.search(r"\bEnvironment\(", path.read_text(encoding="utf-8"))]
+    assert made and all("autoescape=True" in path.read_text(encoding="utf-8") for path in made)
+
+
+# --- pickles and code ---
+
+
+def test_pickles_in_arrays_and_indexes_are_not_opened(tmp_path):
+    mark, folder = tmp_path / "mark", tmp_path / "arrays"
+    folder.mkdir()
+    np.save(folder / "1.npy", np.array([Bomb(mark)], object), allow_pickle=True)
+    np.savez(folder / "2.npz", x=np.array([Bomb(mark)], object))
+    told = refused(extract, NpzFolder().build(), folder, tmp_path / "s.h5")
+    assert "no image gave features" in told
+    (tmp_path / "index.pkl").write_bytes(pickle.dumps(Bomb(mark)))
+    assert "a pickle could run any program" in refused(LxmertH5(index=tmp_path / "index.pkl").build)
+    (tmp_path / "index.json").write_bytes(pickle.dumps(Bomb(mark)))
+    assert f"{tmp_path}/index.json: not JSON" in refused(LxmertH5(index=tmp_path / "index.json").build)
+    assert not mark.exists()
+    pickle.loads(pickle.dumps(Bomb(mark)))
+    assert mark.exists()  # the bomb is one
+
+
+def test_a_pickle_for_weights_is_not_opened(tmp_path):
+    (tmp_path / "weights.safetensors").write_bytes(pickle.dumps(Bomb(tmp_path / "mark")))
+    assert f"{tmp_path}/weights.safetensors: damaged" in refused(read_tensors, tmp_path / "weights.safetensors")
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.fixture
+def kept(tmp_path) -> Path:
+    """A copy of a small run's folder."""
+    shutil.copytree(folders.runs() / "runs", tmp_path / "runs")
+    return tmp_path / "runs/toy/default/seed-0"
+
+
+def test_code_that_an_encoders_folder_brings_is_not_run(kept, tmp_path):
+    """In a run's folder, and in one that `backbone.weights` names."""
+    config = kept / "backbone/config.json"
+    (kept / "backbone/evil.py").write_text(f"import pathlib; pathlib.Path({str(tmp_path / 'mark')!r}).touch()\n")
+    auto = {name: f"evil.{name}" for name in ("AutoConfig", "AutoModelForMaskedLM", "AutoTokenizer")}
+    config.write_text(json.dumps({**json.loads(config.read_text()), "auto_map": auto}))
+    load_run(kept)
+    config.write_text(json.dumps({**json.loads(config.read_text()), "model_type": "evil"}))
+    assert f"{config}: damaged" in refused(load_run, kept)
+    from mmgen_encoders import Bert
+
+    assert "cannot be loaded" in refused(Bert(weights=str(config.parent)).build)
+    assert not (tmp_path / "mark").exists()
+
+
+# --- HDF5 ---
+
+
+def store(path: Path) -> Path:
+    with StoreWriter(path, {"extractor": "test"}, "float32") as writer:
+        for key in ("a", "b"):
+            writer.add(Record(key, np.ones((3, 4), np.float32), np.array([[0, 0, 1, 1]] * 3, np.float32)))
+        writer.finish()
+    return path
+
+
+def lxmert(path: Path, **changes) -> Path:
+    with h5py.File(path, "w") as file:
+        file["image_features"] = np.ones((2, 3, 4), np.float32)
+        file["spatial_features"] = np.zeros((2, 3, 6), np.float32)
+    (path.parent / "index.json").write_text('{"1": 0, "2": 1}')
+    return path
+
+
+OUTSIDE = {
+    "external link": (lambda file, name: file.__setitem__(name, h5py.ExternalLink("other.h5", f"/{name}")), "is a link, which is not followed"),
+    "soft link": (lambda file, name: file.__setitem__(name, h5py.SoftLink("/elsewhere")), "is a link, which is not followed"),
+    "external storage": (lambda file, name: file.create_dataset(name, (2, 3, 4), "f4", external=[("/etc/passwd", 0, 96)]), "is not stored in the file itself"),
+    "objects": (lambda file, name: file.create_dataset(name, (2,), h5py.vlen_dtype(np.float32)), "holds objects, not numbers"),
+    "references": (lambda file, name: file.create_dataset(name, (2,), h5py.ref_dtype), "holds objects, not numbers"),
+    "a claim of 10^12 rows": (lambda file, name: file.create_dataset(name, (10**12, 4), "f4", chunks=(1024, 4)), "claims 16000000000000 bytes and holds 0"),
+    "a chunk to fill the memory": (lambda file, name: _filled(file, name), "lies in chunks of (268435456, 2), too large to be unpacked"),
+}  # fmt: skip
+
+
+def _filled(file, name):
+    dataset = file.create_dataset(name, (1 << 28, 2), "f4", chunks=(1 << 28, 2), compression="gzip")
+    dataset.id.write_direct_chunk((0, 0), zlib.compress(bytes(1 << 22)) * 600)
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+@pytest.mark.parametrize("kind", ["store", "lxmert"])
+def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_path, kind, case):
+    spoil, reason = OUTSIDE[case]
+    path = (store if kind == "store" else lxmert)(tmp_path / "f.h5")
+    shutil.copy(path, tmp_path / "other.h5")
+    name = "features" if kind == "store" else "image_features"
+    with h5py.File(path, "r+") as file:
+        file["elsewhere"] = file[name][:]
+        del file[name]
+        spoil(file, name)
+    if kind == "store":
+        told = refused(FeatureStore, path)
+    else:
+        told = refused(extract, LxmertH5(index=tmp_path / "index.json").build(), path, tmp_path / "s.h5")
+    assert told.startswith(f"{path}: ") and f"'{name}' {reason}" in told
+
+
+# --- images ---
+
+
+def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Path:
+    """An image that claims a size and holds nearly nothing."""
+    whole = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)), *chunks, (b"IDAT", zlib.compress(bytes(100))), (b"IEND", b"")]
+    packed = (struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in whole)
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(packed))
+    return path
+
+
+@pytest.mark.parametrize("door", [open_image, open_picture])
+@pytest.mark.parametrize("size", [(100_000, 100_000), (12_000, 12_000), (1, 2**31 - 1)])
+def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_name(tmp_path, door, size):
+    told = refused(door, png(tmp_path / "bomb.png", *size))
+    assert re.match(rf"{tmp_path}/bomb.png: not an image that can be read: Image size \({size[0] * size[1]} pixels\) exceeds limit", told)
+
+
+@pytest.mark.parametrize("door", [open_image, open_picture])
+def test_texts_and_profiles_that_unpack_without_end_are_refused_by_name(tmp_path, door):
+    bomb = b"x\0\0" + zlib.compress(bytes(16 << 20))
+    assert refused(door, png(tmp_path / "text.png", 4, 4, (b"zTXt", bomb))).startswith(f"{tmp_path}/text.png: ")
+
+
+# --- archives ---
+
+
+def header(shape: tuple[int, ...]) -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": shape})
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("shape", "zeros", "reason"),
+    [((10**9, 4), 96, "'x.npy' claims 16000000000 bytes and holds 224"), ((3, 4), 3 << 20, "'x.npy' would be 3145856 bytes large")],
+)
+def test_npz_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch, shape, zeros, reason):
+    monkeypatch.setattr("mmgen_regions.arrays.MOST_BYTES", 1 << 20)
+    (tmp_path / "a").mkdir()
+    with zipfile.ZipFile(tmp_path / "a/1.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, archive.open("x.npy", "w", force_zip64=True) as member:
+        member.write(header(shape))
+        member.write(bytes(zeros))
+    told = refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+    assert f"{tmp_path}/a/1.npz: {reason}" in told
+
+
+def test_npy_headers_that_claim_more_than_there_is_are_refused(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/1.npy").write_bytes(header((10**10, 4)) + bytes(96))
+    assert f"{tmp_path}/a/1.npy: mmap length is greater than file size" in refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+
+
+def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("mmgen_regions.tsv.LONGEST_LINE", 1 << 16)
+    with gzip.open(tmp_path / "f.tsv.gz", "wb") as file:
+        file.write(b"1\t" + bytes(1 << 20))
+    told = refused(extract, BottomUpTsv().build(), tmp_path / "f.tsv.gz", tmp_path / "s.h5")
+    assert told == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; this is no TSV of features"
+
+
+@pytest.mark.parametrize("read", [lambda path: question_files.read_text(path), lambda path: scoring.read_predictions(path)])
+def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read):
+    for module in ("mmgen_questions.files", "mmgen.scoring.files"):
+        monkeypatch.setattr(f"{module}.MOST_BYTES", 1 << 20)
+        monkeypatch.setattr(f"{module}.PIECE", 1 << 16)
+    (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b"[" + b" " * (8 << 20) + b"]"))
+    assert refused(read, tmp_path / "bomb.json.gz").startswith(f"{tmp_path}/bomb.json.gz: over 0 GiB of text")
+
+
+# --- paths and names ---
+
+
+def test_paths_in_a_recipe_stay_plain_paths(tmp_path, monkeypatch):
+    monkeypatch.setenv("PLACE", "/elsewhere")
+    text = folders.RECIPE.format(folder=tmp_path)
+    for odd in ("$PLACE/f.h5", "~/f.h5", "file:///f.h5", "$(touch mark)", "{folder}/f.h5", "%PLACE%"):
+        (tmp_path / "toy.toml").write_text(text.replace(f"{tmp_path}/features.h5", odd))
+        recipe = load(tmp_path / "toy.toml", installed(), sets=(f"output='{odd}'",))[0]
+        assert recipe.inputs["image"].features == Path(odd) and recipe.output == odd
+
+
+@pytest.mark.parametrize(
+    "change",
+    [('name = "toy"', 'name = "../../toy"'), ("[inputs.image]", '[inputs."../../image"]'), ("[steps.both]", '[steps."../../both"]'), ("[metrics.captioneval]", '[metrics."../x"]'),
+     ('name = "toy"', 'name = "toy"\nprofile = "../../x"\n[profiles."../../x"]\nseed = 1\n[sequence]')],
+)  # fmt: skip
+def test_names_that_become_folders_are_never_paths(tmp_path, change):
+    (tmp_path / "toy.toml").write_text(folders.RECIPE.format(folder=tmp_path).replace(*change))
+    with pytest.raises(RecipeError) as error:
+        load(tmp_path / "toy.toml", installed())
+    assert re.search(r"toy\.toml:\d+: .*(a name is made of|should match pattern)", str(error.value))
+
+
+def test_a_recipe_that_a_run_folder_brings_is_checked_like_any_other(kept):
+    recipe = json.loads((kept / "recipe.json").read_text())
+    (kept / "recipe.json").write_text(json.dumps({**recipe, "profile": "../../x"}))
+    with pytest.raises(RecipeError, match=rf"{kept}/recipe.json: profile: string should match pattern"):
+        load_run(kept)
+
+
+# --- pages ---
+
+SCRIPT = "<script>document.title='it ran'</script><img src=x onerror=\"document.title='it ran'\">"
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory) -> Path:
+    """A finished run whose ids, captions and questions are scripts."""
+    base = tmp_path_factory.mktemp("scripted")
+    shutil.copy(folders.runs() / "features.h5", base)
+    rows = [{"id": f"{key} {SCRIPT}", "image": key, "caption": f"a dog {SCRIPT} </script>", "questions": [f"why {SCRIPT}", "what is it"]} for key in "abc"]
+    (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (base / "toy.toml").write_text(folders.RECIPE.format(folder=base).replace("\n[backbone]", f"\ndescription = '''{SCRIPT}'''\n[backbone]", 1))
+    recipe = load(base / "toy.toml", installed(), sets=(f"output='{base}/runs'",))[0]
+    return run(recipe).path
+
+
+def pages(run_folder: Path, place: Path) -> dict[str, Path]:
+    from mmgen import judging
+
+    sheet = judging.make(judging.gather((run_folder,), (), installed()), place / "judge.html", count=3)
+    return {"report": run_folder / "report.html", "judge": sheet.page}
+
+
+@pytest.mark.parametrize("kind", ["report", "judge"])
+def test_scripts_in_texts_are_shown_as_text(scripted, tmp_path, kind):
+    page = pages(scripted, tmp_path)[kind]
+    text = page.read_text(encoding="utf-8")
+    assert "it ran" in text
+    assert "<script>document" not in text and "<img src=x" not in text
+    if CHROMIUM is None:
+        pytest.skip("needs chromium, which is not on this machine, for the rest")
+    assert title(page, tmp_path) != "it ran"
+    (tmp_path / "open.html").write_text(f"<title>quiet</title>{SCRIPT}")
+    assert title(tmp_path / "open.html", tmp_path) == "it ran"  # the browser does run what is not escaped
+
+
+def title(page: Path, place: Path) -> str:
+    """What the page calls itself once its scripts have run."""
+    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={place}/profile", "--virtual-time-budget=2000", "--dump-dom"]
+    done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=100)
+    return re.search(r"<title>(.*?)</title>", done.stdout)[1]
+
+
+def test_controls_of_a_terminal_are_spelt_out_in_messages():
+    assert str(DataError("a\x1b[2Jb\u202ec")) == "a\\x1b[2Jb\\u202ec"
+    assert str(RunError("x" * 5000)) == f"{'x' * 400} [...] {'x' * 400}"
+
+
