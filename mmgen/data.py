@@ -7,10 +7,12 @@ and is split over processes follows from that.
 from __future__ import annotations
 
 import bisect
+import math
 import random
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch.utils.data import DataLoader
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from .model import Model
 
 
+T = TypeVar("T")
 REMEMBERED = 100_000  # texts whose tokens are kept
+SLACK = 1.25  # a micro-batch may have so many times the slots that its pairs have on average
 
 
 def settle(example: Example, draw: random.Random | None = None) -> Example:
@@ -103,19 +107,23 @@ class Plan:
     epochs: tuple[int, ...]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of questions
 
     @classmethod
-    def make(cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int) -> Plan:
-        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding."""
+    def make(
+        cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int, inputs: Sequence[str] | None = None
+    ) -> Plan:
+        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding, and where
+        they are long it holds fewer, lest its slots be far more than usual. `inputs`: those the step reads, all by default."""
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [len(example.targets) for example in examples]
-        lengths = [max(map(len, example.targets), default=0) for example in examples]
+        slots = [_slots(example, inputs) for example in examples]
+        budget = SLACK * micro_batch * sum(slots) / max(1, sum(pairs)) if micro_batch < batch_size else math.inf
         updates, ends = [], []
         for epoch in range(epochs):
             order = list(range(len(examples)))
             random.Random(f"{seed}/{step}/order/{epoch}").shuffle(order)
             for chunk in _until(order, pairs, batch_size):
-                chunk.sort(key=lambda index: (lengths[index], index))
-                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _until(chunk, pairs, micro_batch)))
+                chunk.sort(key=lambda index: (slots[index], index))
+                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _within(chunk, pairs, micro_batch, slots, budget)))
             ends.append(len(updates))
         return cls(seed, step, tuple(updates), tuple(ends))
 
@@ -143,6 +151,19 @@ def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[
             runs.append(run)
             run, count = [], 0
     return runs + ([run] if run else [])
+
+
+def _within(chunk: Sequence[int], pairs: Sequence[int], most: int, slots: Sequence[float], budget: float) -> list[list[int]]:
+    """`chunk` cut into runs that end once their pairs reach `most`, or before their slots pass the budget."""
+    runs: list[list[int]] = []
+    room, left = 0.0, 0
+    for index in chunk:
+        if left <= 0 or slots[index] > room:
+            runs.append([])
+            room, left = budget, most
+        runs[-1].append(index)
+        room, left = room - slots[index], left - pairs[index]
+    return runs
 
 
 class MicroBatches(torch.utils.data.Dataset):
@@ -196,3 +217,28 @@ def in_order(examples: Sequence[Example], batch_size: int) -> Iterator[list[int]
 def _length(example: Example) -> int:
     """A cheap guess at the prefix's length: texts by their characters, everything else alike."""
     return sum(len(value) for value in example.inputs.values() if isinstance(value, str))
+
+
+def _slots(example: Example, inputs: Sequence[str] | None) -> float:
+    """A cheap guess at a row's slots, the prefix and the questions behind it: a token a word, and a question's mark and end;
+    every one of a question's tokens but the end is written and asked for. What is no text is alike everywhere."""
+    read = [value for name, value in example.inputs.items() if inputs is None or name in inputs]
+    texts = [value if isinstance(value, tuple) else (value,) for value in read]
+    words = sum(sum(_words(text) for text in each) / max(1, len(each)) for each in texts)
+    return 1 + words + sum(2 * _words(target) + 3 for target in example.targets)
+
+
+def _words(text: object) -> int:
+    return text.count(" ") + 1 if isinstance(text, str) else 1
+
+
+def watched(batches: Iterable[T], waits: list[float]) -> Iterator[T]:
+    """The same batches; how long each was waited for, in seconds, goes to the end of `waits`."""
+    source = iter(batches)
+    while True:
+        began = time.perf_counter()
+        batch = next(source, None)
+        if batch is None:
+            return
+        waits.append(time.perf_counter() - began)
+        yield batch

@@ -15,7 +15,7 @@ from .attention import prefix_layout
 from .configs import BackboneConfig, Decoding, EmbedderConfig, GeneratorConfig
 from .errors import DataError, PluginError
 from .parts import Backbone, Embedder, Generator
-from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail
+from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail, apply
 
 
 class Model(nn.Module):
@@ -33,6 +33,7 @@ class Model(nn.Module):
                 f"{type(backbone).__name__} is causal only"
             )
         self.backbone, self.generator, self.close = backbone, generator, close
+        self.slots = [0, 0]  # real ones and all that `rows` has made, for whoever wants to know the share of padding
         try:
             self.embedders = nn.ModuleDict(embedders)
         except KeyError as error:
@@ -83,6 +84,21 @@ class Model(nn.Module):
         """The slots of a tail (B, S), whose positions go on after the prefix's real slots."""
         return self.written(tail.ids, tail.offsets + prefix.layout.real.sum(1, keepdim=True), tail.layout)
 
+    def rows(self, batch: Batch) -> tuple[Slots, Tensor]:
+        """Whole rows to learn from, the prefix and then the tail, and the labels of their slots (B, L), -100 where nothing
+        is predicted. Real slots stand in front: a row is padded once, at its end, and not behind every input."""
+        prefix = self.prefix(batch)
+        whole = prefix.followed_by(self.behind(prefix, batch.tail))
+        real = whole.layout.real
+        labels = torch.cat([torch.full_like(prefix.positions, -100), batch.tail.labels], 1)
+        lengths = real.sum(1).tolist()
+        longest = max(lengths)
+        self.slots = [self.slots[0] + sum(lengths), self.slots[1] + len(lengths) * longest]
+        if longest == real.shape[1]:
+            return whole, labels
+        order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)
+        return apply(whole, lambda t: _taken(t, order)), _taken(labels, order)
+
     def written(self, ids: Tensor, positions: Tensor, layout: Layout) -> Slots:
         """Tokens (B, S) at given positions, as slots."""
         return Slots(self.backbone.embed(ids), positions, torch.zeros_like(positions), layout)
@@ -114,6 +130,11 @@ class Model(nn.Module):
             return written
         finally:
             self.train(training)
+
+
+def _taken(values: Tensor, order: Tensor) -> Tensor:
+    """The slots `order` (B, n) of (B, L) or (B, L, E)."""
+    return values.gather(1, order if values.dim() == 2 else order.unsqueeze(-1).expand(-1, -1, values.shape[2]))
 
 
 def compose(

@@ -33,6 +33,11 @@ class Example:
     targets: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def lacks(self, field: str) -> bool:
+        """Whether it has no such input, or one without any alternative."""
+        value = self.inputs.get(field)
+        return value is None or (isinstance(value, tuple) and not value)
+
 
 @dataclass(frozen=True)
 class Segment:

@@ -7,7 +7,7 @@ import pytest
 import torch
 import toys
 
-from mmgen.data import Collator, Plan, in_order, settle, share, updates
+from mmgen.data import Collator, Plan, in_order, settle, share, updates, watched
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 
@@ -102,3 +102,35 @@ def test_nothing_to_learn_from_is_said():
 def test_an_example_without_the_wanted_input_is_named():
     with pytest.raises(DataError, match="example 'e' has no caption; its inputs are: image"):
         Collator(toys.model(), ["caption"])([Example("e", {"image": "k"}, ("q",))])
+
+
+def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
+    """Whole rows count, prefix and questions together; only the inputs that a step reads."""
+    examples = [Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)]
+    sizes = {"epochs": 1, "batch_size": 32, "micro_batch": 8}
+    (update,) = plan(examples, **sizes).updates
+    assert [[visit.index % 2 for visit in micro] for micro in update] == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
+    (unread,) = plan(examples, **sizes, inputs=["image"]).updates
+    assert [len(micro) for micro in unread] == [4] * 4
+
+
+def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
+    model, examples = toys.model(), toys.examples(8)
+    batch = Collator(model, ["caption"])([settle(example) for example in examples])
+    prefix = model.prefix(batch)
+    apart = prefix.followed_by(model.behind(prefix, batch.tail))
+    rows, labels = model.rows(batch)
+    real = rows.layout.real
+    assert real.sum() == apart.layout.real.sum() and real.shape[1] == apart.layout.real.sum(1).max() < apart.layout.real.shape[1]
+    assert torch.equal(real, torch.arange(real.shape[1]) < real.sum(1, keepdim=True))
+    assert model.slots == [int(real.sum()), real.numel()]
+    with torch.no_grad():
+        whole = model.backbone.encode(apart).last[:, prefix.positions.shape[1] :][batch.tail.labels != -100]
+        torch.testing.assert_close(model.backbone.encode(rows).last[labels != -100], whole, atol=1e-5, rtol=0)
+    assert torch.equal(labels[labels != -100], batch.tail.labels[batch.tail.labels != -100])
+
+
+def test_waiting_is_timed_and_changes_nothing():
+    waits = []
+    assert list(watched(iter("abc"), waits)) == list("abc")
+    assert len(waits) == 3 and all(wait >= 0 for wait in waits)

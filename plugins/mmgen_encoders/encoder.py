@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -31,6 +32,9 @@ from mmgen.tensors import Encoded, Slots
 from . import Encoder
 from .vocabulary import learn
 
+LARGEST = {"num_hidden_layers": 1000, "num_attention_heads": 10_000}  # no encoder that there is has more
+MOST = 10_000_000  # words, widths, positions
+T = TypeVar("T")
 log = logging.getLogger("mmgen")
 
 
@@ -146,8 +150,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
     if folder is not None:
         if not (folder / "config.json").exists():  # without this, transformers would look the path up as a hub name
             raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; is this a whole run folder?")
-        sizes, tokenizer = AutoConfig.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-        return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
+        return _kept(config, folder)
     if config.weights is not None:
         return _pretrained(config)
     if texts is None:
@@ -156,6 +159,41 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
     sizes = _sizes(config, len(tokenizer), tokenizer.pad_token_id)
     log.info("%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained", config.type, config.layers, config.width, len(tokenizer))
     return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
+
+
+def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
+    """What `EncoderBackbone.save` wrote. Raises RunError, naming the file, for one that is damaged."""
+    path = folder / "config.json"
+    sizes = _damaged(path, lambda: AutoConfig.from_pretrained(folder, trust_remote_code=False))
+    tokenizer = _damaged(folder / "tokenizer.json", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False))
+    if sizes.model_type != config.type:
+        raise RunError(f"{path}: an encoder of type '{sizes.model_type}', and the recipe's is '{config.type}'")
+    claimed = {name: value for name, value in sizes.to_dict().items() if isinstance(value, int) and value > LARGEST.get(name, MOST)}
+    if claimed:
+        raise RunError(f"{path}: damaged: {', '.join(f'{name} = {value}' for name, value in claimed.items())} cannot be")
+    backbone = _damaged(path, lambda: EncoderBackbone(config, _from_sizes(sizes), tokenizer))
+    _damaged(folder / "tokenizer_config.json", lambda: _usable(backbone))
+    words = backbone.model.get_input_embeddings().num_embeddings
+    if max(tokenizer.get_vocab().values(), default=0) >= words:
+        raise RunError(f"{folder}: damaged: tokenizer.json has more words than config.json's vocab_size of {words}")
+    return backbone
+
+
+def _usable(backbone: EncoderBackbone) -> None:
+    """Raises unless texts become numbers, and every special token that is needed has one."""
+    backbone.encode_text("a word")
+    for name in ("start_id", "end_id", "mask_id", "pad_id"):
+        if not isinstance(getattr(backbone, name), int):
+            raise ValueError(f"the tokenizer has no {name.removesuffix('_id')} token")
+
+
+def _damaged(path: Path, load: Callable[[], T]) -> T:
+    """What `load` gives; whatever a library makes of a damaged file is a RunError that names it."""
+    try:
+        return load()
+    except Exception as error:  # transformers' and tokenizers' own, of any kind
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise RunError(f"{path}: damaged, or not what this encoder needs: {reason[:300]}; copy it from where the run was made") from None
 
 
 def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
@@ -188,14 +226,14 @@ def _set_dropout(sizes: PreTrainedConfig, dropout: float | None) -> None:
 
 
 def _pretrained(config: Encoder) -> EncoderBackbone:
-    sizes, tokenizer = _load(config, lambda name: (AutoConfig.from_pretrained(name), AutoTokenizer.from_pretrained(name)))
+    sizes, tokenizer = _load(config, lambda name: (AutoConfig.from_pretrained(name, trust_remote_code=False), AutoTokenizer.from_pretrained(name, trust_remote_code=False)))
     if sizes.model_type != config.type:
         raise DataError(f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = \"{sizes.model_type}\"")
     _set_dropout(sizes, config.dropout)
     model, found = _load(
         config,
         lambda name: AutoModelForMaskedLM.from_pretrained(
-            name, config=sizes, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+            name, config=sizes, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True
         ),
     )
     model.config.name_or_path = ""  # a saved run must not remember where weights lay on this machine

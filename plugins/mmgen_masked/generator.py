@@ -46,11 +46,9 @@ class MaskedGenerator(Generator):
         return told + asked
 
     def forward(self, model, batch: Batch) -> Loss:
-        prefix = model.prefix(batch)
-        row = prefix.followed_by(model.behind(prefix, batch.tail))
-        states = model.backbone.encode(row).last[:, prefix.positions.shape[1] :]  # (B, S, H)
-        asked = batch.tail.labels != -100
-        return self._loss(model.backbone, states[asked], batch.tail.labels[asked])
+        rows, labels = model.rows(batch)
+        asked = labels != -100
+        return self._loss(model.backbone, model.backbone.encode(rows).last[asked], labels[asked])
 
     def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Loss:
         """Cross-entropy over predicted slots: states (n, H), labels (n,)."""

@@ -1,0 +1,84 @@
+"""What all contestants learn from and write for: made-up images, captions and questions, and the models' front.
+
+Words are made up too, as many as the vocabulary wants, each one a token, so that every row has its stated length.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import string
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from ..configs import BackboneConfig
+from ..data import Collator
+from ..filling import StoreWriter
+from ..model import Model, compose
+from ..parts import Record
+from ..recipe import part_from
+from ..registry import installed
+from ..tensors import Batch, Example
+from .counting import Shape
+
+NEVER = -1e4  # the end token's bias while decoding: every contestant writes the same number of tokens
+
+
+def words(count: int) -> list[str]:
+    """Four letters each."""
+    letters = itertools.product(string.ascii_lowercase, repeat=4)
+    return ["".join(word) for word in itertools.islice(letters, count)]
+
+
+def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: float | None = None) -> Model:
+    """Our model with random weights, and a store of `images` images' features in the folder."""
+    store = folder / "regions.h5"
+    if not store.exists():
+        _fill(store, shape, images)
+    sizes = {"layers": shape.layers, "width": shape.width, "heads": shape.heads, "vocabulary": shape.vocabulary}
+    sizes |= {} if dropout is None else {"dropout": dropout}
+    backbone = _part("backbone", "bert", sizes)
+    inputs = {"image": _part("embedder", "regions", {"features": f'"{store}"', "max_regions": shape.regions}), "caption": _part("embedder", "text", {})}
+    assert isinstance(backbone, BackboneConfig)
+    return compose(backbone, inputs, _part("generator", "masked", {"max_tokens": max_tokens}), texts=words(shape.vocabulary))
+
+
+def _part(kind: str, name: str, settings: dict):
+    return part_from(kind, name, tuple(f"{key}={value}" for key, value in settings.items()), installed())
+
+
+def _fill(store: Path, shape: Shape, images: int) -> None:
+    draw = np.random.default_rng(0)
+    with StoreWriter(store, {"made": "random numbers"}) as writer:
+        for image in range(images):
+            corners = np.sort(draw.random((shape.regions, 2, 2), np.float32), 1).reshape(-1, 4)
+            writer.add(Record(str(image), draw.standard_normal((shape.regions, shape.features), np.float32), corners))
+        writer.finish()
+
+
+def examples(shape: Shape, model: Model, images: int, questions: int, tokens: int) -> list[Example]:
+    """`questions` an image, each of `tokens` tokens with its end."""
+    draw = random.Random(0)
+    tokenizer = model.backbone.tokenizer
+    known = [word for word in words(shape.vocabulary) if word in tokenizer.get_vocab()]
+
+    def text(length: int) -> str:
+        return " ".join(draw.choices(known, k=length))
+
+    return [
+        Example(str(i), {"image": str(i), "caption": text(shape.caption)}, tuple(text(tokens - 1) for _ in range(questions)))
+        for i in range(images)
+    ]
+
+
+def batch_of(model: Model, chosen: Sequence[Example], targets: bool = True) -> Batch:
+    return Collator(model, model.inputs, targets)(chosen)
+
+
+def never_end(head: torch.nn.Linear, end_id: int) -> None:
+    """From now on the end token is not chosen."""
+    with torch.no_grad():
+        head.bias[end_id] = NEVER

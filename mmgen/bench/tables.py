@@ -1,0 +1,82 @@
+"""A race's results as a table in the terminal, as Markdown for a page, and as JSON for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from .counting import NAIVE, OURS
+from .racing import NAIVE_IMAGES, Ratio, Result
+
+NOTABLE = 0.15  # a ratio that is farther from the counted one wants an explanation
+HEADER = ("", "contestant", "ms", "spread", "times ours", "lowest-highest", "counted", "gap", "slots", "M mul-adds")
+
+
+def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
+    """One row a contestant and case; the case is named in its first row."""
+    ours = {result.case: result for result in results if result.contestant == OURS}
+    made, before = [], None
+    for result in results:
+        ratio = Ratio.of(result, ours[result.case])
+        own = result.contestant == OURS
+        compared = ("1", "", "1", "") if own else (
+            f"{ratio.measured:.2f}", f"{ratio.low:.2f}-{ratio.high:.2f}", f"{ratio.counted:.2f}", f"{ratio.gap:+.0%}{' *' if abs(ratio.gap) > NOTABLE else ''}"
+        )  # fmt: skip
+        work = (f"{result.work.slots:.1f}", f"{result.work.multiply_adds / 1e6:,.0f}")
+        made.append(("" if result.case == before else result.case, result.contestant, f"{1000 * result.median:,.1f}", f"{result.spread:.0%}", *compared, *work))
+        before = result.case
+    return made
+
+
+def notes(settings: dict, unit: str) -> list[str]:
+    """What the table's numbers are, a line each."""
+    shape = settings["shape"]
+    told = [
+        f"{shape['layers']} layers, {shape['width']} wide, {shape['vocabulary']:,} words; prefix of {2 + shape['regions'] + shape['caption']} slots; "
+        f"{settings['tokens']} tokens a text, its end included; batches of {settings['batch']} images; {settings['precision']}{', compiled' if settings['compile'] else ''}",
+        f"{settings['accelerator'] or settings['processor']}, {settings['threads']} thread{'s' * (settings['threads'] != 1)}; torch {settings['torch']}, transformers {settings['transformers']}",
+        f"ms {unit}: median of {settings['rounds']} rounds, contestants in turn; spread: slowest less fastest, over the median",
+        f"times ours: median of the rounds' own ratios; counted: the ratio of multiply-adds; * more than {NOTABLE:.0%} apart",
+    ]
+    if NAIVE in settings["contestants"]:
+        told.append(f"{NAIVE}: measured on {min(NAIVE_IMAGES, settings['batch'])} images with one question each, and scaled by count")
+    return told
+
+
+def plain(results: Sequence[Result], settings: dict, unit: str) -> str:
+    """For the terminal, or a file."""
+    return "\n".join([plain_table(HEADER, rows(results)), "", *notes(settings, unit)])
+
+
+def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they need to be: the first two to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
+    lines = []
+    for row in (header, *body):
+        cells = [cell.ljust(width) if place < 2 else cell.rjust(width) for place, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def markdown(results: Sequence[Result], settings: dict, unit: str) -> str:
+    """A table and its notes, to be put into a page as they are."""
+    return f"{markdown_table(HEADER, rows(results))}\n\n" + "\n".join(f"- {_plain(note)}" for note in notes(settings, unit))
+
+
+def markdown_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(header) + " |", "|---|---" + "|---:" * (len(header) - 2) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(map(_plain, row)) + " |" for row in body)])
+
+
+def _plain(text: str) -> str:
+    return text.replace("*", "\\*")
+
+
+def as_json(results: Sequence[Result], settings: dict) -> dict:
+    """Everything: settings, every round's seconds, ratios, counted work."""
+    ours = {result.case: result for result in results if result.contestant == OURS}
+    found = []
+    for result in results:
+        ratio = Ratio.of(result, ours[result.case])
+        found.append(asdict(result) | {"median": result.median, "spread": result.spread, "times_ours": asdict(ratio) | {"gap": ratio.gap}})
+    return {"settings": settings, "results": found}

@@ -1,0 +1,133 @@
+"""The benchmark: contestants do the same work, counts are those of hand-made sums, results come out in every form."""
+
+import json
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from mmgen.bench import tables
+from mmgen.bench.counting import BERT2BERT, CAUSAL, NAIVE, OURS, Shape, Work, learning, writing
+from mmgen.bench.material import batch_of, examples
+from mmgen.bench.racing import SEARCHES, Ratio, Result, Terms, _entered
+from mmgen.bench.scaling import Curve, draw
+from mmgen.cli import main
+
+TINY = Shape(layers=1, width=16, vocabulary=1500, regions=36, features=8)
+OPTIONS = ["--layers", "1", "--width", "16", "--words", "1500", "--rounds", "1", "--batch", "2"]
+
+
+@pytest.fixture(scope="module")
+def field():
+    with _entered(Terms(TINY, batch=2, tokens=6, dropout=0.0)) as entered:
+        yield entered
+
+
+def test_slots_are_those_counted_by_hand():
+    base = Shape()
+    assert base.prefix == 54
+    assert [learning(base, OURS, k, 9).slots for k in (1, 3, 5)] == [71, 35, pytest.approx(27.8)]
+    assert learning(base, NAIVE, 1, 9).slots == sum(54 + t for t in range(1, 10))
+    assert (learning(base, BERT2BERT, 1, 9).slots, learning(base, CAUSAL, 1, 9).slots) == (63, 62)
+    assert writing(base, OURS, 1, 20).slots == 54 + 1 + 2 * 19
+    assert writing(base, BERT2BERT, 4, 20).slots == 54 / 4 + 20
+    assert writing(base, NAIVE, 4, 20).slots == writing(base, NAIVE, 1, 20).slots
+
+
+def test_multiply_adds_of_a_layer_and_a_head_by_hand():
+    one = Shape(layers=1, width=10, vocabulary=100, regions=1, features=6, caption=1)  # 4 prefix slots
+    row, head, front = 4 + 3, 10 * 10 + 10 * 100, 10 * 10
+    assert learning(one, OURS, 1, 2).multiply_adds == front + 12 * 100 * row + 2 * 10 * row * row + 2 * head
+
+
+def test_every_row_has_the_stated_length(field):
+    model = field[OURS].module
+    material = examples(TINY, model, 2, 3, 6)
+    batch = batch_of(model, material)
+    assert model.prefix(batch).layout.real.sum(1).tolist() == [54, 54]
+    assert batch.tail.layout.real.sum(1).tolist() == [3 * 11, 3 * 11]
+
+
+def test_naive_learns_what_ours_learns(field):
+    """One question an image: the same loss, so the same gradients."""
+    model = field[OURS].module
+    material, gradients = examples(TINY, model, 2, 1, 6), []
+    for name in (OURS, NAIVE):
+        model.zero_grad()
+        field[name].learn(material)()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    assert gradients[0].abs().max() > 0
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@torch.inference_mode()
+def test_all_write_the_same_number_of_tokens(field, search):
+    for name, contestant in field.items():
+        contestant.module.eval()
+        texts = contestant.write(examples(TINY, field[OURS].module, 2, 1, 6), SEARCHES[search], 6)()
+        assert texts == 2 * {"greedy": 1, "4 beams": 4, "5 samples": 5}[search], name
+
+
+@torch.inference_mode()
+def test_transformers_read_the_prefix_as_counted(field):
+    """BERT2BERT reads it once an image, causal BERT once a beam."""
+    material, seen = examples(TINY, field[OURS].module, 2, 1, 6), []
+
+    def note(module, inputs, named):
+        seen.append(tuple(named["inputs_embeds"].shape[:2]) if named.get("inputs_embeds") is not None else None)
+
+    watched = {BERT2BERT: field[BERT2BERT].network.encoder, CAUSAL: field[CAUSAL].network.bert}
+    for name, rows in ((BERT2BERT, 2), (CAUSAL, 8)):
+        seen.clear()
+        handle = watched[name].register_forward_pre_hook(note, with_kwargs=True)
+        field[name].write(material, SEARCHES["4 beams"], 6)()
+        handle.remove()
+        assert [shape for shape in seen if shape and shape[1] > 1] == [(rows, 54)]
+
+
+def test_a_ratio_is_the_median_of_the_rounds_own():
+    ours = Result("K = 1", OURS, (1.0, 2.0, 4.0), Work(10, 100), 4)
+    other = Result("K = 1", NAIVE, (3.0, 4.0, 16.0), Work(50, 250), 2)
+    assert Ratio.of(other, ours) == Ratio(3.0, 2.0, 4.0, 2.5)
+    first, second = tables.rows([ours, other])
+    assert first[:3] == ("K = 1", "ours", "2,000.0")
+    assert second == ("", "naive", "4,000.0", "325%", "3.00", "2.00-4.00", "2.50", "+20% *", "50.0", "0")
+
+
+def test_a_straight_line_is_found_and_drawn(tmp_path):
+    curve = Curve("images", (1, 2, 4), (3.0, 5.0, 9.0))
+    assert curve.line == (pytest.approx(1), pytest.approx(2)) and curve.off < 1e-9
+    draw([curve, curve], tmp_path / "a.svg")
+    draw([curve, curve], tmp_path / "b.svg")
+    drawn = (tmp_path / "a.svg").read_text()
+    assert drawn == (tmp_path / "b.svg").read_text() and "seconds a batch" in drawn
+
+
+def test_the_command_prints_json_with_every_round():
+    done = CliRunner().invoke(main, ["bench", "train", *OPTIONS, "-k", "2", "--json", "--without", "naive"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [(row["case"], row["contestant"], len(row["seconds"])) for row in found["results"]] == [("K = 2", name, 1) for name in (OURS, BERT2BERT, CAUSAL)]
+    assert found["settings"]["shape"]["width"] == 16 and found["settings"]["rounds"] == 1
+
+
+def test_the_command_prints_markdown():
+    done = CliRunner().invoke(main, ["bench", "decode", *OPTIONS, "--search", "greedy", "--tokens", "4", "--markdown"])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("|  | contestant | ms | spread |") and lines[2].startswith("| greedy | ours |")
+    assert "measured on 2 images with one question each" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["train", "--width", "30"], "error: --width 30: must be a multiple of 4, or of 64 for heads of BERT's size"),
+        (["train", "--device", "abc"], "error: --device abc: not to be had here: "),
+        (["scaling", "--svg", "no/where.svg"], "error: --svg no/where.svg: there is no folder no"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(arguments, told):
+    done = CliRunner().invoke(main, ["bench", *arguments])
+    assert done.exit_code == 1 and done.stderr.startswith(told) and done.stderr.count("\n") == 1
