@@ -88,7 +88,7 @@ def load(path: str | Path, requests: Iterable[Request], step: str | None = None)
         if not fitting:
             told = ", ".join(f"{name} ({' and '.join(each.inputs)})" for name, each in run.recipe.steps.items())
             what = f"no step reads just {' and '.join(sorted(given))}" if given else "some requests have no picture, others no caption, and no step reads what all have"
-        raise RunError(f"{path}: {what}; its steps read: {told}; choose one with --step")
+            raise RunError(f"{path}: {what}; its steps read: {told}; choose one with --step")
         run = load_run(path, fitting[-1])
     return run
 

@@ -73,14 +73,14 @@ class FeaturesConfig(EmbedderConfig):
     built again where the file is not.
     """
 
-    features: Path | None = Field(None, description="the store, an HDF5 file; without it the data set's images go through `extractor`")
+    features: Path | None = Field(None, description="the store, an HDF5 file, or several as a folder or a pattern (regions/*.h5); without it the data set's images go through `extractor`")
     extractor: SerializeAsAny[ExtractorConfig] | None = Field(None, description="makes the features from raw images")
     boxes: bool = Field(True, description="append a region's box, four numbers relative to the image's size")
     normalise: Literal["none", "length", "standard"] = Field(
         "none", description="features as they are; each region's scaled to length 1; or each dimension to mean 0 and deviation 1 over the store"
     )
     allow_other_features: bool = Field(False, description="read a store that another extractor made than the one learnt from")
-    width: int | None = Field(None, ge=1, description="width of a feature; found in the store")
+    width: int | None = Field(None, ge=1, le=1 << 20, description="width of a feature; found in the store")
     fingerprint: dict[str, Any] | None = Field(None, description="what made the features; found in the store")
 
 
@@ -127,7 +127,7 @@ class MetricConfig(PartConfig):
 
 
 class ProbeConfig(PartConfig):
-    """Looks into a trained model and writes tables and pictures."""
+    """Looks into the steps of a run, and writes tables and pictures."""
 
     kind: ClassVar[str] = "probe"
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 
 from .configs import DatasetConfig
+from .errors import DataError
 from .parts import Dataset, Picture
 from .recipe import Recipe
 from .tensors import Example
@@ -18,7 +19,7 @@ class Datasets:
         self.recipe = recipe
         self.main = recipe.data.build()
         own = {step.data.model_dump_json(): step.data for step in recipe.steps.values() if step.data is not None}
-        self._own = {key: (config, config.build()) for key, config in own.items()}
+        self._own = {key: (config, _learnt_only(config, recipe)) for key, config in own.items()}
 
     def learnt(self, step: str) -> Sequence[Example]:
         """What a step learns from."""
@@ -70,3 +71,12 @@ class Datasets:
     def _all(self) -> Iterator[tuple[DatasetConfig, Dataset]]:
         yield self.recipe.data, self.main
         yield from self._own.values()
+
+
+def _learnt_only(config: DatasetConfig, recipe: Recipe) -> Dataset:
+    """A step's own data: nothing is written for it, so the files of a split to evaluate are not asked for."""
+    try:
+        return config.model_copy(update={"evaluate": config.train}).build()
+    except DataError as error:
+        step = next(name for name, step in recipe.steps.items() if step.data == config)
+        raise DataError(f"steps.{step}.data: {error}") from None

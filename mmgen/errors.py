@@ -1,8 +1,31 @@
 """Errors that a person can cause. The command line prints them without a traceback and exits with 1."""
 
+LONGEST_LINE = 800  # characters
+
 
 class MmgenError(Exception):
-    """What is wrong, where, and what to do about it: one line each, shown as it stands."""
+    """What is wrong, where, and what to do about it: one line each, shown as it stands.
+
+    But for what files of strangers may bring into it: control characters, which a terminal would obey, are spelt out, and
+    a line without end is cut in its middle.
+    """
+
+    def __str__(self) -> str:
+        return shown(super().__str__())
+
+
+def shown(text: str) -> str:
+    """A text that came from outside, fit for a terminal: line by line printable, and none without end."""
+    return "\n".join(_cut(_printable(line)) for line in text.split("\n"))
+
+
+def _printable(line: str) -> str:
+    return line if line.isprintable() else "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+
+
+def _cut(line: str) -> str:
+    half = LONGEST_LINE // 2
+    return line if len(line) <= LONGEST_LINE else f"{line[:half]} [...] {line[-half:]}"
 
 
 class RecipeError(MmgenError):

@@ -16,10 +16,12 @@ from torch import Tensor, nn
 from .configs import FeaturesConfig
 from .errors import DataError
 from .parts import Backbone, Embedder, Reader, Record
+from .shards import Shards, open_store
 from .store import FeatureStore, difference
 from .tensors import Example, Segment
 
 SAMPLED = 1000  # images that statistics are computed from
+FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
 BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the box's four numbers
 
 
@@ -35,15 +37,15 @@ class StoreReader(Reader):
         self.allow_other = config.allow_other_features
         self.width, self.fingerprint = config.width, config.fingerprint
         self.path = Path(config.features) if config.features is not None else None
-        self._store: FeatureStore | None = None
+        self._store: FeatureStore | Shards | None = None
 
     @property
-    def store(self) -> FeatureStore:
+    def store(self) -> FeatureStore | Shards:
         """Opened when first asked for, and checked against what W was learnt from. Raises DataError."""
         if self._store is None:
             if self.path is None:
                 raise DataError(f"{self.field}: no features; name a file of them (features = \"...\") or an extractor")
-            store = FeatureStore(self.path)
+            store = open_store(self.path)
             self._fits(store)
             self._store = store
         return self._store
@@ -76,11 +78,15 @@ class StoreReader(Reader):
         if not len(record.features):
             raise DataError(f"image '{record.key}' has no regions; leave it out, or extract its features with other settings")
         features = np.asarray(record.features[: self.limit], np.float32)
+        if not np.isfinite(features).all():
+            raise DataError(f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make them again")
         if not self.boxes:
             return features
         if record.boxes is None and len(features):
             raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
         boxes = np.zeros((0, 4)) if record.boxes is None else record.boxes[: self.limit]
+        if not (np.abs(boxes) <= FARTHEST).all():
+            raise DataError(f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are relative to the image's size")
         return np.concatenate([features, boxes], 1, dtype=np.float32)
 
     def collate(self, items: Sequence[np.ndarray]) -> dict[str, Tensor]:
@@ -90,7 +96,7 @@ class StoreReader(Reader):
             row[: len(item)] = torch.from_numpy(item)
         return {"features": features, "mask": torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)}
 
-    def _fits(self, store: FeatureStore) -> None:
+    def _fits(self, store: FeatureStore | Shards) -> None:
         if self.width is not None and store.width != self.width:
             raise DataError(f"{store.path}: features are {store.width} wide, the model has learnt from features {self.width} wide")
         if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
@@ -188,13 +194,15 @@ class StoredEmbedder(Embedder):
         return mean, deviation
 
 
-def measure(store: FeatureStore, limit: int | None) -> tuple[Tensor, Tensor]:
+def measure(store: FeatureStore | Shards, limit: int | None) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of every dimension, (D,) each, over evenly spaced images of the store."""
     keys = list(store)
     total, squares, count = np.zeros(store.width), np.zeros(store.width), 0
     for key in keys[:: -(-len(keys) // SAMPLED)]:
         features = store.read(key, limit).features.astype(np.float64)
         total, squares, count = total + features.sum(0), squares + np.square(features).sum(0), count + len(features)
+    if not np.isfinite(squares).all():
+        raise DataError(f"{store.path}: features are not finite (NaN or infinite); make them again")
     mean = total / max(count, 1)
     deviation = np.sqrt(np.maximum(squares / max(count, 1) - np.square(mean), 0))
     # a dimension that hardly varies would be blown up into noise

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import DataError
+from .errors import DataError, RunError
 from .journal import Journal
 from .store import FORMAT, PER_REGION, VERSION, FeatureStore, check, difference
 
@@ -28,6 +29,7 @@ TRIED = 32  # records that compression is tried on
 WORTH_IT = 0.8  # compressed only when it takes less than this share, since reading takes longer
 BUFFER_BYTES = 16 << 20
 CHUNK_BYTES = 1 << 20
+SPARE_BYTES = 1 << 20  # that a store may be larger than its journal
 
 
 class StoreWriter:
@@ -51,10 +53,13 @@ class StoreWriter:
         self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
         self.duplicates = self.clipped = 0
         self._open = contextlib.ExitStack()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open.enter_context(_locked(Path(f"{path}.lock"), self.path))
             self._begin()
+        except OSError as error:
+            self._open.close()
+            raise RunError(f"{self.path}: cannot be written: {error.strerror}; write elsewhere") from None
         except BaseException:
             self._open.close()
             raise
@@ -87,12 +92,14 @@ class StoreWriter:
         if self._journal.entries:
             assembling = self.path.with_name(f".{self.path.name}.assembling")
             try:
+                self._find_room()
                 self._assemble(assembling, progress)
                 _sync(assembling)
                 assembling.replace(self.path)
                 _sync(self.path.parent)
-            except OSError as error:
-                raise DataError(f"{self.path}: cannot be written: {error}; the features are kept in {self.partial}") from None
+            except (OSError, RuntimeError) as error:  # h5py raises both
+                why = str(error).partition("\n")[0]
+                raise RunError(f"{self.path}: cannot be written: {why}; the features are kept in {self.partial}, and the same command goes on from there") from None
             finally:
                 assembling.unlink(missing_ok=True)
         self.partial.unlink()
@@ -119,8 +126,8 @@ class StoreWriter:
 
     def _same(self, there: Mapping[str, Any], path: Path) -> None:
         for name, ours in self.purpose.items():
-            if there[name] != ours:
-                raise DataError(f"{path}: holds features of another {name} ({difference(there[name], ours)}); delete it, or write elsewhere")
+            if there.get(name) != ours:
+                raise DataError(f"{path}: holds features of another {name} ({difference(there.get(name), ours)}); delete it, or write elsewhere")
 
     def _sources(self) -> Iterator[Record]:
         there = set()
@@ -130,6 +137,13 @@ class StoreWriter:
         for entry in self._journal.entries:
             if entry.key not in there:  # both hold it when a kill came between naming the store and deleting the journal
                 yield self._journal.read(entry)
+
+    def _find_room(self) -> None:
+        """Raises OSError when the store might not fit onto the disk: HDF5 does not come back from a full one."""
+        needed = self.partial.stat().st_size + SPARE_BYTES + (self.path.stat().st_size if self._finished else 0)
+        free = shutil.disk_usage(self.path.parent).free
+        if free < needed:
+            raise OSError(f"no room on the disk; it takes up to {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free")
 
     def _assemble(self, path: Path, progress: Callable[[], None]) -> None:
         import h5py

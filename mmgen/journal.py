@@ -7,6 +7,7 @@ record that was being written.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from .errors import DataError
+from .errors import DataError, RunError
 
 if TYPE_CHECKING:
     from .parts import Record
@@ -36,24 +37,36 @@ class Entry(NamedTuple):
 
 
 class Journal:
-    """Opened for appending. `purpose` is what the journal was begun with; raises DataError when the file is none."""
+    """Opened for appending. `purpose` is what the journal was begun with; raises DataError when the file is none, and
+    RunError when the disk refuses (which is not the fault of any one image)."""
 
     def __init__(self, path: Path, purpose: dict[str, Any]) -> None:
-        self.path = path
-        self._file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
+        self.path, self.entries = path, []
+        with self._writing():
+            self._file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
         self._synced = time.monotonic()
         line = self._file.readline(LONGEST_LINE)
         if line.startswith(MAGIC) and line.endswith(b"\n"):
-            self.purpose = json.loads(line.removeprefix(MAGIC))
+            self.purpose = self._purpose(line)
             self.entries = list(self._scan())
         elif line[: len(MAGIC)] == MAGIC[: len(line)] and not self._file.read(1):  # new, or killed within its first line
-            self.purpose, self.entries = purpose, []
-            self._file.truncate(0)
-            self._file.seek(0)
-            self._file.write(MAGIC + json.dumps(purpose).encode() + b"\n")
-            self.sync()
+            self.purpose = purpose
+            with self._writing():
+                self._file.truncate(0)
+                self._file.seek(0)
+                self._file.write(MAGIC + json.dumps(purpose).encode() + b"\n")
+                self._sync()
         else:
             raise DataError(f"{path}: not a partial feature store; move it away, its name is needed")
+
+    def _purpose(self, line: bytes) -> dict[str, Any]:
+        try:
+            purpose = json.loads(line.removeprefix(MAGIC))
+        except (ValueError, RecursionError):
+            purpose = None
+        if not isinstance(purpose, dict):
+            raise DataError(f"{self.path}:1: damaged, it does not say what it is for; delete it and begin anew")
+        return purpose
 
     def append(self, record: Record) -> None:
         """One more record, safe from a kill of this process when this returns."""
@@ -62,15 +75,13 @@ class Journal:
         arrays = {"features": record.features, "boxes": record.boxes, "scores": record.scores}
         about = {"key": record.key, "labels": json.dumps(record.labels)}
         frame = save({name: array for name, array in arrays.items() if array is not None}, about)
-        place = self._file.seek(0, os.SEEK_END)
-        try:
+        with self._writing():
+            place = self._file.seek(0, os.SEEK_END)
             self._file.write(FRAME.pack(len(frame), zlib.crc32(frame)) + frame)
             self._file.flush()
-        except OSError as error:
-            raise DataError(f"{self.path}: cannot be written: {error.strerror}; what is there is kept") from None
+            if time.monotonic() - self._synced > SYNC_SECONDS:
+                self._sync()
         self.entries.append(Entry(place, record.key, len(record.features)))
-        if time.monotonic() - self._synced > SYNC_SECONDS:
-            self.sync()
 
     def read(self, entry: Entry) -> Record:
         """Raises DataError when the disk did not keep it."""
@@ -88,13 +99,21 @@ class Journal:
         boxes, scores = arrays.get("boxes"), arrays.get("scores")
         return Record(about["key"], arrays["features"], boxes, None if labels is None else tuple(labels), scores)
 
-    def sync(self) -> None:
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be written: {error.strerror}; the {len(self.entries)} images in it are kept, and the same command goes on from there") from None
+
+    def _sync(self) -> None:
         self._file.flush()
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
 
     def close(self) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # of what a full disk did not take, all has been said
+            self._file.close()
 
     def _scan(self) -> Iterator[Entry]:
         """Every whole frame, by its header alone; what follows the last whole one is cut off."""
@@ -112,7 +131,7 @@ class Journal:
                 entry = Entry(place, tables["__metadata__"]["key"], tables["features"]["shape"][0])
                 if end == size:
                     self.read(entry)  # the last one may be whole in length only
-            except (ValueError, KeyError, DataError):
+            except (ValueError, LookupError, TypeError, RecursionError, DataError):
                 break
             yield entry
             place = end

@@ -6,29 +6,32 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
+from pydantic import ValidationError
 from torch import Tensor
 
 from . import processes, report
-from .checkpoint import load_state, load_weights, read_json, state, write_json
+from .checkpoint import load_state, load_weights, read_table, state, write_folder, write_json
 from .configs import Decoding, EmbedderConfig, ExtractorConfig
 from .data import Collator
 from .datasets import Datasets
-from .errors import RunError
+from .errors import DataError, RunError
 from .features import StoredEmbedder
 from .model import Model, compose
-from .parts import Dataset
+from .parts import Dataset, Picture
 from .progress import Progress
 from .recipe import PRETRAINED, Recipe
 from .registry import Registry, installed
 from .runfolder import RunFolder, differences
 from .stages import extract, score, train, write
 from .stages.optimizer import derive
+from .store import FeatureStore
 from .tensors import Example, Generation
 
 
@@ -38,7 +41,7 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
     began = time.monotonic()
-    with folder.locked() if accelerator.is_main_process else contextlib.nullcontext():
+    with processes.together(accelerator), folder.locked() if accelerator.is_main_process else contextlib.nullcontext():
         datasets = Datasets(recipe)
         if accelerator.is_main_process:
             folder.claim(recipe, datasets, fresh)
@@ -66,6 +69,9 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
 def show(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Callable[[str], Model], progress: Progress) -> None:
     """The tables, of this run and over its seeds, and the page."""
     own = report.gather(recipe, folder, dataset)
+    if not own.steps:
+        progress.say("no row of the table is finished yet, so there is no table and no page")
+        return
     together = report.over_seeds(own, folder)
     report.write_tables(recipe, folder, own, together)
     report.try_page(recipe, folder, dataset, together or own, load, progress)
@@ -146,8 +152,8 @@ def fill_stores(recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerat
         if extractor is None or config.features is not None:
             continue
         path = features_file(name, extractor, recipe, folder)
-        if accelerator.is_main_process and not path.exists():
-            summary = extract.extract(extractor.build(), list(datasets.pictures()), path, progress=progress)
+        if accelerator.is_main_process and not all_in(path, pictures := list(datasets.pictures())):  # broken ones may have been mended
+            summary = extract.extract(extractor.build(), pictures, path, progress=progress)
             for key, reason in summary.broken:
                 progress.say(f"{name}: picture '{key}' was skipped: {reason}")
         accelerator.wait_for_everyone()
@@ -155,36 +161,50 @@ def fill_stores(recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerat
     return recipe.model_copy(update={"inputs": inputs})
 
 
+def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
+    """Whether a store is there and holds these pictures."""
+    if not path.exists():
+        return False
+    with contextlib.closing(FeatureStore(path)) as store:
+        return all(picture.key in store for picture in pictures)
+
+
 def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
     """Where the features of an input lie that its extractor makes of the run's pictures."""
     data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
-    fingerprint = read_json(folder.path / "data.json")["fingerprint"]
+    fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
     made_from = json.dumps([extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint])
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
 def keep_parts(model: Model, folder: RunFolder) -> None:
     """What a run needs to be loaded without the files it was made from."""
-    folder.backbone.mkdir(parents=True, exist_ok=True)
-    model.backbone.save(folder.backbone)
+    write_folder(folder.backbone, model.backbone.save)
     kept = {name: embedder.keep() for name, embedder in model.embedders.items()}
-    if any(folder.path.glob("steps/*/weights.safetensors")):
-        for name, before in read_json(folder.path / "inputs.json").items():
-            if before != json.loads(json.dumps(kept[name])):
-                changes = "; ".join(differences(before, kept[name]))
+    if any(folder.path.glob("steps/*/*.safetensors")):
+        for name, before in read_table(folder.path / "inputs.json", **dict.fromkeys(kept, dict)).items():
+            if before != json.loads(json.dumps(kept.get(name))):
+                changes = "; ".join(differences(before, kept.get(name)))
                 raise RunError(f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); give those back, or use --fresh")
     write_json(folder.path / "inputs.json", kept)
 
 
 def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
-    """Raises DataError now for images without features that a later step would stumble over."""
+    """Raises DataError now for what a later step would stumble over: examples that lack an input, images without features."""
     for name in steps:
         step = recipe.steps[name]
         for wanted in step.inputs:
-            embedder = model.embedders[wanted]
-            if isinstance(embedder, StoredEmbedder):
-                for examples in (datasets.learnt(name), datasets.validated(name), datasets.scored if step.evaluate else ()):
-                    embedder.reader.find_gaps(examples)
+            embedder, fields = model.embedders[wanted], recipe.inputs[wanted].reads
+            for examples in (datasets.learnt(name), datasets.validated(name), datasets.scored if step.evaluate else ()):
+                lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
+                try:
+                    if lacking:
+                        embedder.reader.read(lacking[0])  # a reader may do without
+                    if isinstance(embedder, StoredEmbedder):
+                        embedder.reader.find_gaps(examples)
+                except DataError as error:
+                    count = f" ({len(lacking)} of {len(examples)} examples are like that)" if lacking else ""
+                    raise DataError(f"step '{name}': {error}{count}") from None
 
 
 @dataclass
@@ -211,16 +231,30 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
     chosen = step or ([name for name in trained if recipe.steps[name].evaluate] or trained)[-1]
     if chosen not in trained:
         raise RunError(f"{path}: no weights of a step '{chosen}'; there are: {', '.join(trained)}")
-    kept = read_json(folder.path / "inputs.json")
+    path_kept = folder.path / "inputs.json"
+    kept = read_table(path_kept, **dict.fromkeys(recipe.inputs, dict))
     inputs: dict[str, EmbedderConfig] = {}
     for name, config in recipe.inputs.items():
         extractor = getattr(config, "extractor", None)
         made = extractor is not None and config.features is None and features_file(name, extractor, recipe, folder)
         features = {"features": made} if made and made.exists() else {}
-        inputs[name] = config.model_copy(update={**kept.get(name, {}), **features})
+        inputs[name] = as_kept(config, kept[name], path_kept, name).model_copy(update=features)
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
+    for name, embedder in model.embedders.items():
+        if json.loads(json.dumps(embedder.keep())) != kept[name]:
+            raise RunError(f"{path_kept}: damaged: it does not hold all that '{name}' was learnt with; copy it from where the run was made")
     load_weights(model, folder.step(chosen) / "weights.safetensors")
     return Run(folder, recipe, chosen, model.eval())
+
+
+def as_kept(config: EmbedderConfig, kept: Mapping[str, Any], path: Path, name: str) -> EmbedderConfig:
+    """An embedder's config with what its run keeps of it. Raises RunError when that cannot be."""
+    try:
+        return type(config).model_validate({**dict(config), **kept})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, (name, *first["loc"])))
+        raise RunError(f"{path}: damaged: {place}: {first['msg']}") from None
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:

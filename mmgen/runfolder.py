@@ -3,13 +3,15 @@
     runs/<name>/<profile>/seed-<n>/
         recipe.json  environment.json  data.json  inputs.json  backbone/
         steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
-        times.json  table.md  report.html  curves/
+        times.json  table.md  report.html  curves/  probes/<probe>/
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import os
 import platform
 import shutil
 import sys
@@ -25,6 +27,8 @@ from .datasets import Datasets
 from .errors import RunError
 from .recipe import Recipe, from_json
 from .registry import Registry
+
+log = logging.getLogger("mmgen")
 
 LOCK = ".lock"
 VERSIONS = ("mmgen-framework", "torch", "transformers", "accelerate", "tokenizers", "timm", "numpy", "pycocoevalcap")
@@ -55,36 +59,48 @@ class RunFolder:
         return self.path / "backbone"
 
     def seeds(self) -> dict[int, RunFolder]:
-        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else."""
-        own = checkpoint.read_json(self.path / "recipe.json")
-        found = {}
+        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data."""
+        own, data = checkpoint.read_table(self.path / "recipe.json", seed=int), self.fingerprint()
+        found = {own["seed"]: self}
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
-            recipe = checkpoint.read_json(path)
-            if {**recipe, "seed": None} == {**own, "seed": None}:
-                found[recipe["seed"]] = RunFolder(path.parent)
+            beside = RunFolder(path.parent)
+            try:
+                recipe, alike = checkpoint.read_table(path, seed=int), beside.fingerprint() == data
+            except RunError as error:  # somebody else's damage is no reason to lose our own table
+                log.warning("%s; it is left out of what is over all seeds", error)
+                continue
+            named = path.parent.name == f"seed-{recipe['seed']}"  # and no copy of one
+            if alike and named and {**recipe, "seed": None, "probes": None} == {**own, "seed": None, "probes": None}:
+                found.setdefault(recipe["seed"], beside)
         return dict(sorted(found.items()))
+
+    def fingerprint(self) -> str | None:
+        """Of its data; None where it has not been written."""
+        path = self.path / "data.json"
+        return checkpoint.read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def recipe(self, registry: Registry) -> Recipe:
         path = self.path / "recipe.json"
         if not path.exists():
             raise RunError(f"{self.path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)")
-        return from_json(path.read_text(encoding="utf-8"), registry, str(path))
+        return from_json(json.dumps(checkpoint.read_json(path)), registry, str(path))
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Make the folder this recipe's. Raises RunError when it is another's, and says what differs."""
         if fresh and self.path.exists():
             self._empty()
+        self._clear()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
             before = checkpoint.read_json(self.path / "recipe.json")
-            changes = differences(before, recipe.identity())
-            saved = checkpoint.read_json(self.path / "data.json")["fingerprint"] if (self.path / "data.json").exists() else fingerprint
+            changes = [change for change in differences(before, recipe.identity()) if not change.startswith("probes")]  # they only look
+            saved = checkpoint.read_table(self.path / "data.json", fingerprint=str)["fingerprint"] if (self.path / "data.json").exists() else fingerprint
             if saved != fingerprint:
                 changes.append("the data set's examples have changed")
             if changes:
                 raise RunError("\n".join([f"{self.path} holds a run of another recipe; use --fresh to do it anew, or another name:", *(f"  {change}" for change in changes)]))
         checkpoint.write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
-        checkpoint.write_json(self.path / "environment.json", environment())
+        checkpoint.write_json(self.path / "environment.json", self._environments())
         checkpoint.write_json(self.path / "recipe.json", recipe.identity())
 
     @contextlib.contextmanager
@@ -99,31 +115,61 @@ class RunFolder:
     def times(self) -> dict[str, float]:
         """Seconds a step took, in the sittings that came to their end."""
         path = self.path / "times.json"
-        return checkpoint.read_json(path) if path.exists() else {}
+        times = checkpoint.read_table(path) if path.exists() else {}
+        return checkpoint.read_table(path, **dict.fromkeys(times, (int, float))) if times else {}
 
     def _empty(self) -> None:
         """Everything goes but the lock, which this very run holds."""
-        for path in self.path.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif path.name != LOCK:
-                path.unlink()
+        try:
+            for path in self.path.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name != LOCK:
+                    path.unlink()
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be emptied: {error}") from None
+
+    def _clear(self) -> None:
+        """What a run that was killed left behind: half-written files, and checkpoints of steps that are learnt."""
+        checkpoint.clear_partials(self.path)
+        for weights in self.path.glob("steps/*/weights.safetensors"):
+            for spent in ("checkpoint.safetensors", "best.safetensors"):
+                weights.with_name(spent).unlink(missing_ok=True)
+
+    def _environments(self) -> dict[str, Any]:
+        """This sitting's environment, and those of earlier sittings in which something else could have changed the result."""
+        now, path = environment(), self.path / "environment.json"
+        earlier = []
+        if path.exists() and any(self.path.glob("steps/*/*")):
+            before = checkpoint.read_table(path)
+            earlier = before.pop("earlier sittings", [])
+            earlier = earlier if isinstance(earlier, list) else []
+            if any(before.get(name) != now[name] for name in now if name not in ("command", "written")):
+                earlier.append(before)
+        return {**now, "earlier sittings": earlier}
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one run writes here. The system lets go of the lock when its process ends, however it ends."""
+        """Only one run writes here. The system lets go of the lock when its process ends, however it ends; it is one that
+        children do not inherit, or a loader's worker would hold it on for a while."""
         import fcntl
 
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / LOCK).open("w")
+            file = (self.path / LOCK).open("a+")
         except OSError as error:
-            raise RunError(f"{self.path}: cannot be written: {error}") from None
+            raise RunError(f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=...") from None
         with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise RunError(f"{self.path}: another run is writing here; wait for it, or stop it") from None
+                file.seek(0)
+                holder = f" ({holder})" if (holder := file.read(200).strip()) else ""
+                raise RunError(f"{self.path}: another run{holder} is writing here; wait for it, or stop it") from None
+            with contextlib.suppress(OSError):  # a full disk has no room for who we are
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {platform.node()}")
+                file.flush()
             yield
 
 
@@ -149,6 +195,10 @@ def environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "versions": versions,
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",
+        "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "can change the result": "another device, another number of threads, another version of torch or transformers",
+        "processes": int(os.environ.get("WORLD_SIZE", 1)),
+        "can change the result": "to rounding, and so in the end other texts: another device, cpu, number of threads or of processes, or version of "
+        "torch; another version of transformers, tokenizers or timm; steps/*/log.jsonl: `halved`, updates that ran out of memory. "
+        "Not: loader workers, kills and resumes, when checkpoints are written",
     }

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import DataError
+from .hdf5 import MOST_BYTES, own_dataset
 
 if TYPE_CHECKING:
     import h5py
@@ -35,9 +36,7 @@ if TYPE_CHECKING:
 FORMAT = "mmgen features"
 VERSION = 1
 PER_REGION = {"boxes": ("f", (4,)), "scores": ("f", ()), "labels": ("i", ())}  # kind of number, shape of a row
-MOST_BYTES = 1 << 30  # no image's features, and no index, is larger
 IN_MEMORY = 128 << 20  # bytes up to which a file is read whole: slicing arrays is far quicker than asking HDF5
-MOST_COMPRESSION = 1100  # deflate makes nothing smaller than to a 1032nd
 
 
 def image_key(name: str) -> str:
@@ -53,28 +52,28 @@ def image_key(name: str) -> str:
 class FeatureStore:
     """The features of images by key. Holds keys and row numbers only; features are read from the file when asked for.
 
-    A file of at most `IN_MEMORY` bytes is read whole at the first read. It can be pickled and forked: every process opens
+    A file of at most `in_memory` bytes is read whole at the first read. It can be pickled and forked: every process opens
     the file for itself, at its first read. Raises DataError when the file is missing, damaged, or something else.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | Path, in_memory: int = IN_MEMORY) -> None:
+        self.path, self.in_memory = Path(path), in_memory
         self._open()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self.path}
+        return {"path": self.path, "in_memory": self.in_memory}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["path"])
+        self.__init__(**state)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.encoded_keys)
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self._find(key) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return (key.decode() for key in self._keys)
+        return (key.decode() for key in self.encoded_keys)
 
     def keys(self) -> Iterator[str]:
         """The images' keys, in the order they were written."""
@@ -84,7 +83,7 @@ class FeatureStore:
         """An image's record; of its regions the first `limit` only. Raises DataError when there is no such image."""
         place = self._find(key)
         if place is None:
-            example = f", '{self._keys[0].decode()}' say" if len(self) else ""
+            example = f", '{self.encoded_keys[0].decode()}' say" if len(self) else ""
             raise DataError(f"{self.path}: no features of image '{key}' among its {len(self)} images{example}; extract or import them, or leave the image out")
         return self._record(key, place, limit)
 
@@ -139,16 +138,21 @@ class FeatureStore:
             key,
             rows["features"],
             None if boxes is None or _unknown(boxes) else boxes,
-            None if labels is None or (labels < 0).any() else tuple(self._label_names[label] for label in labels),
+            None if labels is None or (labels < 0).any() else self._named(key, labels),
             None if scores is None or _unknown(scores) else scores,
         )
+
+    def _named(self, key: str, labels: np.ndarray) -> tuple[str, ...]:
+        if labels.max(initial=-1) >= len(self._label_names):
+            raise DataError(f"{self.path}: image '{key}' has a label of number {labels.max()}, and there are {len(self._label_names)}; the file is damaged")
+        return tuple(self._label_names[label] for label in labels)
 
     def _find(self, key: str) -> int | None:
         import numpy as np
 
         wanted = np.bytes_(key.encode())
-        place = int(np.searchsorted(self._keys, wanted, sorter=self._order))
-        if place == len(self._keys) or self._keys[self._order[place]] != wanted:
+        place = int(np.searchsorted(self.encoded_keys, wanted, sorter=self._order))
+        if place == len(self.encoded_keys) or self.encoded_keys[self._order[place]] != wanted:
             return None
         return int(self._order[place])
 
@@ -163,7 +167,7 @@ class FeatureStore:
         if self._memory is None:
             datasets = self._datasets()
             self._memory = {}
-            if sum(dataset.nbytes for dataset in datasets.values()) <= IN_MEMORY:
+            if sum(dataset.nbytes for dataset in datasets.values()) <= self.in_memory:
                 with contextlib.suppress(OSError):  # a damaged part is told of when the image it belongs to is wanted
                     self._memory = {name: dataset[:] for name, dataset in datasets.items()}
         return self._memory or self._datasets()
@@ -179,19 +183,28 @@ class FeatureStore:
             self._pid = os.getpid()
             self.fingerprint = self._attributes()
             self._held = ["features", *(name for name in PER_REGION if name in self._file)]
-            self._keys, self._ends = self._index("keys", "S"), self._index("ends", "i")
+            self.encoded_keys, self._ends = self._index("keys", "S"), self._index("ends", "i")
             self._label_names = [name.decode() for name in self._index("label_names", "S")] if "labels" in self._held else []
             self._check()
             self._handles = {name: self._file[name] for name in self._held}
             self._memory: dict[str, np.ndarray] | None = None
-        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            self._order = np.argsort(self.encoded_keys, kind="stable")
+            self._tell_apart()
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
             raise DataError(f"{self.path}: not a feature store, or damaged: {_short(error)}") from None
-        self._order = np.argsort(self._keys, kind="stable")
+
+    def _tell_apart(self) -> None:
+        """Keys are texts, and no two images have the same."""
+        any(not key.decode() for key in self.encoded_keys)  # raises for what is no text
+        ordered = self.encoded_keys[self._order]
+        same = ordered[1:][ordered[1:] == ordered[:-1]]
+        if len(same):
+            raise ValueError(f"two images have the key '{same[0].decode()}'")
 
     def _attributes(self) -> dict[str, Any]:
         """The fingerprint, once the file has said that it is a store."""
         attributes = self._file.attrs
-        if attributes.get("format") != FORMAT:
+        if not isinstance(attributes.get("format"), str) or attributes["format"] != FORMAT:
             raise DataError(f"{self.path}: an HDF5 file, but no feature store; `mmgen features import` reads published layouts")
         if attributes.get("version") != VERSION:
             raise DataError(f"{self.path}: a feature store of version {attributes.get('version')}; this mmgen reads version {VERSION}")
@@ -202,9 +215,8 @@ class FeatureStore:
 
     def _index(self, name: str, kind: str) -> np.ndarray:
         """A whole small dataset, its size checked before memory is taken."""
-        dataset = self._dataset(name, kind, ())
-        if dataset.nbytes > min(MOST_BYTES, dataset.id.get_storage_size() * MOST_COMPRESSION):
-            raise ValueError(f"'{name}' claims {dataset.nbytes} bytes and holds {dataset.id.get_storage_size()}")
+        if (dataset := self._dataset(name, kind, ())).nbytes > MOST_BYTES:
+            raise ValueError(f"'{name}' is {dataset.nbytes} bytes large")
         return dataset[:]
 
     def _dataset(self, name: str, kind: str, row: tuple[int, ...]) -> h5py.Dataset:
@@ -217,13 +229,15 @@ class FeatureStore:
         """The datasets fit together. Sets `width`."""
         import numpy as np
 
-        self.width = int((own_dataset(self._file, "features").shape or [0])[-1])
+        if not (shape := own_dataset(self._file, "features").shape) or not shape[-1]:
+            raise ValueError(f"'features' are of shape {shape}")
+        self.width = int(shape[-1])
         rows = len(self._dataset("features", "f", (self.width,)))
         for name in self._held[1:]:
             if len(self._dataset(name, *PER_REGION[name])) != rows:
                 raise ValueError(f"'{name}' and 'features' differ in length")
         ends = np.concatenate([[0], self._ends])
-        if len(self._keys) != len(self._ends) or (np.diff(ends) < 0).any() or ends[-1] != rows:
+        if len(self.encoded_keys) != len(self._ends) or (np.diff(ends) < 0).any() or ends[-1] != rows:
             raise ValueError("'keys', 'ends' and 'features' do not fit together")
 
 
@@ -237,6 +251,8 @@ def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
     if not record.key or "\0" in record.key:
         raise DataError(f"an image has the key {record.key!r}, which names nothing")
     features = np.asarray(record.features)
+    if features.dtype.kind not in "fiu":
+        raise wrong(f"features are {features.dtype}, which are no real numbers")
     if features.ndim != 2 or not features.shape[1]:
         raise wrong(f"features of shape {features.shape}; they must be (regions, width)")
     if width is not None and features.shape[1] != width:
@@ -250,6 +266,9 @@ def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
     regions, clipped = len(stored), False
     if record.labels is not None and len(record.labels) != regions:
         raise wrong(f"{len(record.labels)} labels for {regions} regions")
+    for values in (record.boxes, record.scores):
+        if values is not None and np.asarray(values).dtype.kind not in "fiu":
+            raise wrong(f"boxes or scores are {np.asarray(values).dtype}, which are no real numbers")
     boxes, scores = (None if values is None else np.asarray(values, np.float32) for values in (record.boxes, record.scores))
     if scores is not None and (scores.shape != (regions,) or not np.isfinite(scores).all()):
         raise wrong(f"scores of shape {scores.shape} for {regions} regions, or not finite")
@@ -262,22 +281,6 @@ def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
         boxes = boxes.clip(0, 1)
     labels = None if record.labels is None else tuple(map(str, record.labels))
     return replace(record, features=stored, boxes=boxes, scores=scores, labels=labels), clipped
-
-
-def own_dataset(file: h5py.File, name: str) -> h5py.Dataset:
-    """A dataset of this very file. Raises ValueError when it is missing, or when a link, external storage or a virtual
-    dataset would lead out of the file; none of these is followed."""
-    import h5py
-
-    link = file.get(name, getlink=True)
-    if link is None:
-        raise ValueError(f"'{name}' is missing")
-    if not isinstance(link, h5py.HardLink):
-        raise ValueError(f"'{name}' is a link, which is not followed")
-    dataset = file[name]
-    if not isinstance(dataset, h5py.Dataset) or dataset.is_virtual or dataset.external:
-        raise ValueError(f"'{name}' is not stored in the file itself")
-    return dataset
 
 
 def difference(there: Any, ours: Any) -> str:

@@ -1,10 +1,13 @@
-"""Whole runs on a few scenes: what they leave behind, and that a kill, a resume or a second process changes nothing."""
+"""Whole runs on a few scenes: what they leave behind, and that a kill, a resume or a full disk changes nothing."""
 
+import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -47,9 +50,8 @@ type = "discovery"
 PLACE = Path("runs/toy/default/seed-0")
 
 
-def mmgen(folder: Path, *arguments: str, processes: int = 1) -> subprocess.CompletedProcess:
-    launcher = ["-m", "accelerate.commands.launch", "--cpu", f"--num_processes={processes}", "--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no", "--main_process_port=0", "-m"] if processes > 1 else ["-m"]
-    return subprocess.run([sys.executable, *launcher, "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
+def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -114,19 +116,112 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
     assert mmgen(whole, "run", "toy.toml", "--set", "training.workers=2").returncode == 0
 
 
-@pytest.mark.parametrize("moment", ["steps/first/checkpoint.safetensors", "steps/first/weights.safetensors", "steps/second/checkpoint.safetensors"])
-def test_a_killed_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment):
+@pytest.mark.parametrize(
+    ("moment", "how"),
+    [("steps/first/checkpoint.safetensors", signal.SIGKILL), ("steps/first/weights.safetensors", signal.SIGKILL), ("steps/second/checkpoint.safetensors", signal.SIGINT)],
+)
+def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment, how):
+    """`python -m tests.kills` does more of this, at random moments."""
     (tmp_path / "toy.toml").write_text(RECIPE)
-    process = subprocess.Popen([sys.executable, "-m", "mmgen", "run", "toy.toml"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "mmgen", "run", "toy.toml"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 120
     while not (tmp_path / PLACE / moment).exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
+    os.kill(process.pid, how)
+    said = process.communicate()[1]
     assert (tmp_path / PLACE / moment).exists() and not (tmp_path / PLACE / "steps/second/scores.json").exists()
+    if how is signal.SIGINT:
+        assert said.endswith("error: stopped; the same command goes on from the last checkpoint\n") and "Traceback" not in said and process.returncode == 1
+    left = tmp_path / PLACE / "steps/first"
+    (left / ".checkpoint.safetensors.123.partial").write_text("a kill left this")
     finished = mmgen(tmp_path, "run", "toy.toml")
     assert finished.returncode == 0, finished.stderr
     same_to_the_bit(whole, tmp_path)
+    assert {path.name for path in left.iterdir()} == {"weights.safetensors", "generations.jsonl", "scores.json", "log.jsonl"}
+
+
+KILLED_WHILE_WRITING = """
+    import os, signal, sys
+    from mmgen import checkpoint
+    from mmgen.cli import main
+    wanted, sync = sys.argv.pop(1), checkpoint._sync
+
+    def die(path):
+        if path.name.startswith(f".{wanted}."):
+            os.kill(os.getpid(), signal.SIGKILL)
+        sync(path)
+
+    checkpoint._sync = die
+    main()
+"""
+
+
+def test_killed_while_a_file_is_written_again_and_again(whole, tmp_path):
+    """The file is there under its temporary name, and the next run begins with it lying about."""
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    for name in ("checkpoint.safetensors", "weights.safetensors", "generations.jsonl", "scores.json", "table.md"):
+        killed = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED_WHILE_WRITING), name, "run", "toy.toml"], cwd=tmp_path, capture_output=True, text=True)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert len(list(tmp_path.rglob(f".{name}.*.partial"))) == 1
+    finished = mmgen(tmp_path, "run", "toy.toml")
+    assert finished.returncode == 0, finished.stderr
+    same_to_the_bit(whole, tmp_path)
+    assert not list(tmp_path.rglob("*.partial")) and not list(tmp_path.rglob("checkpoint.safetensors"))
+
+
+def test_a_checkpoint_that_a_kill_left_beside_the_weights_is_cleared(whole, tmp_path):
+    import shutil
+
+    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    spent = tmp_path / PLACE / "steps/first/checkpoint.safetensors"
+    spent.write_text("done with")
+    assert mmgen(tmp_path, "run", "toy.toml").returncode == 0 and not spent.exists()
+
+
+def test_a_full_disk_is_told_and_loses_nothing(whole, tmp_path):
+    """Where no file may be larger than 60 kB, weights do not fit and everything else does."""
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY)); from mmgen.cli import main; main()"
+    full = subprocess.run([sys.executable, "-c", small, "run", "toy.toml"], cwd=tmp_path, capture_output=True, text=True)
+    assert full.returncode == 1 and "Traceback" not in full.stderr
+    assert re.search(
+        r"^error: runs/toy/default/seed-0/steps/first/checkpoint.safetensors: cannot be written: .*File too large.*; what was there before is untouched, "
+        r"and the same command goes on from there$", full.stderr, re.MULTILINE,
+    )  # fmt: skip
+    assert not list(tmp_path.rglob("*.partial"))
+    assert mmgen(tmp_path, "run", "toy.toml").returncode == 0
+    same_to_the_bit(whole, tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    refused = mmgen(tmp_path, "run", "toy.toml", "--set", 'output="/proc/runs"')
+    assert refused.returncode == 1
+    assert refused.stderr == "error: /proc/runs/toy/default/seed-0: cannot be written: No such file or directory; give another folder with --set output=...\n"
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    from mmgen.checkpoint import write_folder, write_text
+    from mmgen.errors import RunError
+
+    write_text(tmp_path / "a.txt", "before")
+    write_folder(tmp_path / "folder", lambda path: (path / "b.txt").write_text("before"))
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def half(path):
+        (path / "b.txt").write_text("aft")
+        full()
+
+    with pytest.raises(RunError) as error:
+        write_folder(tmp_path / "folder", half)
+    assert str(error.value) == f"{tmp_path}/folder: cannot be written: No space left on device; what was there before is untouched, and the same command goes on from there"
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RunError, match="a.txt: cannot be written: No space left on device; what was there before is untouched"):
+        write_text(tmp_path / "a.txt", "after")
+    assert (tmp_path / "a.txt").read_text() == "before" and (tmp_path / "folder/b.txt").read_text() == "before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "folder"]
 
 
 def test_loader_workers_change_no_bit(whole, tmp_path):
@@ -134,19 +229,6 @@ def test_loader_workers_change_no_bit(whole, tmp_path):
     done = mmgen(tmp_path, "run", "toy.toml", "--set", "training.workers=2")
     assert done.returncode == 0, done.stderr
     same_to_the_bit(whole, tmp_path)
-
-
-def test_two_processes_give_what_one_gives(whole, tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    done = mmgen(tmp_path, "run", "toy.toml", processes=2)
-    assert done.returncode == 0, done.stderr
-    for step in ("first", "second"):
-        one, two = weights(whole, step), weights(tmp_path, step)
-        for name in one:
-            assert (one[name] - two[name]).abs().max() < 1e-4, name
-    logs = [[json.loads(line) for line in (folder / PLACE / "steps/second/log.jsonl").read_text().splitlines()] for folder in (whole, tmp_path)]
-    for one, two in zip(*logs, strict=True):
-        assert one["loss"] == pytest.approx(two["loss"], abs=1e-4)
 
 
 def test_a_data_set_without_a_validation_split_is_learnt_all_the_same(tmp_path):
@@ -166,10 +248,12 @@ def test_two_runs_in_one_folder_are_refused(whole):
     import fcntl
 
     with (whole / PLACE / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        lock.write("process 1234 on here")
+        lock.flush()
         refused = mmgen(whole, "run", "toy.toml")
     assert refused.returncode == 1
-    assert refused.stderr == "error: runs/toy/default/seed-0: another run is writing here; wait for it, or stop it\n"
+    assert refused.stderr == "error: runs/toy/default/seed-0: another run (process 1234 on here) is writing here; wait for it, or stop it\n"
 
 
 def test_a_run_is_loaded_and_writes_from_python(whole, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import statistics
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from toys import RECIPE
 
 from mmgen import report
 from mmgen.cli import main
+from mmgen.registry import installed
 from mmgen.report.table import Spread, cell, spread
+from mmgen.runfolder import RunFolder
 
 
 def mmgen(*arguments: str) -> str:
@@ -65,11 +68,6 @@ def test_the_page_shows_all_seeds(runs):
 
 
 def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tmp_path):
-    import shutil
-
-    from mmgen.registry import installed
-    from mmgen.runfolder import RunFolder
-
     shutil.copytree(runs, tmp_path / "default")
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
     folder = RunFolder(tmp_path / "default/seed-4")
@@ -107,3 +105,39 @@ def test_a_spread_needs_two_values():
     assert spread([]) is None and spread([None]) is None and spread([3.0, None]) == 3.0
     assert spread([1.0, 3.0]) == Spread(2.0, statistics.stdev([1.0, 3.0]))
     assert [cell(None), cell(2.0), cell(Spread(2.0, 0.5))] == ["-", "2.00", "2.00 ± 0.50"]
+
+
+@pytest.fixture
+def own_runs(runs, tmp_path) -> Path:
+    """A copy of the three seeds, to be spoilt."""
+    shutil.copytree(runs, tmp_path / "default")
+    return tmp_path / "default"
+
+
+def test_seeds_side_by_side_are_those_that_finished_the_step(own_runs):
+    (own_runs / "seed-6/steps/second/scores.json").unlink()
+    assert "default: mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5\n" in mmgen("compare", own_runs)
+
+
+def test_a_copy_of_a_run_is_no_seed(own_runs):
+    shutil.copytree(own_runs / "seed-4", own_runs / "seed-4.bak")
+    assert "default: mean ± standard deviation over seeds 4, 5, 6\n" in mmgen("compare", own_runs)
+    assert {seed: folder.path.name for seed, folder in RunFolder(own_runs / "seed-4").seeds().items()} == {4: "seed-4", 5: "seed-5", 6: "seed-6"}
+    assert RunFolder(own_runs / "seed-4.bak").seeds()[4].path.name == "seed-4.bak"
+
+
+def test_seeds_of_other_examples_are_not_averaged(own_runs):
+    (own_runs / "seed-5/data.json").write_text('{"fingerprint": "other"}')
+    assert list(RunFolder(own_runs / "seed-4").seeds()) == [4, 6]
+    assert mmgen("compare", own_runs) == f"error: {own_runs}: its seeds have learnt from other examples: the data changed between them; compare them one by one\n"
+    assert mmgen("compare", own_runs / "seed-4", own_runs / "seed-5").endswith("from seed-4 to seed-5:\n  the data sets' examples\n")
+
+
+def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
+    (own_runs / "seed-5/recipe.json").write_text("{")
+    (own_runs / "seed-6/steps/second/scores.json").write_text("{")
+    folder = RunFolder(own_runs / "seed-4")
+    recipe = folder.recipe(installed())
+    found = report.over_seeds(report.gather(recipe, folder, recipe.data.build()), folder)
+    assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
+    assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == ["it is left out of what is over all seeds"] * 2

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, RunError
 from mmgen.filling import StoreWriter
 from mmgen.journal import Journal
 from mmgen.parts import Record
@@ -263,6 +264,31 @@ def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data)
     assert last.purpose == {"what": "test"} and [entry.key for entry in last.entries][-1] == "new"
     same(last.read(last.entries[-1]), record("new"))
     last.close()
+
+
+def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
+    """It is no fault of the image that was being written, so it is not told as one."""
+    path = tmp_path / "s.h5"
+    full = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, resource.RLIM_INFINITY)); exec(sys.argv.pop(1))"
+    ran = subprocess.run([sys.executable, "-c", full, textwrap.dedent(SLOW_WRITER), str(path)], capture_output=True, text=True)
+    assert f"mmgen.errors.RunError: {path}.partial: cannot be written: File too large; the 0 images in it are kept, and the same command goes on from there" in ran.stderr
+    with StoreWriter(path, FINGERPRINT) as writer:
+        writer.add(record("a"))
+        monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=5000))
+        with pytest.raises(RunError) as error:
+            writer.finish()
+    assert str(error.value) == (
+        f"{path}: cannot be written: no room on the disk; it takes up to 1 MB, and 0 MB are free; "
+        f"the features are kept in {path}.partial, and the same command goes on from there"
+    )
+    monkeypatch.undo()
+    assert list(fill(path, [record("b")], "float16")) == ["a", "b"]
+
+
+def test_a_folder_that_cannot_be_written_is_told():
+    with pytest.raises(RunError) as error:
+        StoreWriter("/proc/here/s.h5", FINGERPRINT)
+    assert str(error.value) == "/proc/here/s.h5: cannot be written: No such file or directory; write elsewhere"
 
 
 def test_something_else_under_the_partial_name_is_left_alone(tmp_path):

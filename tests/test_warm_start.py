@@ -105,3 +105,33 @@ def test_captions_are_what_is_written(tmp_path):
     (tmp_path / "train.jsonl").write_text('{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": "b.jpg", "questions": ["q ?"]}\n')
     dataset = Jsonl(folder=tmp_path, evaluate="train", validate_on="", write="captions").build()
     assert [(example.inputs, example.targets) for example in dataset.split("train")] == [({"image": "a"}, ("one", "two"))]
+
+
+def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> str:
+    """What running says when the warm step has these lines to learn from."""
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    text = (place / "toy.toml").read_text().replace(f'folder = "{place}"\nevaluate = "train"\nvalidate_on = ""\n', f'folder = "{tmp_path}"\n{data}')
+    (tmp_path / "toy.toml").write_text(text)
+    return CliRunner().invoke(main, ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"', "--step", "warm"], catch_exceptions=False).output
+
+
+def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(place, tmp_path):
+    lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
+    told = spoilt(place, tmp_path, lines, 'validate_on = ""\n')
+    assert told.endswith("error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples are like that)\n")
+    assert "learning" not in told
+
+
+def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with_its_step(place, tmp_path):
+    lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}]
+    assert spoilt(place, tmp_path, lines).startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
+    told = spoilt(place, tmp_path, lines, 'validate_on = ""\n')
+    assert "no row of the table is finished yet, so there is no table and no page\n" in told and "report.html was not written" not in told
+    run = tmp_path / "runs/toy/default/seed-0"
+    told = CliRunner().invoke(main, ["report", str(run)], catch_exceptions=False).output
+    assert told == f"error: {run}: no row of the table is finished yet; go on with `mmgen run`\n"
+
+
+def test_the_survey_tells_of_own_data_what_its_step_reads(place):
+    told = CliRunner().invoke(main, ["data", "check", str(place / "toy.toml")], catch_exceptions=False).output
+    assert "what 'warm' learns from: 8 examples, 8 targets\n" in told

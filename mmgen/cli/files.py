@@ -58,10 +58,10 @@ def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 @features.command()
 @click.argument("store", type=click.Path(path_type=Path))
 def info(store: Path) -> None:
-    """What STORE holds, and what made it."""
-    from ..store import FeatureStore
+    """What STORE holds, and what made it; of a folder or a pattern ("regions/*.h5"), all its files together."""
+    from ..shards import open_store
 
-    for name, value in FeatureStore(store).describe().items():
+    for name, value in open_store(store).describe().items():
         click.echo(f"{name:<14} {value}")
 
 

@@ -110,7 +110,7 @@ def init(folder: Path) -> None:
 @click.option("--caption", help="What the picture shows, for steps that read a caption.")
 @click.option("--n", default=1, show_default=True, type=click.IntRange(1, 20), help="How many different questions a picture.")
 @click.option("--step", help="Which step's weights; by default the last that reads what is given.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write JSONL to this file.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
 def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, step: str | None, out: Path | None) -> None:
     """Ask questions with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files of them."""
     if not sources and not caption:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PIL import Image, ImageOps
 
-from ..errors import DataError
+from ..errors import DataError, shown
 from ..filling import StoreWriter
 from ..parts import Broken, Extractor, Picture
 from ..progress import Progress
@@ -66,16 +66,16 @@ def extract(
                         try:
                             written += writer.add(outcome)
                         except DataError as error:
-                            reason = str(error)
+                            reason = f"{source}: {error}" if isinstance(source, Path) else str(error)
                     if reason is not None:
-                        broken.append((outcome.key, reason))
+                        broken.append((outcome.key, shown(reason)))
                     advance(1, f"{len(broken)} broken" if broken else "")
             except DataError as error:
                 if not writer.keys:
                     raise
                 raise DataError(f"{error}; {len(writer.keys)} images are kept in {writer.partial}, and the same command goes on from there") from None
         if not writer.keys:
-            reason = f"the first of {len(broken)}: {broken[0][0]}: {broken[0][1]}" if broken else "the source holds no images"
+            reason = f"the first of {len(broken)}: {broken[0][0]}: {broken[0][1]}" if broken else f"{source if isinstance(source, Path) else 'the source'} holds no images"
             raise DataError(f"{path}: not made, no image gave features; {reason}")
         with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
             writer.finish(lambda: advance(1))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..checkpoint import read_json, write_json
+from ..checkpoint import read_table, write_json
 from ..configs import MetricConfig
 from ..errors import RunError
 from ..progress import Progress
@@ -36,8 +37,10 @@ def merge(first: Scores, second: Scores) -> Scores:
 
 
 def read(folder: Path) -> Scores:
-    saved = read_json(folder / "scores.json")
-    try:
-        return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))
-    except (KeyError, TypeError):
-        raise RunError(f"{folder / 'scores.json'}: damaged; delete it and run again") from None
+    path = folder / "scores.json"
+    saved = read_table(path, values=dict, per_example=dict, notes=list)
+    numbers = [*saved["values"].values(), *(value for values in saved["per_example"].values() if isinstance(values, list) for value in values)]
+    whole = all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in numbers)
+    if not whole or not all(isinstance(values, list) for values in saved["per_example"].values()) or not all(isinstance(note, str) for note in saved["notes"]):
+        raise RunError(f"{path}: damaged: its scores are no numbers; delete it and run again")
+    return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
+from pydantic import TypeAdapter, ValidationError
 
 from ..checkpoint import write_text
 from ..configs import Decoding
@@ -19,7 +20,9 @@ from ..model import Model
 from ..progress import Progress
 from ..recipe import Step
 from ..tensors import Example, Generation
-from .train import derive, precision
+from .optimizer import derive, precision
+
+TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
 
 
 @torch.inference_mode()
@@ -61,14 +64,21 @@ def read(folder: Path) -> list[list[Generation]]:
     """What `write` wrote: the texts of every example, best first."""
     path = folder / "generations.jsonl"
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
+    lines = text.removesuffix("\n").split("\n") if text else []  # other ends of lines may be in a text
     return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
 def _texts(line: str, place: str) -> list[Generation]:
     try:
-        return [Generation(**{**text, "tokens": tuple(text["tokens"])}) for text in json.loads(line)]
-    except (ValueError, TypeError, KeyError) as error:
-        raise RunError(f"{place}: damaged: {error}; delete the file and run again") from None
+        texts = TEXTS.validate_json(line, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RunError(f"{place}: damaged: {'.'.join(map(str, (*first['loc'], first['msg'])))}; delete the file and run again") from None
+    if not texts:
+        raise RunError(f"{place}: damaged: no text at all; delete the file and run again")
+    return texts

@@ -96,7 +96,7 @@ def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
     rows = [row("1"), row("1"), row("2", np.full((3, 5), np.nan)), row("3", boxes=b64(outside)), row("4", FEATURES[0][:, :4]), "garbage", row("5")]
     summary = extract(BottomUpTsv().build(), tsv(tmp_path / "f.tsv", *rows), tmp_path / "s.h5")
     assert (summary.written, summary.duplicates, summary.clipped) == (3, 1, 1)
-    assert [(key, reason.partition(": ")[2][:30]) for key, reason in summary.broken] == [
+    assert [(key, reason.rpartition(": ")[2][:30]) for key, reason in summary.broken] == [
         ("2", "features are not finite (NaN o"),
         ("4", "features are 4 wide, those bef"),
         ("garbage", "1 columns; there must be 6 (im"),

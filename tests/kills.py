@@ -1,0 +1,221 @@
+"""Kill a run again and again, at any moment, and compare what it ends with to a run that nobody disturbed.
+
+    python -m tests.kills --kills 20
+
+A small run with everything in it (features extracted from pictures, two steps, checkpoints, writing, scoring, the table) is
+killed with SIGKILL and started again until it ends; then the next one, until there have been enough kills. Every second
+kill comes at a moment drawn evenly from the time that a whole run takes; the others are aimed, since what is short would
+hardly be met: one phase after another is waited for, and then for a drawn time between 0.1 ms and 0.1 s. Weights, logs,
+texts, scores and features are compared to the bit, and nothing half-written may be left over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+RECIPE = """\
+name = "kills"
+[backbone]
+type = "bert"
+layers = 2
+width = 64
+heads = 4
+[inputs.image]
+type = "regions"
+[inputs.image.extractor]
+type = "roi"
+model = "test_resnet"
+image_size = 64
+batch_size = 2
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 12
+[training]
+batch_size = 16
+micro_batch = 6
+epochs = 3
+learning_rate = 1e-3
+checkpoint_every = 1
+keep = "best"
+workers = 1
+[steps.caption]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.both]
+inputs = ["image", "caption"]
+learn = ["image", "backbone"]
+start = "caption"
+[data]
+type = "scenes"
+train_size = 40
+val_size = 4
+test_size = 8
+[decoding]
+num_beams = 2
+[metrics.meaning]
+type = "discovery"
+"""
+PLACE = Path("runs/kills/default/seed-0")
+STEPS = ("caption", "both")
+PHASES = ("starting", "extracting", "putting features together", "learning", "writing a checkpoint", "beginning a step", "writing", "scoring", "drawing the report")
+
+
+def command() -> list[str]:
+    return [sys.executable, "-m", "mmgen", "run", "kills.toml"]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+
+
+def phase(folder: Path) -> str:
+    """What a run is doing, from what lies in its folder."""
+    place = folder / PLACE
+    stores = list(place.parent.glob("features/*.h5"))
+    if any(place.parent.glob("features/.*.assembling")):
+        return "putting features together"
+    if not stores:
+        return "extracting" if any(place.parent.glob("features/*.partial")) else "starting"
+    if any(place.glob("steps/*/.*.safetensors.*.partial")):
+        return "writing a checkpoint"
+    for step in STEPS:
+        files = {file.name for file in (place / "steps" / step).glob("*")}
+        if "weights.safetensors" not in files:
+            return "learning" if files else "beginning a step"
+        if "generations.jsonl" not in files:
+            return "writing"
+        if "scores.json" not in files:
+            return "scoring"
+    return "drawing the report"
+
+
+def claimed(folder: Path, process: subprocess.Popen) -> bool:
+    """Whether this very process has begun to work in the folder: it writes itself into the lock."""
+    try:
+        return f"process {process.pid} " in (folder / PLACE / ".lock").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def run_and_kill(folder: Path, aim: str | None, after: float) -> str | None:
+    """Start or go on with the run in `folder` and kill it, `after` seconds after it or its phase `aim` has begun: the phase
+    it was in, or None when it ended before."""
+    process = subprocess.Popen(command(), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while process.poll() is None and not claimed(folder, process):
+        time.sleep(0.002)
+    while process.poll() is None and aim and phase(folder) != aim:
+        time.sleep(0.0002)
+    until = time.monotonic() + after
+    while process.poll() is None and time.monotonic() < until:
+        time.sleep(0.0002)
+    found = phase(folder)
+    process.send_signal(signal.SIGKILL)
+    said = process.communicate()[0]
+    if process.returncode == -signal.SIGKILL:
+        return found
+    if process.returncode:
+        raise SystemExit(f"the run did not go on:\n{said}")
+    return None
+
+
+def whole_run(folder: Path) -> float:
+    """Run without disturbance -> seconds from the moment it has its folder to its end."""
+    folder.mkdir(parents=True)
+    (folder / "kills.toml").write_text(RECIPE)
+    process = subprocess.Popen(command(), cwd=folder, env=environment(), stdout=subprocess.DEVNULL)
+    while process.poll() is None and not claimed(folder, process):
+        time.sleep(0.002)
+    began = time.monotonic()
+    if process.wait():
+        raise SystemExit("the undisturbed run failed")
+    return time.monotonic() - began
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Files of two runs' folders that differ, or are in one only; but for those that tell of time and place."""
+    told = {"environment.json", "times.json", ".lock", "report.html"}
+
+    def files(folder: Path) -> dict[Path, Path]:
+        return {path.relative_to(folder): path for path in (folder / PLACE.parent).rglob("*") if path.is_file() and path.name not in told}
+
+    ours, theirs = files(one), files(other)
+    same = {".h5": same_features, ".safetensors": same_tensors}
+    changed = [path for path in ours.keys() & theirs.keys() if not same.get(path.suffix, same_bytes)(ours[path], theirs[path])]
+    return sorted(map(str, [*changed, *(path for path in ours.keys() ^ theirs.keys() if path.suffix != ".lock")]))
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    return one.read_bytes() == other.read_bytes()
+
+
+def same_tensors(one: Path, other: Path) -> bool:
+    """To the bit; the order of a file's metadata, though, is drawn anew by safetensors every time."""
+    from mmgen.checkpoint import read_tensors
+
+    (ours, about), (theirs, also) = read_tensors(one), read_tensors(other)
+    return about == also and ours.keys() == theirs.keys() and all(ours[name].numpy().tobytes() == theirs[name].numpy().tobytes() for name in ours)
+
+
+def same_features(one: Path, other: Path) -> bool:
+    from mmgen.store import FeatureStore
+
+    stores = FeatureStore(one), FeatureStore(other)
+    return all(store.fingerprint == stores[0].fingerprint and list(store) == list(stores[0]) for store in stores) and all(
+        (a.features == b.features).all() and (a.boxes == b.boxes).all() and a.labels == b.labels for a, b in zip(*(store.records() for store in stores), strict=True)
+    )
+
+
+def kill(kills: int, seed: int, folder: Path, say=print) -> Counter[str]:
+    """The experiment -> how many kills fell into which phase. Raises SystemExit when anything differs."""
+    draw, killed, runs = random.Random(seed), Counter(), 0
+    seconds = whole_run(folder / "whole")
+    say(f"undisturbed: {seconds:.1f} s after its start")
+    while killed.total() < kills:
+        runs += 1
+        place, before = folder / f"run-{runs}", killed.total()
+        place.mkdir()
+        (place / "kills.toml").write_text(RECIPE)
+        while killed.total() < kills:
+            number = killed.total()
+            aim = PHASES[1:][number // 2 % len(PHASES[1:])] if number % 2 else None
+            found = run_and_kill(place, aim, 10 ** draw.uniform(-4, -1) if aim else draw.uniform(0, seconds))
+            if not found:
+                break
+            killed[found] += 1
+            say(f"run {runs}: killed while {found}" + (f" (aimed at {aim})" if aim else ""))
+        done = subprocess.run(command(), cwd=place, env=environment(), capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(f"the run did not go on:\n{done.stdout}{done.stderr}")
+        if different := differences(folder / "whole", place):
+            raise SystemExit(f"run {runs} ended differently: {', '.join(different)}")
+        say(f"run {runs}: ended after {killed.total() - before} kills, the same to the bit")
+    return killed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        killed = kill(options.kills, options.seed, Path(folder))
+    print("\n| killed while | kills |\n|---|---:|")
+    for name in PHASES:
+        print(f"| {name} | {killed[name]} |")
+    print(json.dumps({"kills": killed.total(), "seed": options.seed}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""An update that runs out of memory, meets numbers that are not finite, or is asked to stop: what it does and what it says."""
+
+import json
+import os
+import signal
+import threading
+
+import pytest
+import torch
+import toys
+from accelerate import Accelerator
+
+from mmgen.checkpoint import read_tensors, state
+from mmgen.data import Collator, Plan
+from mmgen.errors import RunError
+from mmgen.progress import Progress
+from mmgen.recipe import Step, Training
+from mmgen.stages.learner import Learner, halves, out_of_memory
+from mmgen.stages.train import interruptions, train, validate
+from mmgen.tensors import Example
+
+
+class Told(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+class Cramped:
+    """Stands for a model's generator; has memory for so many pairs at a time (or, `on`, is short in those updates only)."""
+
+    def __init__(self, model, pairs):
+        self.model, self.pairs, self.seen, self.tried = model, pairs, [], []
+        self.forward = model.forward
+        model.forward = self
+
+    def __call__(self, batch):
+        pairs = int((batch.tail.layout.group.amax(1)).sum())
+        self.tried.append(pairs)
+        if pairs > self.pairs:
+            self.forward(batch)  # half-way through, so that there is something to throw away
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        self.seen.append(pairs)
+        return self.forward(batch)
+
+
+def step(**training):
+    chosen = {"batch_size": 12, "micro_batch": 6, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", **training}
+    return Step(inputs=("caption",), learn=("backbone",), training=Training(**chosen))
+
+
+def learn(folder, model, chosen=None, examples=None, told=None, validation=()):
+    folder.mkdir(exist_ok=True)
+    train(
+        model, "s", chosen or step(), examples or toys.examples(20), validation,
+        seed=0, folder=folder, accelerator=Accelerator(cpu=True), progress=told or Progress(),
+    )  # fmt: skip
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def apart(one, other):
+    """The largest difference of two models; but for keys' biases: their gradient is rounding alone, which Adam blows up."""
+    ours, theirs = state(one), state(other)
+    return max((ours[name] - theirs[name]).abs().max().item() for name in ours if not name.endswith("key.bias"))
+
+
+def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
+    """Without dropout the pieces' gradients add up to the whole one's, so all that is learnt is the same."""
+    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
+    whole = learn(tmp_path / "free", free)
+    memory = Cramped(cramped, pairs=4)
+    cut = learn(tmp_path / "cramped", cramped, told=told)
+    assert apart(free, cramped) < 2e-6
+    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
+    assert max(memory.seen) <= 4 and sum(memory.seen) > 0
+    assert told.lines[:2] == [
+        "step 's', update 0: out of memory; from here on micro-batches are cut into 2, for the same optimiser update",
+        "step 's', update 0: out of memory; from here on micro-batches are cut into 4, for the same optimiser update",
+    ]
+    assert "halved" not in whole[0] and (cut[0]["halved"], cut[-1]["halved"]) == (2, 2)
+    assert len(memory.tried) - len(memory.seen) <= 3  # it is learnt once, not found out for every batch
+
+
+def test_pieces_draw_dropout_of_their_own_and_it_is_the_same_every_time(tmp_path):
+    models = [toys.model(dropout=0.3) for _ in range(3)]
+    for number, model in enumerate(models[:2]):
+        Cramped(model, pairs=4)
+        learn(tmp_path / str(number), model)
+    learn(tmp_path / "2", models[2])
+    assert apart(models[0], models[1]) == 0
+    assert apart(models[0], models[2]) > 1e-4
+
+
+def test_a_resume_cuts_as_before(tmp_path):
+    whole, stopped = toys.model(dropout=0.3), toys.model(dropout=0.3)
+    Cramped(whole, pairs=4)
+    expected = learn(tmp_path / "whole", whole)
+
+    memory = Cramped(stopped, pairs=4)
+    after, forward = [], stopped.forward
+
+    def killed(batch):
+        after.append(1)
+        if len(after) == 40:
+            raise KeyError("as good as a kill")
+        return forward(batch)
+
+    stopped.forward = killed
+    chosen = step(checkpoint_every=1)
+    with pytest.raises(KeyError):
+        learn(tmp_path / "stopped", stopped, chosen)
+    assert json.loads(read_tensors(tmp_path / "stopped/checkpoint.safetensors")[1]["cursor"])["halved"] == 2
+    again = toys.model(dropout=0.3)
+    memory = Cramped(again, pairs=4)
+    log = learn(tmp_path / "stopped", again, chosen)
+    assert memory.tried == memory.seen  # it knew
+    assert log == expected and apart(again, whole) == 0
+
+
+def test_one_pair_that_is_too_large_is_named(tmp_path):
+    model = toys.model()
+    Cramped(model, pairs=0)
+    with pytest.raises(RunError, match=r"^step 's', update 0: out of memory with a single pair \(example 'e\d+'\); use shorter inputs"):
+        learn(tmp_path / "s", model)
+
+
+def test_validation_is_cut_as_well(tmp_path):
+    model, examples = toys.model(), toys.examples(9)
+    collate, accelerator = Collator(model, ["caption"]), Accelerator(cpu=True)
+    expected = validate(model, collate, examples, accelerator, step().training)
+    memory = Cramped(model, pairs=5)
+    assert validate(model, collate, examples, accelerator, step().training) == pytest.approx(expected, abs=1e-6)
+    assert max(memory.seen) <= 5
+
+
+@pytest.mark.parametrize(
+    ("error", "short"),
+    [
+        (torch.OutOfMemoryError("HIP out of memory"), True),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (KeyError("memory"), False),
+    ],
+)
+def test_what_counts_as_out_of_memory(error, short):
+    assert out_of_memory(error) is short
+
+
+def test_halves():
+    one, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
+    assert halves([one, two, three], 1) == [[one], [two, three]]
+    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], 2)] == [[("3", 1)], [("3", 1)], [("3", 1)]]
+    assert halves([one], 3) == [[one]]
+
+
+@pytest.mark.parametrize(("spoil", "what"), [(torch.nan, "loss"), (torch.inf, "loss")])
+def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(tmp_path, spoil, what):
+    model, seen = toys.model(), []
+    forward = model.forward
+
+    def spoilt(batch):
+        seen.append(batch.ids)
+        loss = forward(batch)
+        return loss if len(seen) < 6 else type(loss)(loss.sum * spoil, loss.count)
+
+    model.forward = spoilt
+    with pytest.raises(RunError) as error:
+        learn(tmp_path / "s", model, step(checkpoint_every=1))
+    number = json.loads(read_tensors(tmp_path / "s/checkpoint.safetensors")[1]["cursor"])["done"]
+    said = str(error.value)
+    assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
+    assert said.endswith("lower learning_rate or look at their features with `mmgen data check`; the last checkpoint is kept")
+    again = toys.model()
+    Learner(again, "s", step(), 0, plan(), toys.examples(20), Collator(again, ["caption"]), tmp_path / "s", Accelerator(cpu=True), Progress())
+    assert all(tensor.isfinite().all() for tensor in state(again).values())
+
+
+def plan():
+    return Plan.make(toys.examples(20), seed=0, step="s", epochs=2, batch_size=12, micro_batch=6)
+
+
+def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
+    model = toys.model()
+    before = {name: tensor.clone() for name, tensor in state(model).items()}
+    weight = model.backbone.model.get_input_embeddings().weight
+    weight.register_hook(lambda gradient: gradient * torch.inf)
+    with pytest.raises(RunError, match=r"update 0: the gradient is not finite \(examples e"):
+        learn(tmp_path / "s", model)
+    assert all(tensor.equal(before[name]) for name, tensor in state(model).items())
+
+
+def test_clipping_is_in_the_log(tmp_path):
+    log = learn(tmp_path / "s", toys.model(), step(max_grad_norm=1.0))
+    assert [record["clipped"] for record in log] == [record["grad_norm"] > 1.0 for record in log]
+    ends = [record for record in log if "epoch_clipped" in record]
+    assert len(ends) == 2 and ends[-1] is log[-1]
+    of_last = [record for record in log if record["epoch"] >= 1]
+    assert ends[-1]["epoch_clipped"] == sum(record["clipped"] for record in of_last) / len(of_last)
+    assert "clipped" not in learn(tmp_path / "t", toys.model(), step(max_grad_norm=None))[0]
+
+
+def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
+    whole, stopped, seen = toys.model(), toys.model(), []
+    expected = learn(tmp_path / "whole", whole)
+    forward = stopped.forward
+
+    def interrupted(batch):
+        seen.append(1)
+        if len(seen) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return forward(batch)
+
+    stopped.forward = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        learn(tmp_path / "stopped", stopped)
+    done = json.loads(read_tensors(tmp_path / "stopped/checkpoint.safetensors")[1]["cursor"])["done"]
+    assert 0 < done < len(expected)
+    again = toys.model()
+    assert learn(tmp_path / "stopped", again) == expected and apart(again, whole) == 0
+
+
+def test_a_second_ctrl_c_does_not_wait():
+    with pytest.raises(KeyboardInterrupt), interruptions() as asked:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked.is_set()
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_elsewhere_than_in_the_main_thread_signals_are_left_alone():
+    found = []
+
+    def work():
+        with interruptions() as asked:
+            found.append((asked.is_set(), signal.getsignal(signal.SIGTERM)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(False, signal.SIG_DFL)]
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path):
+    from mmgen.checkpoint import write_tensors
+
+    (tmp_path / "s").mkdir()
+    write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": "{"})
+    with pytest.raises(RunError, match=r"s/checkpoint.safetensors: damaged, or its log.jsonl is: .*; delete it to learn this step anew"):
+        learn(tmp_path / "s", toys.model())

@@ -1,0 +1,145 @@
+"""Several processes (gloo, on CPUs) train, write and score what one does; when one dies the others say so."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import test_learner
+import test_run
+import toys
+from test_run import PLACE, mmgen, weights
+
+from mmgen.data import Plan
+from mmgen.recipe import load
+from mmgen.registry import installed
+
+RECIPE = test_run.RECIPE.replace("micro_batch = 6", "micro_batch = 4").replace("train_size = 24", "train_size = 21")
+
+# Runs `mmgen` with this process's files opened for writing noted down, and dies in the middle where it is told to.
+WATCHED = """
+    import os, signal, sys
+    rank = os.environ["RANK"]
+    opened = open(f"opened-{rank}.txt", "w")
+
+    def watch(event, args):
+        if event in ("open", "os.rename", "os.remove", "os.mkdir") and "runs/" in str(args[0]):
+            if event != "open" or (isinstance(args[1], str) and set(args[1]) & set("wax+")) or (isinstance(args[2], int) and args[2] & 3):
+                opened.write(f"{event} {args[0]}\\n")
+                opened.flush()
+
+    sys.addaudithook(watch)
+    from mmgen.cli import main
+    if f"DIE_{rank}" in os.environ:
+        from mmgen.stages.learner import Learner
+        update = Learner.update
+
+        def die(self, number, *args, **kwargs):
+            if number == int(os.environ[f"DIE_{rank}"]):
+                os.kill(os.getpid(), signal.SIGKILL)
+            return update(self, number, *args, **kwargs)
+
+        Learner.update = die
+    main()
+"""
+
+# Learns with little memory in the second process only; no dropout, so that cuts change nothing.
+CRAMPED = """
+    import os, sys
+    from pathlib import Path
+    import toys
+    from test_learner import Cramped, step
+    from mmgen import processes
+    from mmgen.progress import Progress
+    from mmgen.stages.train import train
+    model = toys.model(dropout=0.0)
+    accelerator = processes.start()
+    if accelerator.process_index == 1:
+        Cramped(model, pairs=4)
+    train(model, "s", step(), toys.examples(20), (), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator, progress=Progress())
+"""
+
+
+def several(processes: int, folder: Path, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    (folder / "script.py").write_text(textwrap.dedent(script))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]), **environment}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "script.py", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+
+
+def log(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory) -> Path:
+    """A finished run of one process."""
+    folder = tmp_path_factory.mktemp("one")
+    (folder / "toy.toml").write_text(RECIPE)
+    done = mmgen(folder, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_three_processes_learn_what_one_learns_and_only_the_first_writes(one, tmp_path):
+    """Updates of four micro-batches and of one, so that some process has more to do, or nothing; of unlike numbers of tokens."""
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    recipe, _ = load(tmp_path / "toy.toml", installed())
+    shape = {name: getattr(recipe.training, name) for name in ("epochs", "batch_size", "micro_batch")}
+    plan = Plan.make(recipe.data.build().split("train"), seed=0, step="first", **shape)
+    assert {len(update) for update in plan.updates} == {1, 4}
+    done = several(3, tmp_path, WATCHED, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / PLACE / "environment.json").read_text())["processes"] == 3
+    for step in ("first", "second"):
+        ours, theirs = weights(one, step), weights(tmp_path, step)
+        assert ours.keys() == theirs.keys()
+        for name in ours:
+            assert (ours[name] - theirs[name]).abs().max() < 2e-5 or name.endswith("key.bias"), name  # their gradient is rounding alone
+        for our, their in zip(log(one / PLACE / "steps" / step), log(tmp_path / PLACE / "steps" / step), strict=True):
+            assert our["loss"] == pytest.approx(their["loss"], abs=1e-5) and our.get("validation_loss") == pytest.approx(their.get("validation_loss"), abs=1e-5)
+    said = done.stdout + done.stderr
+    assert said.count("first: learning") == said.count("built on the spot") == said.count("everything is in") == 1
+    assert (tmp_path / "opened-0.txt").read_text()
+    assert (tmp_path / "opened-1.txt").read_text() == (tmp_path / "opened-2.txt").read_text() == ""
+
+
+def test_two_processes_write_and_score_what_one_does(one, tmp_path):
+    shutil.copytree(one, tmp_path, dirs_exist_ok=True)
+    for step in ("first", "second"):
+        for name in ("generations.jsonl", "scores.json"):
+            (tmp_path / PLACE / "steps" / step / name).unlink()
+    done = several(2, tmp_path, WATCHED, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    for file in ("steps/first/generations.jsonl", "steps/first/scores.json", "steps/second/generations.jsonl", "steps/second/scores.json", "table.md"):
+        assert (tmp_path / PLACE / file).read_text() == (one / PLACE / file).read_text(), file
+    assert (tmp_path / "opened-1.txt").read_text() == ""
+
+
+def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    died = several(2, tmp_path, WATCHED, "run", "toy.toml", "--step", "first", DIE_1="7")
+    assert died.returncode != 0
+    (told,) = [line for line in died.stderr.splitlines() if line.startswith("error: ")]
+    assert told.startswith("error: process 0 of 2: another process has ended (") and told.endswith("the same command goes on from the last checkpoint")
+    assert json.loads((tmp_path / PLACE / "steps/first/log.jsonl").read_text().splitlines()[-1])["update"] == 5
+    done = mmgen(tmp_path, "run", "toy.toml", "--step", "first")
+    assert done.returncode == 0, done.stderr
+    assert log(tmp_path / PLACE / "steps/first")[-1]["loss"] == pytest.approx(log(one / PLACE / "steps/first")[-1]["loss"], abs=1e-4)
+    assert json.loads((tmp_path / PLACE / "environment.json").read_text())["earlier sittings"][0]["processes"] == 2
+
+
+def test_one_process_out_of_memory_makes_all_of_them_cut(tmp_path):
+    model = toys.model(dropout=0.0)
+    test_learner.Cramped(model, pairs=4)
+    alone = test_learner.learn(tmp_path / "alone", model)
+    (tmp_path / "two").mkdir()
+    done = several(2, tmp_path / "two", CRAMPED, ".")
+    assert done.returncode == 0, done.stderr
+    assert alone[-1]["halved"] and log(tmp_path / "two")[-1]["halved"]
+    for ours, theirs in zip(alone, log(tmp_path / "two"), strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5) and ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-3)

@@ -1,0 +1,65 @@
+"""What real data brings: broken pictures among good ones, and what becomes of a run over them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+from toys import RECIPE
+
+from mmgen import ask
+from mmgen.cli import main
+from mmgen.errors import DataError
+from mmgen.shards import open_store
+
+PICTURED = """\
+[inputs.image]
+type = "regions"
+[inputs.image.extractor]
+type = "roi"
+image_size = 32
+spread = 1
+"""
+
+
+def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go_on(tmp_path):
+    for number in range(6):
+        Image.new("RGB", (40, 30), (40 * number, 90, 20)).save(tmp_path / f"{number}.png")
+    (tmp_path / "3.png").write_bytes(b"no picture")
+    for split, numbers in (("train", (0, 1, 2, 3)), ("val", (4,)), ("test", (5,))):
+        lines = [{"id": str(number), "image": f"{number}.png", "questions": ["what is it ?"]} for number in numbers]
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    head, _, _ = RECIPE.replace("[inputs.caption]\ntype = \"text\"\n", PICTURED).partition("[steps.second]")
+    steps = head.replace('inputs = ["caption"]\nlearn = ["backbone"]', 'inputs = ["image"]\nlearn = ["image"]')
+    (tmp_path / "toy.toml").write_text(f'{steps}[data]\ntype = "jsonl"\nfolder = "{tmp_path}"\nimages = "."\n')
+    command = ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"']
+    for _ in range(2):  # the store is there the second time, and the picture is named all the same
+        told = CliRunner().invoke(main, command, catch_exceptions=False).output
+        assert f"image: picture '3' was skipped: {tmp_path}/3.png: not an image that can be read" in told
+        assert "no features of 1 of 4 images ('3')" in told and "learning" not in told
+    Image.new("RGB", (40, 30)).save(tmp_path / "3.png")
+    told = CliRunner().invoke(main, command, catch_exceptions=False).output
+    assert "first: learning" in told and "done in" in told
+    (store,) = (tmp_path / "runs/toy/default/features").glob("*.h5")
+    assert sorted(open_store(store)) == ["0", "1", "2", "3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "r.jsonl: nothing to ask about; give a JSON object a line, like {\"image\": \"photo.jpg\"}"),
+        ('{"image": "a.jpg"}\n{"img": "b.jpg"}\n', 'r.jsonl:2: not a line like {"image": "photo.jpg", "caption": "..."}: it has neither "image" nor "caption"'),
+    ],
+)
+def test_requests_that_ask_about_nothing_are_told_with_their_line(tmp_path, monkeypatch, text, told):
+    monkeypatch.chdir(tmp_path)
+    Path("r.jsonl").write_text(text)
+    with pytest.raises(DataError) as error:
+        ask.requests([Path("r.jsonl")], None)
+    assert str(error.value) == told
+
+
+def test_a_folder_to_write_questions_to_is_refused_before_any_is_asked(tmp_path):
+    done = CliRunner().invoke(main, ["generate", str(tmp_path), "--caption", "x", "--out", str(tmp_path)])
+    assert done.exit_code == 2 and f"Invalid value for '--out': File '{tmp_path}' is a directory." in done.output

@@ -1,0 +1,125 @@
+"""Feature stores in several files, read as one."""
+
+import pickle
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from test_store import FINGERPRINT, fill, record, same
+
+from mmgen import store
+from mmgen.cli import main
+from mmgen.errors import DataError
+from mmgen.shards import open_store
+from mmgen.store import FeatureStore
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "regions"
+    folder.mkdir()
+    for number, keys in enumerate(("ba", "d", "cé")):
+        fill(folder / f"part{number}.h5", [record(key, 2 + number, seed=ord(key)) for key in keys])
+    return folder
+
+
+def test_a_folder_and_a_pattern_are_read_as_one(folder):
+    for path in (folder, folder / "*.h5", folder / "part[0-2].h5"):
+        together = open_store(path)
+        assert list(together) == list(together.keys()) == ["b", "a", "d", "c", "é"] and len(together) == 5
+        assert together.width == 4 and together.fingerprint == FINGERPRINT
+        for number, keys in enumerate(("ba", "d", "cé")):
+            for key in keys:
+                same(together.read(key), record(key, 2 + number, seed=ord(key)))
+                assert together.count(key) == 2 + number and key in together
+        assert together.read("c", limit=1).features.shape == (1, 4)
+        assert [each.key for each in together.records()] == ["b", "a", "d", "c", "é"]
+        assert "x" not in together and 7 not in together and together.count("x") == 0
+    assert len(open_store(folder / "part?.h5")) == 5
+    same(pickle.loads(pickle.dumps(together)).read("d"), record("d", 3, seed=ord("d")))
+
+
+def test_one_file_is_one_store(folder):
+    assert isinstance(open_store(folder / "part0.h5"), FeatureStore)
+    (folder / "odd[1].h5").write_bytes((folder / "part0.h5").read_bytes())
+    assert isinstance(open_store(folder / "odd[1].h5"), FeatureStore)
+
+
+def test_info_describes_them_together(folder):
+    shown = CliRunner().invoke(main, ["features", "info", str(folder)]).output.splitlines()
+    assert shown[:6] == [
+        f"path           {folder}",
+        "files          3",
+        "images         5",
+        "regions        15",
+        "regions per image [2, 3.0, 4]",
+        "images without regions 0",
+    ]
+    assert "width          4" in shown and f"fingerprint    {FINGERPRINT}" in shown
+
+
+def test_an_image_in_two_files_is_refused(folder):
+    fill(folder / "part3.h5", [record("z"), record("d")])
+    with pytest.raises(DataError) as error:
+        open_store(folder)
+    assert str(error.value) == f"{folder}/part3.h5: image 'd' is in {folder}/part1.h5 too (1 images are in two files); each must be in one"
+
+
+def test_files_of_unlike_features_are_refused(folder):
+    fill(folder / "part3.h5", [record("z")], fingerprint={**FINGERPRINT, "model": "resnet50"})
+    with pytest.raises(DataError) as error:
+        open_store(folder)
+    assert str(error.value) == (
+        f"{folder}/part3.h5: made by something else than {folder}/part0.h5 (model: resnet50 there, resnet18 here); features read together must be made alike"
+    )
+    fill(folder / "part3b.h5", [record("z", width=5)])
+    (folder / "part3.h5").unlink()
+    with pytest.raises(DataError, match=r"part3b.h5: features are 5 wide, those of .*part0.h5 are 4"):
+        open_store(folder)
+
+
+def test_what_is_no_store_is_named(folder, tmp_path):
+    with pytest.raises(DataError, match=r"none/\*.h5: no file is called like that; features are made by"):
+        open_store(tmp_path / "none" / "*.h5")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=r"empty: a folder without feature stores \(\*.h5, \*.hdf5\); features are made by"):
+        open_store(tmp_path / "empty")
+    (folder / "part9.h5").write_text("no HDF5")
+    with pytest.raises(DataError, match=r"part9.h5: not a feature store, or damaged"):
+        open_store(folder)
+
+
+def test_a_missing_image_is_told(folder):
+    with pytest.raises(DataError) as error:
+        open_store(folder).read("x")
+    assert str(error.value) == f"{folder}: no features of image 'x' among the 5 images of 3 files, 'b' say; extract or import them, or leave the image out"
+
+
+def test_only_what_fits_together_is_held_in_memory(folder, monkeypatch):
+    size = (folder / "part0.h5").stat().st_size
+    assert open_store(folder).stores[0].in_memory == store.IN_MEMORY
+    monkeypatch.setattr("mmgen.shards.IN_MEMORY", 2 * size)
+    together = open_store(folder)
+    assert [each.in_memory for each in together.stores] == [0, 0, 0]
+    same(together.read("d"), record("d", 3, seed=ord("d")))
+
+
+def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
+    """W's start, its fingerprint and what a reader gives are those of one file with the same images."""
+    import torch
+    import toys
+    from mmgen_regions import Regions
+
+    from mmgen.tensors import Example
+
+    whole = fill(tmp_path / "whole.h5", open_store(folder).records())
+    backbone, made = toys.model().backbone, []
+    for path in (folder, whole.path):
+        torch.manual_seed(0)
+        made.append(Regions(features=path, reads=("image",), normalise="standard").build(backbone))
+    one, other = made
+    assert one.keep() == other.keep() and torch.equal(one.projection.weight, other.projection.weight) and torch.equal(one.mean, other.mean)
+    example = Example("x", {"image": "c"}, ("q",))
+    assert np.array_equal(one.reader.read(example), other.reader.read(example))
+    with pytest.raises(DataError, match=r"regions: no features of 1 of 1 images \('y'\)"):
+        one.reader.find_gaps([Example("x", {"image": "y"})])
