@@ -147,10 +147,12 @@ class StoreWriter:
 
     def _assemble(self, path: Path, progress: Callable[[], None]) -> None:
         import h5py
+        import numpy as np
 
         first = [record for record, _ in zip(self._sources(), range(TRIED), strict=False)]
-        with h5py.File(path, "w") as file:
-            file.attrs.update(format=FORMAT, version=VERSION, fingerprint=json.dumps(self.purpose["fingerprint"]))
+        with h5py.File(path, "w", libver="v110") as file:  # older layouts have no checksums, and libhdf5 may loop where one is damaged
+            about = {"format": FORMAT, "fingerprint": json.dumps(self.purpose["fingerprint"])}
+            file.attrs.update({name: np.bytes_(text) for name, text in about.items()}, version=VERSION)
             layout = Layout.choose(first, self.width, self.purpose["dtype"])
             rows = _Rows(file, layout)
             for record in self._sources():
@@ -230,11 +232,11 @@ class _Rows:
             texts["label_names"] = [label.encode() for label in self.labels]
         for name, values in texts.items():
             kind = h5py.string_dtype("utf-8", max(1, *map(len, values)) if len(values) > 1 else max(1, len(values[0])))
-            self.file.create_dataset(name, data=np.array(values, dtype=kind), dtype=kind, compression="gzip", shuffle=False)
-        self.file.create_dataset("ends", data=np.array(self.ends, np.int64), compression="gzip", shuffle=True)
+            self.file.create_dataset(name, data=np.array(values, dtype=kind), dtype=kind, compression="gzip", shuffle=False, fletcher32=True)
+        self.file.create_dataset("ends", data=np.array(self.ends, np.int64), compression="gzip", shuffle=True, fletcher32=True)
 
     def _dataset(self, name: str, row: tuple[int, ...], dtype: str, rows: int, **filters: Any) -> None:
-        self.file.create_dataset(name, (0, *row), dtype, maxshape=(None, *row), chunks=(rows, *row), **filters)
+        self.file.create_dataset(name, (0, *row), dtype, maxshape=(None, *row), chunks=(rows, *row), fletcher32=True, **filters)
 
     def _write(self, rows: int) -> None:
         """The first `rows` of what waits; the rest waits on."""

@@ -30,7 +30,7 @@ def probe(
     """What probes find in a run's steps (by default all that have weights), or why one finds nothing. Files are in the run's
     `probes/NAME/`. `names`, `sets`: see `chosen`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
-    recipe = folder.recipe(registry)
+    recipe = folder.recipe(registry, probes=not names)
     probes = chosen(recipe, names, sets, registry)
     looked = subject(folder, recipe, steps, progress or Progress())
     with folder.locked():

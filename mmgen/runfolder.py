@@ -79,11 +79,18 @@ class RunFolder:
         path = self.path / "data.json"
         return checkpoint.read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
-    def recipe(self, registry: Registry) -> Recipe:
+    def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
+        """What was run. Without `probes`, those whose plugin is gone are left out: they only look, and all else can do
+        without them. Raises RunError, RecipeError."""
         path = self.path / "recipe.json"
         if not path.exists():
             raise RunError(f"{self.path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)")
-        return from_json(json.dumps(checkpoint.read_json(path)), registry, str(path))
+        saved = checkpoint.read_json(path)
+        if not probes and isinstance(saved, dict) and isinstance(saved.get("probes"), dict):
+            there = {part.name for part in registry.of_kind("probe")}
+            lost = [name for name, each in saved["probes"].items() if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"] not in there]
+            saved["probes"] = {name: each for name, each in saved["probes"].items() if name not in lost}
+        return from_json(json.dumps(saved), registry, str(path))
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Make the folder this recipe's. Raises RunError when it is another's, and says what differs."""

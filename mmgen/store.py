@@ -10,7 +10,7 @@ Everything lies end to end, image after image; `ends` says where each one's rows
     labels    (rows,)     int32     position in label_names; -1 where unknown                          (may be absent)
     label_names (m,)      UTF-8
 
-with the attributes `format`, `version` and `fingerprint` (JSON: what made the features). `mmgen.filling` writes it.
+with the attributes `format`, `version`, `fingerprint` (JSON: what made it); `mmgen.filling` writes it, checksums and all.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class FeatureStore:
     def _attributes(self) -> dict[str, Any]:
         """The fingerprint, once the file has said that it is a store."""
         attributes = self._file.attrs
-        if not isinstance(attributes.get("format"), str) or attributes["format"] != FORMAT:
+        if not isinstance(form := attributes.get("format"), str | bytes) or form not in (FORMAT, FORMAT.encode()):
             raise DataError(f"{self.path}: an HDF5 file, but no feature store; `mmgen features import` reads published layouts")
         if attributes.get("version") != VERSION:
             raise DataError(f"{self.path}: a feature store of version {attributes.get('version')}; this mmgen reads version {VERSION}")

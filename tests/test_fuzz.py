@@ -248,12 +248,18 @@ def test_an_array_whose_header_is_no_header_costs_its_image_only(tmp_path):
 # run folders
 
 
+def resized(text: str, **sizes: int) -> str:
+    """A config whose sizes could each be, and not together."""
+    return json.dumps({**json.loads(text), **sizes})
+
+
 @pytest.mark.parametrize(
     ("file", "change", "told"),
     [
         ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not what this encoder needs"),
         ("backbone/config.json", lambda text: text.replace('"bert"', '"roberta"'), "an encoder of type 'roberta', and the recipe's is 'bert'"),
         ("backbone/config.json", lambda text: text.replace('"num_hidden_layers": 1', '"num_hidden_layers": 1000000'), "num_hidden_layers = 1000000 cannot be"),
+        ("backbone/config.json", lambda text: resized(text, hidden_size=90_000, intermediate_size=900_000, num_hidden_layers=40), "its weights would take "),
         ("backbone/tokenizer.json", lambda text: "[]", "backbone/tokenizer.json: damaged, or not what this encoder needs"),
         ("backbone/tokenizer_config.json", lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text), "tokenizer_config.json: damaged, or not what this encoder needs: the tokenizer has no mask token"),
         ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 
@@ -29,17 +30,17 @@ class Told(Progress):
 
 
 class Cramped:
-    """Stands for a model's generator; has memory for so many pairs at a time (or, `on`, is short in those updates only)."""
+    """Stands for a model's generator; has memory for so many pairs at a time, and for `later` once `after` batches went through."""
 
-    def __init__(self, model, pairs):
-        self.model, self.pairs, self.seen, self.tried = model, pairs, [], []
+    def __init__(self, model, pairs, later=None, after=0):
+        self.model, self.pairs, self.later, self.after, self.seen, self.tried = model, pairs, later, after, [], []
         self.forward = model.forward
         model.forward = self
 
     def __call__(self, batch):
         pairs = int((batch.tail.layout.group.amax(1)).sum())
         self.tried.append(pairs)
-        if pairs > self.pairs:
+        if pairs > (self.later if self.later and len(self.seen) >= self.after else self.pairs):
             self.forward(batch)  # half-way through, so that there is something to throw away
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         self.seen.append(pairs)
@@ -81,6 +82,45 @@ def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     ]
     assert "halved" not in whole[0] and (cut[0]["halved"], cut[-1]["halved"]) == (2, 2)
     assert len(memory.tried) - len(memory.seen) <= 3  # it is learnt once, not found out for every batch
+
+
+def cut_twice(model):
+    """Memory that somebody else takes away: enough for 6 pairs, and some updates later for 2."""
+    return Cramped(model, pairs=6, later=2, after=30)
+
+
+def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path):
+    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
+    whole = learn(tmp_path / "free", free)
+    cut_twice(cramped)
+    cut = learn(tmp_path / "cramped", cramped, told=told)
+    assert apart(free, cramped) < 2e-6
+    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
+    at = [int(re.match(r"step 's', update (\d+): out of memory", line)[1]) for line in told.lines if "out of memory" in line]
+    assert len(set(at)) == 2
+    assert [record.get("halved", 0) for record in cut] == [sum(update <= number for update in at) for number in range(len(cut))]
+
+
+def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
+    """The second cut comes after the resume, in pieces that draw dropout of their own."""
+    whole, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
+    cut_twice(whole)
+    expected = learn(tmp_path / "whole", whole)
+    cuts = [record.get("halved", 0) for record in expected]
+    memory, second = cut_twice(stopped), cuts.index(max(cuts))
+    assert second > 1 and cuts[second - 1]
+    update = Learner.update
+
+    def stops(learner, number, *arguments, **more):
+        if number == second:
+            raise KeyError("as good as a kill")
+        return update(learner, number, *arguments, **more)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
+        patch.setattr(Learner, "update", stops)
+        learn(tmp_path / "stopped", stopped, step(checkpoint_every=1))
+    Cramped(again, pairs=6, later=2, after=memory.after - len(memory.seen))
+    assert learn(tmp_path / "stopped", again, step(checkpoint_every=1)) == expected and apart(again, whole) == 0
 
 
 def test_pieces_draw_dropout_of_their_own_and_it_is_the_same_every_time(tmp_path):

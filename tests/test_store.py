@@ -415,6 +415,42 @@ def test_damaged_inside(tmp_path):
         FeatureStore(tmp_path / "s.h5").read("9")
 
 
+def test_every_part_of_a_store_carries_a_checksum(tmp_path):
+    fill(tmp_path / "s.h5", [record("a"), record("b", 2)]).close()
+    with h5py.File(tmp_path / "s.h5") as file:
+        assert file.id.get_create_plist().get_version()[0] == 3  # of the superblock: from 2 on all that describes the file has one
+        assert len(file) == 6 and all(dataset.fletcher32 for dataset in file.values())
+        assert {type(value) for value in file.attrs.values()} == {np.bytes_, np.int64}  # texts of unlike length lie where nothing is checked
+
+
+def test_one_turned_bit_is_refused_or_changes_nothing(tmp_path):
+    records = [record(str(number), 2, seed=number) for number in range(4)]
+    fill(tmp_path / "s.h5", records).close()
+    whole, draw, refused = (tmp_path / "s.h5").read_bytes(), random.Random(0), 0
+    for place in [*range(8, 48), *draw.sample(range(len(whole)), 80)]:  # the superblock, and anywhere
+        (tmp_path / "s.h5").write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
+        try:
+            store = FeatureStore(tmp_path / "s.h5")
+            for read, wrote in zip(store.records(), records, strict=True):
+                same(read, wrote)
+            assert store.fingerprint == FINGERPRINT
+        except DataError:
+            refused += 1
+    assert refused > 60
+
+
+def test_stores_from_before_there_were_checksums_are_read(tmp_path):
+    fill(tmp_path / "new.h5", [record("a"), record("b")]).close()
+    with h5py.File(tmp_path / "new.h5") as new, h5py.File(tmp_path / "old.h5", "w") as old:
+        for name, dataset in new.items():
+            old.create_dataset(name, data=dataset[:], dtype=dataset.dtype)
+        old.attrs.update({"format": "mmgen features", "version": 1, "fingerprint": json.dumps(FINGERPRINT)})
+    store = FeatureStore(tmp_path / "old.h5")
+    assert store.fingerprint == FINGERPRINT
+    for key in ("a", "b"):
+        same(store.read(key), record(key))
+
+
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 MEASURE = """

@@ -176,17 +176,16 @@ def _notes(found: Comparison, systems, count: int, total: int, per: str, resampl
         else ""
     )
     yield from found.notes
-    if resamples:
-        yield f"95 %: bootstrap over examples, {resamples} times" + (
-            "; corpus scores by the jackknife, 20 blocks" if corpus else ""
-        )
-        missing = [
-            metric
-            for metric, value in found.values[systems[0].name].items()
-            if value is not None and metric not in found.intervals[systems[0].name]
-        ]
-        if missing and not corpus:
-            yield f"no interval for {', '.join(missing)}: no mean over examples; --corpus-intervals scores again and again for one"
+    own = found.intervals.get(systems[0].name, {})
+    missing = [metric for metric, value in found.values[systems[0].name].items() if value is not None and metric not in own]
+    if resamples and not own:
+        yield "no intervals: the examples are all of one image, and nothing tells how much others would vary"
+    elif resamples:
+        jackknife = corpus and len(missing) < len(systems[0].texts) and not missing
+        yield f"95 %: bootstrap over examples, {resamples} times" + "; corpus scores by the jackknife, 20 blocks" * (corpus and not missing)
+        if missing:
+            why = "the jackknife takes 20 images" if corpus else "--corpus-intervals scores again and again for one"
+            yield f"no interval for {', '.join(missing)}: no mean over examples; {why}"
     if found.oracle:
         yield "oracle: for every example the text that the metric itself likes best"
 

@@ -26,6 +26,7 @@ KEY = "mmgen judge key 1"  # what the files call themselves
 FILLED = "mmgen judge sheet 1"
 READABILITY, CAPTION, IMAGE = "readability", "caption_relevance", "image_relevance"
 LOWEST, HIGHEST = 1, 5
+SIDE = 640  # longer side of a picture in pixels: small things are asked about too
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def make(
     draw = random.Random(seed)
     chosen = _draw(material, count, draw)
     with (progress or Progress()).task("judge: pictures", count, "pictures") as advance:
-        shots, reason = pictures.thumbnails(material.dataset, chosen, advance)
+        shots, reason = pictures.thumbnails(material.dataset, chosen, advance, SIDE)
     if shots and len(shots) < count:
         lost = next(example.id for example in chosen if example.id not in shots)
         raise DataError(f"{reason or f'{lost}: has no picture'}; mend that, or draw others with --seed")

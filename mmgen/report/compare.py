@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def compare(paths: Sequence[Path]) -> str:
     first = next(iter(recipes))
     told = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
-        changes = differences(recipes[first], recipe)
+        changes = _said_once(differences(recipes[first], recipe))
         if len({runs[each][0].fingerprint() for each in (first, label)}) > 1:
             changes.append("the data sets' examples")
         told += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
@@ -59,6 +60,11 @@ def _recipe(folder: RunFolder) -> dict[str, Any]:
     """What is compared: all settings but the names of the run and its seed."""
     recipe = read_table(folder.path / "recipe.json")
     return {key: value for key, value in recipe.items() if key not in ("seed", "name")}
+
+
+def _said_once(changes: Sequence[str]) -> list[str]:
+    """Without what steps only have from the recipe's [training], where that has changed just so."""
+    return [change for change in changes if (own := re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change)) == change or own not in changes]
 
 
 def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:

@@ -10,11 +10,11 @@ from ..errors import MmgenError
 from ..parts import Dataset, Picture
 from ..tensors import Example
 
-SIDE, QUALITY = 320, 72  # longer side in pixels; JPEG's
+SIDE, QUALITY = 320, 72  # longer side in pixels, for a gallery of hundreds; JPEG's
 
 
 def thumbnails(
-    dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None]
+    dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None], side: int = SIDE
 ) -> tuple[dict[str, tuple[str, int, int]], str]:
     """Example id -> (data URI, width, height), for those whose picture is there; and why others are not, or ""."""
     wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
@@ -29,16 +29,16 @@ def thumbnails(
         )
         if picture is not None:
             try:
-                made[example.id] = thumbnail(picture)
+                made[example.id] = thumbnail(picture, side)
             except (MmgenError, OSError, ValueError) as error:
                 broken.append(f"{picture.key} ({error})")
         advance()
     return made, f"Pictures that cannot be read: {', '.join(broken[:5])}" if broken else ""
 
 
-def thumbnail(picture: Picture) -> tuple[str, int, int]:
+def thumbnail(picture: Picture, side: int = SIDE) -> tuple[str, int, int]:
     image = picture.load().convert("RGB")
-    image.thumbnail((SIDE, SIDE))
+    image.thumbnail((side, side))
     out = io.BytesIO()
     image.save(out, "JPEG", quality=QUALITY, optimize=True)
     return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode()}", image.width, image.height

@@ -91,7 +91,7 @@ def compare(
             found.notes = tuple(dict.fromkeys((*found.notes, *scores.notes)))
             if max(map(len, system.texts)) > 1:
                 found.oracle[system.name] = _oracle(judge, system, scores)
-        if resamples:
+        if resamples and len(set(judge.groups)) > 1:  # one alone varies with nothing
             _by_bootstrap(found, judge.groups, resamples, seed)
         if corpus:
             _by_jackknife(found, judge, systems, seed)
@@ -179,7 +179,7 @@ def _by_bootstrap(found: Comparison, groups: Sequence[str], resamples: int, seed
         one, other = drawn.values()  # the same draws: pairs
         differences = {name: one[name] - other[name] for name in one if name in other}
         found.intervals[DIFFERENCE] = {name: interval(each) for name, each in differences.items()}
-        found.probabilities = {name: probability(each) for name, each in differences.items()}
+        found.probabilities = {name: probability(each, len(set(groups))) for name, each in differences.items()}
         found.tests = dict.fromkeys(differences, "bootstrap")
 
 

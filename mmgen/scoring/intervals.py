@@ -36,10 +36,11 @@ def interval(means: np.ndarray) -> Interval:
     return float(low), float(high)
 
 
-def probability(differences: np.ndarray) -> float:
-    """Two-sided: how often the resampled difference is not on its side of nought; never below what the resamples can tell."""
+def probability(differences: np.ndarray, groups: int) -> float:
+    """Two-sided: how often the resampled difference is not on its side of nought; never below what the resamples can tell,
+    nor below what so many groups can: a resample of three pairs that agree agrees, yet by chance every fourth such three do."""
     share = min((differences <= 0).mean(), (differences >= 0).mean())
-    return float(min(1.0, max(2 * share, 1 / len(differences))))
+    return float(min(1.0, max(2 * share, 1 / len(differences), 2.0 ** (1 - groups))))
 
 
 def jackknife(

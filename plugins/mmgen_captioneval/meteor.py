@@ -1,7 +1,8 @@
-"""METEOR 1.5, by its own Java program: a guarded runner, since pycocoevalcap's hangs after an error and on newlines.
+"""METEOR 1.5: segments matched by its own Java program, and scores of any of them together from what that program counted.
 
-The program answers lines: `SCORE ||| reference ||| ... ||| hypothesis` with a segment's statistics, and
-`EVAL ||| statistics ||| ...` with every segment's score and, last, the score of all of them together.
+The program is run guarded, since pycocoevalcap's runner hangs after an error and on newlines. It answers a line
+`SCORE ||| reference ||| ... ||| hypothesis` with the statistics of the hypothesis and its best reference. A score is a
+formula of their sums, so that scoring again without some segments (for an interval) needs no Java.
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from mmgen.errors import UnavailableError
 
 from .java import complaint, java, one_line, shipped
 
 PROGRAM = Path("meteor", "meteor-1.5.jar")
 STATISTICS = 23  # numbers that describe a segment
+ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75  # of METEOR 1.5 for English, task "rank": the program's defaults
+STAGES = np.array([1.0, 0.6, 0.8, 0.6])  # weights of exact matches, stems, synonyms, paraphrases
 
 
-def meteor(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], patience: float = 120.0
-) -> tuple[float, list[float]]:
-    """The score of all segments together, and of each; 0 to 1. Texts are words parted by spaces, already tokenised.
+def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], patience: float = 120.0) -> np.ndarray:
+    """(Q, 23) counts of Q segments. Texts are words parted by spaces, already tokenised.
 
     Raises UnavailableError when Java or the program is missing, fails, or gives no answer for `patience` seconds.
     """
@@ -34,16 +37,39 @@ def meteor(
         for hypothesis, texts in zip(hypotheses, references, strict=True)
     ]
     with _Program(patience) as program:
-        statistics = program.ask(requests, len(requests))
-        for line in statistics:
-            if len(line.split()) != STATISTICS:
-                raise UnavailableError(f"METEOR's program answered {line!r} instead of statistics")
-        answers = program.ask([" ||| ".join(["EVAL", *statistics])], len(requests) + 1)
+        answers = program.ask(requests, len(requests))
+    return np.array([_numbers(line) for line in answers], np.float64).reshape(-1, STATISTICS)
+
+
+def meteor(segments: np.ndarray) -> tuple[float, list[float]]:
+    """The score of all segments together, and of each; 0 to 1. As the program's EVAL says it of these (Q, 23) counts."""
+    whole = (segments[:, 20] == 1) & (segments[:, 21] == segments[:, 0]) & (segments[:, 22] == segments[:, 1])
+    counts = segments.copy()
+    counts[whole, 20] = 0  # a text that is its reference, word by word, is in no pieces at all
+    return float(_score(counts.sum(0, keepdims=True))[0]), _score(counts).tolist()
+
+
+def _score(counts: np.ndarray) -> np.ndarray:
+    """(Q,) of (Q, 23): words and function words of either text; matches of content and of function words in either, by
+    stage; pieces that the matches are in, and matched words of either (Denkowski and Lavie, 2014, section 2)."""
+    content = DELTA * (counts[:, 0:2] - counts[:, 2:4]) + (1 - DELTA) * counts[:, 2:4]  # (Q, 2): hypothesis, reference
+    matches = counts[:, 4:20].reshape(-1, 4, 2, 2)  # stage, content or function, hypothesis or reference
+    matched = np.einsum("s,qskt,k->qt", STAGES, matches, np.array([DELTA, 1 - DELTA]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision, recall = (matched / content).T
+        mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
+        pieces = counts[:, 20] / counts[:, 21:23].mean(1)
+    return np.nan_to_num(mean * (1 - GAMMA * pieces**BETA), nan=0.0)
+
+
+def _numbers(line: str) -> list[float]:
     try:
-        *each, together = [float(line) for line in answers]
+        numbers = [float(word) for word in line.split()]
     except ValueError:
-        raise UnavailableError(f"METEOR's program answered {answers[-1]!r} instead of a score") from None
-    return together, each
+        numbers = []
+    if len(numbers) != STATISTICS or not np.isfinite(numbers).all():
+        raise UnavailableError(f"METEOR's program answered {line!r} instead of statistics")
+    return numbers
 
 
 def _clean(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
+import numpy as np
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
@@ -14,7 +15,7 @@ from mmgen.parts import Metric
 from mmgen.tensors import Example, Generation, Scores
 
 from . import CaptionScores, java, ptb
-from .meteor import meteor
+from .meteor import meteor, statistics
 
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
 NO_CIDER = "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
@@ -27,10 +28,15 @@ class CaptionMetric(Metric):
 
     BLEU's reference length is the closest one, of two equally close the shorter; sentence BLEU-4 is not smoothed.
     CIDEr is CIDEr-D, with document frequencies from these references: with one image there are none, and no CIDEr.
+    What Java has said of a text is kept: scoring some of the same texts again (for an interval) does not start it again.
     """
 
     def __init__(self, config: CaptionScores):
         self.config = config
+        self.words: dict[str, list[str]] = {}
+        self.how = ""  # who has found the words
+        self.segments: dict[tuple[str, ...], np.ndarray] = {}  # a text and its references -> METEOR's statistics
+        self.no_meteor = ""
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
         """Raises DataError for an example without references, UnavailableError where Java is asked for and fails."""
@@ -55,25 +61,35 @@ class CaptionMetric(Metric):
         )
 
     def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
-        texts = [java.one_line(text) for text in texts]
-        how = "our own"
-        if self.config.tokenizer != "own":
+        """Words of every text, and who found them: the same for all texts that this metric is ever given."""
+        new = list(dict.fromkeys(text for text in texts if text not in self.words))
+        if new and self.how in ("", "Java's") and self.config.tokenizer != "own":
             try:
-                return java.tokenise_all(texts, self.config.patience), "Java's"
+                self.words.update(zip(new, java.tokenise_all([java.one_line(text) for text in new], self.config.patience), strict=True))
+                self.how, new = "Java's", []
             except UnavailableError as error:
                 if self.config.tokenizer == "java":
                     raise UnavailableError(f'captioneval: tokenizer = "java": {error}; set tokenizer = "own"') from None
-                how = f"our own ({error})"
-        return [ptb.tokenise(text) for text in texts], how
+                self.how = f"our own ({error})"
+                self.words, new = {}, list(dict.fromkeys(texts))  # never some by one and some by the other
+        self.words.update({text: ptb.tokenise(java.one_line(text)) for text in new})
+        return [self.words[text] for text in texts], self.how or "our own"
 
     def _meteor(
         self, hypotheses: list[str], references: list[list[str]]
     ) -> tuple[float | None, list[float] | None, list[str]]:
         """The value, each example's, and why there is none."""
-        try:
-            together, each = meteor(hypotheses, references, self.config.patience)
-        except UnavailableError as error:
-            return None, None, [f"METEOR: unavailable, {error}"]
+        keys = [(hypothesis, *texts) for hypothesis, texts in zip(hypotheses, references, strict=True)]
+        new = list(dict.fromkeys(key for key in keys if key not in self.segments))
+        if new and not self.no_meteor:
+            try:
+                told = statistics([key[0] for key in new], [key[1:] for key in new], self.config.patience)
+                self.segments.update(zip(new, told, strict=True))
+            except UnavailableError as error:
+                self.no_meteor = f"METEOR: unavailable, {error}"
+        if self.no_meteor:
+            return None, None, [self.no_meteor]
+        together, each = meteor(np.stack([self.segments[key] for key in keys]))
         return 100 * together, [100 * score for score in each], []
 
 

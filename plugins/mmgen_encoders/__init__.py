@@ -21,10 +21,10 @@ class Encoder(mmgen.BackboneConfig):
     attentions_are_scores: ClassVar[bool] = False  # hands out attention scores instead of their softmax
 
     weights: str | None = Field(None, description="a local folder or a hub name; without it nothing is pretrained")
-    layers: int = Field(4, ge=1, description="layers, without weights")
-    width: int = Field(256, ge=8, description="width of the states, without weights")
+    layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
+    width: int = Field(256, ge=8, le=100_000, description="width of the states, without weights")
     heads: int = Field(4, ge=1, description="attention heads, without weights")
-    intermediate: int | None = Field(None, ge=8, description="width inside the feed-forward layers, without weights; by default 4 x width")
+    intermediate: int | None = Field(None, ge=8, le=1_000_000, description="width inside the feed-forward layers, without weights; by default 4 x width")
     vocabulary: int = Field(2000, ge=16, description="most word pieces to learn from the texts, without weights")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's own dropout")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -157,6 +158,10 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
         raise DataError(f"backbone '{config.type}' has no weights to load and no texts to learn a vocabulary from; set backbone.weights")
     tokenizer = learn(texts, config.vocabulary)
     sizes = _sizes(config, len(tokenizer), tokenizer.pad_token_id)
+    try:
+        _check_room(sizes)
+    except ValueError as error:
+        raise DataError(f"backbone '{config.type}': {error}; make backbone.layers or backbone.width smaller") from None
     log.info("%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained", config.type, config.layers, config.width, len(tokenizer))
     return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
 
@@ -171,6 +176,7 @@ def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
     claimed = {name: value for name, value in sizes.to_dict().items() if isinstance(value, int) and value > LARGEST.get(name, MOST)}
     if claimed:
         raise RunError(f"{path}: damaged: {', '.join(f'{name} = {value}' for name, value in claimed.items())} cannot be")
+    _damaged(path, lambda: _check_room(sizes))
     backbone = _damaged(path, lambda: EncoderBackbone(config, _from_sizes(sizes), tokenizer))
     _damaged(folder / "tokenizer_config.json", lambda: _usable(backbone))
     words = backbone.model.get_input_embeddings().num_embeddings
@@ -194,6 +200,15 @@ def _damaged(path: Path, load: Callable[[], T]) -> T:
     except Exception as error:  # transformers' and tokenizers' own, of any kind
         reason = " ".join(str(error).split()) or type(error).__name__
         raise RunError(f"{path}: damaged, or not what this encoder needs: {reason[:300]}; copy it from where the run was made") from None
+
+
+def _check_room(sizes: PreTrainedConfig) -> None:
+    """Raises ValueError when the weights are more than this machine has memory for; takes none itself."""
+    with torch.device("meta"):
+        weights = sum(tensor.nbytes for tensor in _from_sizes(sizes).parameters())
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if weights > memory:
+        raise ValueError(f"its weights would take {weights / 1e9:,.0f} GB, and this machine has {memory / 1e9:,.0f} GB of memory")
 
 
 def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
@@ -229,6 +244,7 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
     sizes, tokenizer = _load(config, lambda name: (AutoConfig.from_pretrained(name, trust_remote_code=False), AutoTokenizer.from_pretrained(name, trust_remote_code=False)))
     if sizes.model_type != config.type:
         raise DataError(f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = \"{sizes.model_type}\"")
+    _load(config, lambda _: _check_room(sizes))
     _set_dropout(sizes, config.dropout)
     model, found = _load(
         config,

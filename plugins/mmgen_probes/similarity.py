@@ -79,14 +79,16 @@ class SimilarityProbe(Probe):
         backbone, size = type(model.backbone).__name__, self.config.batch_size
         if model.backbone.masks == "causal":
             raise UnavailableError(f"{backbone} reads from left to right, so that its [CLS] sees nothing of what follows it")
+        fields = [getattr(model.embedders[name].reader, "field", name) for name in names]
         own, unpaired, others = 0.0, 0.0, 0
         for first in range(0, len(examples), size):
             part = examples[first : first + size]
             one, other = (starts(model, name, part) for name in names)  # (layers, B, H)
             own = own + cosine_similarity(one, other, dim=-1).sum(1, dtype=torch.float64)
-            if len(part) > 1:  # the captions moved on by one: each picture meets another's
-                unpaired = unpaired + cosine_similarity(one, other.roll(1, 1), dim=-1).sum(1, dtype=torch.float64)
-                others += len(part)
+            before = [*part[-1:], *part[:-1]]  # the captions moved on by one; a picture with several meets no other of its own
+            apart = torch.tensor([all(a.inputs.get(field) != b.inputs.get(field) for field in fields) for a, b in zip(part, before, strict=True)])
+            unpaired = unpaired + cosine_similarity(one, other.roll(1, 1), dim=-1)[:, apart].sum(1, dtype=torch.float64)
+            others += int(apart.sum())
             advance(len(part))
         return Curve(_rounded(own / len(examples)), _rounded(unpaired / others) if others else None)
 

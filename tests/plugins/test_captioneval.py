@@ -9,12 +9,13 @@ import sys
 from collections import defaultdict
 from importlib.metadata import version
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mmgen_captioneval import CaptionScores, Diversity
 from mmgen_captioneval.java import java, one_line, tokenise_all
-from mmgen_captioneval.meteor import meteor
+from mmgen_captioneval.meteor import meteor, statistics
 from mmgen_captioneval.ptb import PUNCTUATION, tokenise
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.bleu.bleu_scorer import BleuScorer
@@ -203,7 +204,8 @@ def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, tmp_
         pytest.skip("pycocoevalcap's tokeniser writes into its own folder, which is read-only here")
     scores = score(*rows, meteor=True, tokenizer="auto")
     together, each = Meteor().compute_score(wanted, found)
-    assert scores.values["METEOR"] == 100 * together and scores.per_example["METEOR"] == [100 * value for value in each]
+    assert scores.values["METEOR"] == pytest.approx(100 * together, abs=1e-12)
+    assert scores.per_example["METEOR"] == pytest.approx([100 * value for value in each], abs=1e-12)
     assert scores.values["CIDEr"] == pytest.approx(100 * Cider().compute_score(wanted, found)[0], abs=1e-12)
     assert list(scores.values) == [*BLEU, "ROUGE-L", "METEOR", "CIDEr"]
     assert scores.notes == (
@@ -250,7 +252,43 @@ def test_bad_input_is_named():
 def test_meteor_s_program_sees_one_line_a_segment_and_no_bars_but_its_own(monkeypatch, tmp_path):
     fake_java(tmp_path, monkeypatch, "print('Error:', sys.stdin.readline())")
     with pytest.raises(UnavailableError, match=r"Error: SCORE \|\|\| a cat sat \|\|\| the cat \|\|\| a dog runs$"):
-        meteor(["a dog\nruns |||"], [["a cat\u2028sat", "the\r\n||| cat"]])
+        statistics(["a dog\nruns |||"], [["a cat\u2028sat", "the\r\n||| cat"]])
+
+
+COUNTS = {  # as the program's SCORE counts, and what its EVAL makes of them; the last is of all together
+    "7 4 3 2 2 2 2 2 0 0 0 0 0 0 0 0 0 0 0 0 3 4 4": 0.38324640284911277,
+    "4 5 1 2 0 0 1 1 1 1 0 0 0 0 0 0 1 1 0 0 1 3 3": 0.21976343682412564,
+    "6 6 3 3 1 1 3 3 0 0 0 0 2 2 0 0 0 0 0 0 1 6 6": 0.8999999999999999,
+    "1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0": 0.0,
+    "5 3 2 1 2 2 1 1 0 0 0 0 0 0 0 0 0 0 0 0 1 3 3": 0.47743229481671456,
+    "2 2 0 0 2 2 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 2 2": 1.0,
+}
+
+
+def test_meteor_s_formula_says_what_its_program_does():
+    together, each = meteor(np.array([line.split() for line in COUNTS], np.float64))
+    assert each == pytest.approx(list(COUNTS.values()), abs=1e-12)
+    assert together == pytest.approx(0.4019772548541734, abs=1e-12)
+
+
+def test_what_java_has_said_of_a_text_is_kept(monkeypatch, tmp_path):
+    line = " ".join(next(iter(COUNTS)).split())
+    answers = f"for line in sys.stdin:\n    print('{line}' if line.startswith('SCORE') else line.rstrip(), flush=True)"
+    fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\n{answers}")
+    metric = CaptionScores(meteor=True, tokenizer="own").build()
+    generations, examples = pairs(("a dog", "a dog"), ("a cat", "the cat"), ("a cat", "the cat"))
+    whole = metric.score(generations, examples)
+    assert metric.score(generations[1:], examples[1:]).values["METEOR"] == pytest.approx(38.324640284911277)
+    assert metric.score(generations, examples).values == whole.values
+    assert (tmp_path / "starts").read_text() == "."
+
+
+def test_a_java_that_fails_is_not_asked_again(monkeypatch, tmp_path):
+    fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\nsys.exit('Exception: out of memory')")
+    metric = CaptionScores(meteor=True).build()
+    notes = [metric.score(*pairs((text, "a dog"), ("a cat", "a cat"))).notes for text in ("a dog", "the dog", "dogs")]
+    assert notes[0] == notes[1] == notes[2] and notes[0][1] == "METEOR: unavailable, METEOR's program failed: Exception: out of memory"
+    assert (tmp_path / "starts").read_text() == ".."  # the tokeniser, and METEOR
 
 
 def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
@@ -278,8 +316,8 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
         ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program gave no answer for 0.5 s"),
         ("print('Error: what?', flush=True)\ntime.sleep(60)", "METEOR's program failed: Error: what?"),
         ("print('hello')\nprint('hello')", "METEOR's program answered 'hello' instead of statistics"),
-        ("sys.stderr.write('x' * 10**6)\nprint('\\n'.join([' '.join(['1'] * 23)] * 2 + ['NaN?'] * 3))",
-         "METEOR's program answered 'NaN?' instead of a score"),
+        ("sys.stderr.write('x' * 10**6)\nprint('\\n'.join([' '.join(['NaN?'] * 23)] * 2))",
+         f"METEOR's program answered {' '.join(['NaN?'] * 23)!r} instead of statistics"),
     ],
 )  # fmt: skip
 def test_a_java_that_fails_half_way_costs_meteor_only(monkeypatch, tmp_path, body, reason):
