@@ -261,7 +261,16 @@ def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
     assert learn(tmp_path / "stopped", again) == expected and apart(again, whole) == 0
 
 
-def test_a_second_ctrl_c_does_not_wait():
+@pytest.fixture
+def handlers():
+    """Signals as a terminal has them, however these tests were started."""
+    before = {number: signal.signal(number, handler) for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_second_ctrl_c_does_not_wait(handlers):
     with pytest.raises(KeyboardInterrupt), interruptions() as asked:
         os.kill(os.getpid(), signal.SIGTERM)
         assert asked.is_set()
@@ -269,7 +278,14 @@ def test_a_second_ctrl_c_does_not_wait():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_elsewhere_than_in_the_main_thread_signals_are_left_alone():
+def test_a_signal_that_is_ignored_stays_so(handlers):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interruptions() as asked:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not asked.is_set() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_elsewhere_than_in_the_main_thread_signals_are_left_alone(handlers):
     found = []
 
     def work():

@@ -132,7 +132,8 @@ def interruptions() -> Iterator[threading.Event]:
             raise KeyboardInterrupt
         asked.set()
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    heeded = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, on_signal) for number in heeded}  # nohup's and a shell's & stay deaf
     try:
         yield asked
     finally:

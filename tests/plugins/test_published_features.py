@@ -226,7 +226,7 @@ def test_hdf5_with_as_many_regions_everywhere(tmp_path):
     config, path = lxmert(tmp_path, {"42": 1, "7": 0, "9": 12}, image_features=FEATURES, spatial_features=np.stack([SPATIAL] * 4), image_bb=np.stack([PIXELS] * 4))
     a, b, c = outcomes(config, path)
     assert (a.key, b.key) == ("42", "7") and np.array_equal(a.features, FEATURES[1]) and np.allclose(a.boxes, RELATIVE)
-    assert c == Broken("9", "the index gives it row 12, and there are 4")
+    assert c == Broken("9", f"{path}: the index gives it row 12, and there are 4")
     assert config.build().count(path) == 3
 
 
@@ -235,7 +235,7 @@ def test_hdf5_with_differing_regions(tmp_path):
     config, path = lxmert(tmp_path, ["a", "b", "c"], image_features=flat, pos_boxes=ranges, spatial_features=np.concatenate([SPATIAL] * 4))
     a, b, c = outcomes(config, path)
     assert a.features.shape == (3, 5) and b.features.shape == (1, 5) and np.array_equal(b.features, flat[3:4])
-    assert c == Broken("c", "pos_boxes gives it the rows 4 to 99, and there are 12")
+    assert c == Broken("c", f"{path}: pos_boxes gives it the rows 4 to 99, and there are 12")
 
 
 def test_hdf5_that_is_none(tmp_path):
