@@ -26,6 +26,12 @@ class Datasets:
         config, dataset = self._of(step)
         return dataset.split(config.train)
 
+    def learnt_by(self, steps: Sequence[str]) -> list[Sequence[Example]]:
+        """What these steps learn from, every data set once."""
+        own = {step: self.recipe.steps[step].data for step in steps}
+        first = {data.model_dump_json() if data else None: step for step, data in own.items()}
+        return [self.learnt(step) for step in first.values()]
+
     def validated(self, step: str) -> Sequence[Example]:
         """What a step's progress is measured on; empty where its data set has no such split, or the step learns from it."""
         config, dataset = self._of(step)

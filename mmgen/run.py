@@ -51,7 +51,7 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
             introduce(recipe, datasets.main, folder, progress)
             recipe = fill_stores(recipe, datasets, folder, accelerator, progress)
             model = build_model(recipe, datasets)
-            warn_of_cut(recipe, model, datasets, todo, progress)
+            warn_of_cut(model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
@@ -121,16 +121,12 @@ def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Pro
     progress.say(f"data: {recipe.data.type} ({counts})")
 
 
-def warn_of_cut(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
-    told = {}
-    for step in steps:
-        examples = datasets.learnt(step)
-        cut = Collator(model, model.inputs).cut(examples)
+def warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
+    collate = Collator(model, model.inputs)
+    for examples in datasets.learnt_by(steps):
+        cut, total = collate.cut(examples), sum(len(example.targets) for example in examples)
         if cut:
-            total = sum(len(example.targets) for example in examples)
-            told[f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end counts) and are cut"] = None
-    for line in told:
-        progress.say(line)
+            progress.say(f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end counts) and are cut")
 
 
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
