@@ -175,9 +175,9 @@ def test_links_into_the_examples_stay_on_the_site_and_absent_pages_leave_the_nav
     source = ["[x](../examples) [y](../examples/mmgen_audio)"]
     extension("pages").fill(None, "plugins", source)
     assert source == ["[x](examples.md) [y](examples.md)"]
-    source = ["```{toctree}\nOne <recipes>\nTwo <nowhere>\n```\n"]
+    source = ["```{toctree}\nStart <self>\nOne <recipes>\nTwo <nowhere>\n```\n"]
     extension("pages").fill(None, "index", source)
-    assert source == ["```{toctree}\nOne <recipes>\n```\n"]
+    assert source == ["```{toctree}\nStart <self>\nOne <recipes>\n```\n"]
 
 
 def test_docstrings_keep_their_code_and_their_columns():

@@ -129,6 +129,16 @@ def test_captions_and_pictures_stand_beside_the_questions_they_belong_to(run, sh
         assert human["text"] in example.targets
 
 
+def test_photographs_are_large_enough_to_see_small_things():
+    from PIL import Image
+
+    from mmgen.judging.sheet import SIDE
+    from mmgen.parts import Picture
+    from mmgen.report.pictures import thumbnail
+
+    assert thumbnail(Picture("x", lambda: Image.new("RGB", (1000, 500))), SIDE)[1:] == (640, 320)
+
+
 def test_each_criterion_has_a_round_beside_only_what_it_is_about_as_in_the_paper(run, sheet, tmp_path):
     assert inside(sheet[0])["rounds"] == [
         {"criteria": ["readability"], "shows": []},

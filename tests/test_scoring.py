@@ -301,8 +301,26 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
 
 
 def test_a_probability_is_two_sided_and_never_below_what_the_resamples_tell():
-    assert probability(np.ones(1000)) == 0.001 and probability(np.array([-1.0, 1.0])) == 1.0
-    assert probability(np.array([-1.0] * 20 + [1.0] * 980)) == pytest.approx(0.04)
+    assert probability(np.ones(1000), 40) == 0.001 and probability(np.array([-1.0, 1.0]), 40) == 1.0
+    assert probability(np.array([-1.0] * 20 + [1.0] * 980), 40) == pytest.approx(0.04)
+
+
+def test_few_pairs_prove_nothing_however_alike_they_are():
+    """Three pairs of which all say the same: the exact test of signs has p = 1/4, and every resample says the same too."""
+    assert [probability(np.ones(1000), groups) for groups in (1, 3, 6)] == [1.0, 0.25, 2**-5]
+    found = compare([System("a", [["t0"]]), System("b", [["no"]])], examples(1), {"w": Words()})
+    assert found.intervals == {} == found.probabilities and found.values["difference"]["right"] == 100
+
+
+def test_intervals_that_cannot_be_are_told(tmp_path):
+    for count, said in (
+        (1, "no intervals: the examples are all of one image, and nothing tells how much others would vary"),
+        (3, "no interval for BLEU-1, BLEU-2, BLEU-3, BLEU-4: no mean over examples; the jackknife takes 20 images"),
+    ):
+        references = write(tmp_path / "r.json", {str(n): ["what color is the dog", f"where are {n} cats"] for n in range(count)})
+        texts = write(tmp_path / "p.json", {str(n): ["what color is the cat", "where are two cats"][n % 2] for n in range(count)})
+        shown = score(texts, "--references", references, *FAST, "--corpus-intervals").output
+        assert said in shown.splitlines() and "jackknife, 20 blocks" not in shown
 
 
 def test_the_jackknifes_p_is_students():

@@ -13,8 +13,9 @@ from toys import RECIPE
 from mmgen import report
 from mmgen.cli import main
 from mmgen.registry import installed
+from mmgen.report.compare import _said_once
 from mmgen.report.table import Spread, cell, spread
-from mmgen.runfolder import RunFolder
+from mmgen.runfolder import RunFolder, differences
 
 
 def mmgen(*arguments: str) -> str:
@@ -82,6 +83,16 @@ def test_a_run_alone_has_no_table_over_seeds(runs):
     assert "±" not in (runs.parents[1] / "other/default/seed-0/table.md").read_text()
 
 
+def training(all_epochs: int, first: int, second: int) -> dict:
+    return {"training": {"epochs": all_epochs}, "steps": {"first": {"training": {"epochs": first}}, "second": {"training": {"epochs": second}}}}
+
+
+def test_a_changed_training_setting_is_told_once_unless_a_step_goes_its_own_way():
+    assert _said_once(differences(training(1, 1, 1), training(2, 2, 2)), 2) == ["training.epochs: 1 -> 2"]
+    assert _said_once(differences(training(1, 1, 1), training(2, 2, 1)), 2) == ["training.epochs: 1 -> 2", "steps.first.training.epochs: 1 -> 2"]
+    assert _said_once(differences(training(1, 1, 1), training(1, 1, 3)), 2) == ["steps.second.training.epochs: 1 -> 3"]
+
+
 def test_runs_side_by_side(runs):
     other = runs.parents[1] / "other/default/seed-0"
     said = mmgen("compare", runs, other)
@@ -91,7 +102,7 @@ def test_runs_side_by_side(runs):
     values = reached(runs, "first", lines[0][2])
     assert lines[1][2] == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
     assert "default: mean ± standard deviation over seeds 4, 5, 6\nseed-0: seed 0\n" in said
-    assert re.search(r"from default to seed-0:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
+    assert re.search(r"from default to seed-0:\n  training.learning_rate: 0.001 -> 0.0001\n", said) and "steps.first.training.learning_rate" not in said
 
 
 def test_what_cannot_be_compared_is_told(runs, tmp_path):

@@ -1,6 +1,7 @@
 """Steps that learn from data of their own, and steps that are no row of the table."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,15 @@ def test_a_step_learns_from_its_own_data_and_is_no_row(place):
     assert json.loads((run(place) / "steps/first/scores.json").read_text())["values"]
     logged = (run(place) / "steps/warm/log.jsonl").read_text().splitlines()
     assert len(logged) == 1  # eight pairs: one update an epoch, where the scenes would make two
+
+
+def test_the_report_names_it_since_rows_say_that_they_start_from_it(place):
+    page = (run(place) / "report.html").read_text(encoding="utf-8")
+    legend = [re.sub("<.*?>", "", line).strip() for line in re.findall("<p><b>.*", page)]
+    assert legend[:2] == [
+        "first reads caption; learns backbone; starts from warm.",
+        "second reads caption; learns backbone; starts from first.",
+    ] and "warm, a warm start and no row, reads caption; learns backbone; starts from the encoder as it came; has data of its own (jsonl)." in legend
 
 
 def test_the_vocabulary_is_learnt_from_all_that_is_learnt_from(place):

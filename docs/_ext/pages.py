@@ -27,7 +27,7 @@ def fill(app, page: str, source: list[str]) -> None:
     """Everything a page on the site has that its file in the repository has not."""
     text = re.sub(r"^<!-- made: (\w+) ?(.*) -->$", lambda made: MADE[made[1]](*made[2].split()), source[0], flags=re.MULTILINE)
     if page == "index":
-        text = re.sub(r"^.+ <(\w+)>\n", lambda line: line[0] if (ROOT / f"docs/{line[1]}.md").exists() else "", text, flags=re.MULTILINE)
+        text = re.sub(r"^.+ <(\w+)>\n", lambda line: line[0] if line[1] == "self" or (ROOT / f"docs/{line[1]}.md").exists() else "", text, flags=re.MULTILINE)
     source[0] = re.sub(r"\]\(\.\./examples[^)]*\)", "](examples.md)", text)
 
 

@@ -181,7 +181,6 @@ def _notes(found: Comparison, systems, count: int, total: int, per: str, resampl
     if resamples and not own:
         yield "no intervals: the examples are all of one image, and nothing tells how much others would vary"
     elif resamples:
-        jackknife = corpus and len(missing) < len(systems[0].texts) and not missing
         yield f"95 %: bootstrap over examples, {resamples} times" + "; corpus scores by the jackknife, 20 blocks" * (corpus and not missing)
         if missing:
             why = "the jackknife takes 20 images" if corpus else "--corpus-intervals scores again and again for one"

@@ -32,7 +32,7 @@ def compare(paths: Sequence[Path]) -> str:
     first = next(iter(recipes))
     told = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
-        changes = _said_once(differences(recipes[first], recipe))
+        changes = _said_once(differences(recipes[first], recipe), len(recipe["steps"]))
         if len({runs[each][0].fingerprint() for each in (first, label)}) > 1:
             changes.append("the data sets' examples")
         told += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
@@ -62,9 +62,10 @@ def _recipe(folder: RunFolder) -> dict[str, Any]:
     return {key: value for key, value in recipe.items() if key not in ("seed", "name")}
 
 
-def _said_once(changes: Sequence[str]) -> list[str]:
-    """Without what steps only have from the recipe's [training], where that has changed just so."""
-    return [change for change in changes if (own := re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change)) == change or own not in changes]
+def _said_once(changes: Sequence[str], steps: int) -> list[str]:
+    """Without what all steps have from the recipe's [training]: it is told of that."""
+    told = [re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change) for change in changes]
+    return [change for change, own in zip(changes, told, strict=True) if change == own or told.count(own) <= steps]
 
 
 def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:

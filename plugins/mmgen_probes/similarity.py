@@ -86,11 +86,17 @@ class SimilarityProbe(Probe):
             one, other = (starts(model, name, part) for name in names)  # (layers, B, H)
             own = own + cosine_similarity(one, other, dim=-1).sum(1, dtype=torch.float64)
             before = [*part[-1:], *part[:-1]]  # the captions moved on by one; a picture with several meets no other of its own
-            apart = torch.tensor([all(a.inputs.get(field) != b.inputs.get(field) for field in fields) for a, b in zip(part, before, strict=True)])
+            apart = torch.tensor([all(_told(a, field) != _told(b, field) for field in fields) for a, b in zip(part, before, strict=True)])
             unpaired = unpaired + cosine_similarity(one, other.roll(1, 1), dim=-1)[:, apart].sum(1, dtype=torch.float64)
             others += int(apart.sum())
             advance(len(part))
         return Curve(_rounded(own / len(examples)), _rounded(unpaired / others) if others else None)
+
+
+def _told(example: Example, field: str) -> Any:
+    """What an input is known by: a picture's key, or the text itself."""
+    value = example.inputs.get(field)
+    return getattr(value, "key", value)
 
 
 def _rounded(values: Tensor) -> list[float]:

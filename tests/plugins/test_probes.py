@@ -14,7 +14,7 @@ from mmgen_encoders import Bert
 from mmgen_probes import Attention, Grounding, Similarity, parses, phrases
 from mmgen_probes.grounding import attention
 from mmgen_probes.heads import Tally
-from mmgen_probes.similarity import starts
+from mmgen_probes.similarity import SimilarityProbe, starts
 from mmgen_regions import Regions
 from mmgen_text import Text
 
@@ -121,6 +121,19 @@ def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(tmp_path
     assert rows[0] == ["step", "layer 1", "layer 2", "unpaired"] and rows[1][0] == "s0"
     assert told.plots == {"Cosine of [CLS] between image alone and caption alone": "similarity.svg"}
     assert (tmp_path / "similarity.png").stat().st_size > 1000
+
+
+def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
+    """A data set with every caption an input of its own has a picture's captions one after another."""
+    first, second = EXAMPLES[0], replace(EXAMPLES[1], inputs={**EXAMPLES[1].inputs, "caption": FACTS["captions"][1]})
+    doubled = [first, replace(first, id="again", inputs={**first.inputs, "caption": "all is water"})]
+    Similarity().build().run(subject("caption", examples=doubled), tmp_path)
+    assert json.loads((tmp_path / "similarity.json").read_text())["curves"]["s0"]["unpaired"] is None
+    made = model(0)
+    told = SimilarityProbe(Similarity()).curve(made, ("image", "caption"), [*doubled, second], lambda count: None)
+    one, other = (starts(made, name, [*doubled, second]) for name in ("image", "caption"))
+    met = torch.cosine_similarity(one[:, [0, 2]], other[:, [2, 1]], dim=-1)  # the first picture, and the third example's
+    assert told.unpaired == pytest.approx(met.mean(1).tolist(), abs=1e-4)
 
 
 def test_padding_and_neighbours_do_not_change_a_state():
@@ -522,6 +535,24 @@ def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(done):
     told = CliRunner().invoke(main, ["report", str(done)])
     path.write_text(before)
     assert told.exit_code == 1 and told.output.splitlines()[-1] == f"error: {path}: damaged: 'tables' is 1"
+
+
+def test_a_report_does_without_the_plugin_of_a_probe(done):
+    """It is gone: what it has found stays in the page; only `mmgen probe` for all of the recipe's needs it."""
+    path = done / "recipe.json"
+    before = path.read_text()
+    settings = json.loads(before)
+    settings["probes"]["lost"] = {"type": "gone"}
+    path.write_text(json.dumps(settings))
+    try:
+        shown = CliRunner().invoke(main, ["report", str(done), "--pictures", "1"])
+        asked, named = probed(str(done)), probed(str(done), "--probe", "heads")
+    finally:
+        path.write_text(before)
+    assert shown.exit_code == 0, shown.output
+    told = f"error: {path}: probes.lost.type: no probe is called 'gone'\n  installed probes: attention, grounding, similarity\n"
+    assert (asked.exit_code, asked.output) == (1, told)
+    assert named.exit_code == 0, named.output
 
 
 def test_untaught_models_have_the_shape_and_not_the_weights(done):

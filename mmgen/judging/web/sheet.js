@@ -73,7 +73,7 @@ function showPage({ round, part, item }) {
   at("thing").replaceChildren();
   if (round.shows.includes("picture")) {
     const [src, width, height] = item.shot;
-    at("thing").append(make("img", { class: "shot", src, width, height, alt: "The picture that the questions are about" }));
+    at("thing").append(make("img", { class: "shot", src, width, height, style: `max-width: min(100%, ${2 * width}px)`, alt: "The picture that the questions are about" }));
   }
   if (round.shows.includes("caption")) at("thing").append(make("p", { class: "caption" }, item.caption));
   at("questions").replaceChildren(...item.questions.map((question) => showQuestion(question, round.criteria)));
