@@ -225,6 +225,15 @@ def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, told):
     assert f"{tmp_path}/f.h5: " in message and told in message
 
 
+def test_a_key_of_several_lines_is_told_in_one(tmp_path):
+    with h5py.File(tmp_path / "f.h5", "w") as file:
+        file["image_features"] = np.ones((2, 3, 4), np.float32)
+        file["spatial_features"] = np.stack([np.tile(np.float32(box), (3, 1)) for box in ([0.5, 0, 0.1, 1, 0, 0], [0, 0, 1, 1, 1, 1])])
+    (tmp_path / "index.json").write_text('{"\\n": 0, "2": 1}')
+    done = extract(LxmertH5(index=tmp_path / "index.json").build(), tmp_path / "f.h5", tmp_path / "s.h5")
+    assert done.broken == (("\n", f"{tmp_path}/f.h5: image '\\n': a box ends before it begins; boxes are x0, y0, x1, y1"),)
+
+
 @pytest.mark.parametrize(
     ("values", "told"),
     [(np.ones((2, 3), complex), "complex128, which are no real numbers"), (np.array([["1", "2"]]), "<U1, which are no real numbers"), (np.ones((2, 3), bool), "bool, which are no real numbers")],

@@ -161,6 +161,18 @@ def test_code_that_an_encoders_folder_brings_is_not_run(kept, tmp_path):
     assert not (tmp_path / "mark").exists()
 
 
+def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(kept):
+    """Sizes that could each be: of a recipe, and of a folder that `backbone.weights` names."""
+    from mmgen_encoders import Bert
+
+    why = r"its weights would take [\d,]+ GB, and this machine has [\d,]+ GB of memory"
+    told = refused(Bert(layers=50, width=90_000, heads=4).build, ["a word"])
+    assert re.fullmatch(rf"backbone 'bert': {why}; make backbone.layers or backbone.width smaller", told)
+    config = kept / "backbone/config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "hidden_size": 90_000, "intermediate_size": 900_000, "num_hidden_layers": 50}))
+    assert re.search(rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)", refused(Bert(weights=str(config.parent)).build))
+
+
 # --- HDF5 ---
 
 

@@ -419,7 +419,7 @@ def test_every_part_of_a_store_carries_a_checksum(tmp_path):
     fill(tmp_path / "s.h5", [record("a"), record("b", 2)]).close()
     with h5py.File(tmp_path / "s.h5") as file:
         assert file.id.get_create_plist().get_version()[0] == 3  # of the superblock: from 2 on all that describes the file has one
-        assert len(file) == 6 and all(dataset.fletcher32 for dataset in file.values())
+        assert len(file) == 7 and all(dataset.fletcher32 for dataset in file.values())
         assert {type(value) for value in file.attrs.values()} == {np.bytes_, np.int64}  # texts of unlike length lie where nothing is checked
 
 
@@ -428,15 +428,16 @@ def test_one_turned_bit_is_refused_or_changes_nothing(tmp_path):
     fill(tmp_path / "s.h5", records).close()
     whole, draw, refused = (tmp_path / "s.h5").read_bytes(), random.Random(0), 0
     for place in [*range(8, 48), *draw.sample(range(len(whole)), 80)]:  # the superblock, and anywhere
-        (tmp_path / "s.h5").write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
+        path = tmp_path / f"{place}.h5"  # HDF5 would not read a name anew that it still has open
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
         try:
-            store = FeatureStore(tmp_path / "s.h5")
+            store = FeatureStore(path)
             for read, wrote in zip(store.records(), records, strict=True):
                 same(read, wrote)
             assert store.fingerprint == FINGERPRINT
         except DataError:
             refused += 1
-    assert refused > 60
+    assert refused > 100
 
 
 def test_stores_from_before_there_were_checksums_are_read(tmp_path):

@@ -68,7 +68,7 @@ def extract(
                         except DataError as error:
                             reason = f"{source}: {error}" if isinstance(source, Path) else str(error)
                     if reason is not None:
-                        broken.append((outcome.key, shown(reason)))
+                        broken.append((outcome.key, shown(reason.replace("\n", r"\n"))))  # a stranger's key may hold one
                     advance(1, f"{len(broken)} broken" if broken else "")
             except DataError as error:
                 if not writer.keys:

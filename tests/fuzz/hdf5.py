@@ -14,7 +14,7 @@ KINDS = ("f2", "f4", "f8", "i4", "i8", "u1", "S3", "?", "c8", "V4")
 
 
 def spoil_store(draw: Random, path: Path) -> None:
-    with h5py.File(path, "r+") as file, contextlib.suppress(TypeError, ValueError, OSError, KeyError, RuntimeError, MemoryError):
+    with h5py.File(path, "r+") as file, contextlib.suppress(TypeError, ValueError, OSError, KeyError, RuntimeError, MemoryError, OverflowError):
         # (a second change may not be to be had after the first)
         for _ in range(draw.choice((1, 1, 2))):
             what = draw.random()
