@@ -10,7 +10,14 @@ import pytest
 from click.testing import CliRunner
 from mmgen_encoders import Bert
 from tokenizers.implementations import BertWordPieceTokenizer, ByteLevelBPETokenizer
-from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast, RobertaConfig, RobertaForMaskedLM, RobertaTokenizerFast
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaTokenizerFast,
+)
 
 from mmgen.cli import main
 
