@@ -20,6 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from .errors import RunError
+from .journal import sync
 
 CHECKSUM = "crc32"  # its name in a safetensors file's metadata
 
@@ -30,9 +31,9 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
-        _sync(partial)
+        sync(partial)
         partial.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except (OSError, SafetensorError) as error:
         raise _refused(path, error) from None
     finally:
@@ -47,11 +48,11 @@ def write_folder(path: Path, write: Callable[[Path], None]) -> None:
         partial.mkdir(parents=True)
         write(partial)
         for file in partial.rglob("*"):
-            _sync(file)
+            sync(file)
         if path.exists():
             path.replace(spent)
         partial.replace(path)
-        _sync(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise _refused(path, error) from None
     finally:
@@ -66,14 +67,6 @@ def clear_partials(folder: Path) -> None:
             shutil.rmtree(partial, ignore_errors=True)
         else:
             partial.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _refused(path: Path, error: Exception) -> RunError:

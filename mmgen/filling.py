@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import DataError, RunError
-from .journal import Journal
+from .journal import Journal, sync
 from .store import FORMAT, PER_REGION, VERSION, FeatureStore, check, difference
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ class StoreWriter:
             try:
                 self._find_room()
                 self._assemble(assembling, progress)
-                _sync(assembling)
+                sync(assembling)
                 assembling.replace(self.path)
-                _sync(self.path.parent)
+                sync(self.path.parent)
             except (OSError, RuntimeError) as error:  # h5py raises both
                 why = str(error).partition("\n")[0]
                 raise RunError(f"{self.path}: cannot be written: {why}; the features are kept in {self.partial}, and the same command goes on from there") from None
@@ -269,11 +269,3 @@ def _locked(path: Path, what: Path) -> Iterator[None]:
             yield
         finally:
             path.unlink(missing_ok=True)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

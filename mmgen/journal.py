@@ -140,3 +140,12 @@ class Journal:
 
 def _header(text: bytes) -> dict[str, Any]:
     return json.loads(text)
+
+
+def sync(path: Path) -> None:
+    """What was written to a file, or the names in a folder, are on the disk and outlive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -5,9 +5,10 @@ import pytest
 from PIL import Image
 
 from mmgen.errors import DataError
+from mmgen.images import open_image
 from mmgen.parts import Broken, Extractor, Record
 from mmgen.progress import Progress
-from mmgen.stages.extract import Summary, extract, folder_pictures, open_image
+from mmgen.stages.extract import Summary, extract, folder_pictures
 from mmgen.store import FeatureStore
 
 

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = [
     {"errors", "configs", "tensors", "deprecation"},
-    {"hookspecs", "parts", "attention", "hdf5", "store", "shards", "filling", "journal", "features", "vision", "progress", "gaze", "drawing"},
+    {"hookspecs", "parts", "attention", "hdf5", "store", "shards", "filling", "journal", "features", "vision", "images", "progress", "gaze", "drawing"},
     {"registry", "layers"},
     {"recipe", "reference", "schema", "show"},
     {"model", "data", "datasets", "checkpoint", "runfolder", "processes"},
@@ -19,7 +19,7 @@ FLOORS = [
     {"run", "ask", "survey", "scoring", "judging", "probing", "bench"},
     {"cli", "scaffold", "__main__"},
 ]
-OPEN_TO_PLUGINS = {"deprecation", "errors", "configs", "tensors", "hookspecs", "parts", "attention", "hdf5", "store", "features", "vision", "gaze", "drawing", "testing"}
+OPEN_TO_PLUGINS = {"deprecation", "errors", "configs", "tensors", "hookspecs", "parts", "attention", "hdf5", "store", "features", "vision", "images", "gaze", "drawing", "testing"}
 TORCH_FREE = ["__init__", "hookspecs", "configs", "registry", "recipe", "layers", "errors", "show", "cli", "progress", "reference", "schema", "scaffold", "deprecation"]
 core = sorted(path for path in (ROOT / "mmgen").rglob("*.py"))
 plugins = sorted((ROOT / "plugins").rglob("*.py"))

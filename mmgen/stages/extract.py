@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from PIL import Image, ImageOps
-
 from ..errors import DataError, shown
 from ..filling import StoreWriter
+from ..images import SUFFIXES, image_files, open_image
 from ..parts import Broken, Extractor, Picture
 from ..progress import Progress
 from ..store import image_key
-
-SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff"})
 
 
 @dataclass(frozen=True)
@@ -89,32 +84,15 @@ def folder_pictures(folder: str | Path) -> list[Picture]:
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; give a folder of images")
     pictures: dict[str, Path] = {}
-    for path in sorted(_files(folder)):
+    for path in image_files(folder):
         other = pictures.setdefault(image_key(path.name), path)
         if other is not path:
             raise DataError(f"{path}: has the key '{image_key(path.name)}', and so has {other}; rename one of them")
     if not pictures:
-        raise DataError(f"{folder}: holds no images ({', '.join(sorted(SUFFIXES))})")
+        raise DataError(f"{folder}: holds no images ({', '.join(SUFFIXES)})")
     return [Picture(key, partial(open_image, path)) for key, path in pictures.items()]
 
 
 def picture(path: str | Path) -> Picture:
     """One image file."""
     return Picture(image_key(Path(path).name), partial(open_image, Path(path)))
-
-
-def open_image(path: Path) -> Image.Image:
-    """RGB, turned the right way up. Raises DataError for what is no image, is truncated, or would fill the memory."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path) as image:
-                return ImageOps.exif_transpose(image).convert("RGB")
-    except Exception as error:  # decoders of damaged files raise nearly anything
-        raise DataError(f"{path}: not an image that can be read: {str(error).partition(chr(10))[0] or type(error).__name__}") from None
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for root, _, names in os.walk(folder):
-        yield from (Path(root, name) for name in names if Path(name).suffix.lower() in SUFFIXES)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
+from mmgen.images import open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
@@ -18,7 +19,7 @@ from .captions import Captions, read_captions
 from .files import shown
 from .finding import find
 from .formats import Entry, Read, read_jsonl, read_vqa, read_vqg
-from .pictures import index, open_picture
+from .pictures import index
 
 READERS = {"vqa": read_vqa, "vqg": read_vqg, "jsonl": read_jsonl}
 LACKS = {"without_caption": "image{s} without a caption", "without_picture": "image{s} without a picture"}
@@ -86,7 +87,7 @@ class QuestionFiles(Dataset):
         images = (example.inputs.get("image") for name in self.files for example in self.split(name))
         for key in dict.fromkeys(images):
             if key in self.pictures_at:
-                yield Picture(key, partial(open_picture, self.pictures_at[key]))
+                yield Picture(key, partial(open_image, self.pictures_at[key]))
 
     @property
     def pictures_at(self) -> dict[str, Path]:
