@@ -144,14 +144,14 @@ KILLED_WHILE_WRITING = """
     import os, signal, sys
     from mmgen import checkpoint
     from mmgen.cli import main
-    wanted, sync = sys.argv.pop(1), checkpoint._sync
+    wanted, sync = sys.argv.pop(1), checkpoint.sync
 
     def die(path):
         if path.name.startswith(f".{wanted}."):
             os.kill(os.getpid(), signal.SIGKILL)
         sync(path)
 
-    checkpoint._sync = die
+    checkpoint.sync = die
     main()
 """
 
