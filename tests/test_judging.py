@@ -260,8 +260,8 @@ def answer(judge: str, values, sheet: str = "abc") -> dict:
 def test_means_spread_and_t_tests_by_hand(key, tmp_path):
     """Model 1 2 3 5, human 4 4 5 5 by one judge; 3 2 3 3 and 4 4 5 3 by the other: means 2 2 3 4 and 4 4 5 4."""
     sheets = [
-        write(tmp_path / "a.json", answer("Ann", [1, 4, 2, 4, 3, 5, 5])),
-        write(tmp_path / "b.json", answer("Ben", [3, 4, 2, 4, 3, 5, 3])),
+        write(tmp_path / "a.json", answer("first", [1, 4, 2, 4, 3, 5, 5])),
+        write(tmp_path / "b.json", answer("second", [3, 4, 2, 4, 3, 5, 3])),
     ]
     result = evaluate(read(key, sheets))
     model, human = result.systems["model"]["readability"], result.systems["human"]["readability"]
@@ -274,12 +274,12 @@ def test_means_spread_and_t_tests_by_hand(key, tmp_path):
     assert (low, high) == pytest.approx((-1.5 - 3.1824 * 0.5, -1.5 + 3.1824 * 0.5), abs=1e-3)
     # Welch: variances 11/12 and 1/4, t = -1.5 / sqrt(7/24) = -2.7775 with 4.52 degrees of freedom
     assert model.p_unpaired == pytest.approx(0.0435, abs=5e-4)
-    assert result.judges == {"Ann": {"readability": 24 / 7}, "Ben": {"readability": 24 / 7}}
+    assert result.judges == {"first": {"readability": 24 / 7}, "second": {"readability": 24 / 7}}
 
 
 def test_the_command_prints_the_papers_table(key, tmp_path):
     sheets = [write(tmp_path / f"{name}.json", answer(name, values)) for name, values in (
-        ("Ann", [1, 4, 2, 5, 1, 5, 3]), ("Ben", [2, 5, 2, 5, 2, 4, 3]), ("Cem", [1, 5, 1, 5, 1, 5, 4]))]  # fmt: skip
+        ("first", [1, 4, 2, 5, 1, 5, 3]), ("second", [2, 5, 2, 5, 2, 4, 3]), ("third", [1, 5, 1, 5, 1, 5, 4]))]  # fmt: skip
     result = command("score", key, *sheets, "--json", tmp_path / "o.json")
     assert result.exit_code == 0, result.output
     saved = json.loads((tmp_path / "o.json").read_text())
@@ -290,13 +290,13 @@ def test_the_command_prints_the_papers_table(key, tmp_path):
     assert lines[3].split()[1] == "human" and lines[3].split()[-2] == "-"
     assert lines[5] == "3 judges, 4 pictures, 7 different questions, ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
     assert lines[7] == f"agreement, Krippendorff's alpha (ordinal): readability {saved['agreement']['readability']:.2f}"
-    assert lines[8] == "Ann gave 3.00 on average" and saved["missing"] == 0
+    assert lines[8] == "first gave 3.00 on average" and saved["missing"] == 0
 
 
 def test_a_star_marks_what_differs_and_one_judge_agrees_with_nobody(key, tmp_path):
-    result = evaluate(read(key, [write(tmp_path / "a.json", answer("Ann", [1, 5, 1, 5, 1, 5, 5]))]))
+    result = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 5, 5]))]))
     assert result.systems["model"]["readability"].p == pytest.approx(0.0577, abs=5e-5)
-    far = evaluate(read(key, [write(tmp_path / "a.json", answer("Ann", [1, 5, 1, 5, 1, 4, None]))], partial=True))
+    far = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 4, None]))], partial=True))
     lines = list(shown(far))
     assert "1.00 ± 0.00*" in lines[2] and " ± " in lines[3] and "*" not in lines[3]
     assert "agreement, Krippendorff's alpha (ordinal): readability -; it takes two judges" in lines
@@ -305,8 +305,8 @@ def test_a_star_marks_what_differs_and_one_judge_agrees_with_nobody(key, tmp_pat
 
 def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_path):
     sheets = [
-        write(tmp_path / "a.json", answer("Ann", [1, 3, 1, 3, 1, 4, 2])),
-        write(tmp_path / "b.json", answer("Ben", [5, None, 1, 3, 1, 4, 2])),
+        write(tmp_path / "a.json", answer("first", [1, 3, 1, 3, 1, 4, 2])),
+        write(tmp_path / "b.json", answer("second", [5, None, 1, 3, 1, 4, 2])),
     ]
     cell = evaluate(read(key, sheets, partial=True)).systems["model"]["readability"]
     assert cell.difference == pytest.approx((-2 - 2 - 3 + 0) / 4) and cell.mean == pytest.approx((3 + 1 + 1 + 2) / 4)
@@ -315,17 +315,17 @@ def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_p
 @pytest.mark.parametrize(
     ("sheet", "told"),
     [
-        (answer("Ann", [1, 4, 2, 4, 3, None, None]), "2 of 7 ratings are missing (first: readability of 3-2); have it filled, or --partial"),
-        (answer("Ann", [1, 4, 2, 4, 3, 6, 1]), "readability of 3-2 is 6; ratings are whole numbers from 1 to 5"),
-        (answer("Ann", [1, 4, 2, 0, 3, 6, 1]), "readability of 2-2 is 0; ratings are whole numbers from 1 to 5"),
-        (answer("Ann", [1, 4, 2, 4, 3, True, 1]), "readability of 3-2 is true; ratings are whole numbers from 1 to 5"),
-        (answer("Ann", [1, 4, 2, 4, 3, "5", 1]), 'readability of 3-2 is "5"; ratings are whole numbers from 1 to 5'),
-        (answer("Ann", [1, 4, 2, 4, 3, 4.5, 1]), "readability of 3-2 is 4.5; ratings are whole numbers from 1 to 5"),
-        (answer("Ann", [1] * 7, sheet="xyz"), "a sheet of another key (sheet xyz; KEY is of abc)"),
+        (answer("first", [1, 4, 2, 4, 3, None, None]), "2 of 7 ratings are missing (first: readability of 3-2); have it filled, or --partial"),
+        (answer("first", [1, 4, 2, 4, 3, 6, 1]), "readability of 3-2 is 6; ratings are whole numbers from 1 to 5"),
+        (answer("first", [1, 4, 2, 0, 3, 6, 1]), "readability of 2-2 is 0; ratings are whole numbers from 1 to 5"),
+        (answer("first", [1, 4, 2, 4, 3, True, 1]), "readability of 3-2 is true; ratings are whole numbers from 1 to 5"),
+        (answer("first", [1, 4, 2, 4, 3, "5", 1]), 'readability of 3-2 is "5"; ratings are whole numbers from 1 to 5'),
+        (answer("first", [1, 4, 2, 4, 3, 4.5, 1]), "readability of 3-2 is 4.5; ratings are whole numbers from 1 to 5"),
+        (answer("first", [1] * 7, sheet="xyz"), "a sheet of another key (sheet xyz; KEY is of abc)"),
         (answer("  ", [1] * 7), 'no judge\'s name; write one under "judge"'),
-        ({**answer("Ann", [1] * 7), "ratings": {"9-1": {"readability": 1}}}, "rates what is not on the sheet (9-1); was it edited?"),
-        ({**answer("Ann", [1] * 7), "ratings": {"1-1": {"beauty": 1}}}, "rates what is not on the sheet (1-1); was it edited?"),
-        ({**answer("Ann", [1] * 7), "ratings": []}, "no filled sheet; give the file that the page saves"),
+        ({**answer("first", [1] * 7), "ratings": {"9-1": {"readability": 1}}}, "rates what is not on the sheet (9-1); was it edited?"),
+        ({**answer("first", [1] * 7), "ratings": {"1-1": {"beauty": 1}}}, "rates what is not on the sheet (1-1); was it edited?"),
+        ({**answer("first", [1] * 7), "ratings": []}, "no filled sheet; give the file that the page saves"),
         ([1], "no filled sheet; give the file that the page saves"),
         ("{", "not JSON; give the key, then the files that the judges have saved from the page"),
     ],
@@ -337,7 +337,7 @@ def test_sheets_that_cannot_be_used_are_told_in_a_line(key, tmp_path, sheet, tol
 
 
 def test_all_that_is_wrong_is_told_at_once_duplicates_too(key, tmp_path):
-    good = write(tmp_path / "a.json", answer("Ann", [1] * 7))
+    good = write(tmp_path / "a.json", answer("first", [1] * 7))
     again = write(tmp_path / "b.json", answer("ann ", [2] * 7))
     with pytest.raises(DataError) as told:
         read(key, [good, again, tmp_path / "none.json"])
@@ -347,9 +347,9 @@ def test_all_that_is_wrong_is_told_at_once_duplicates_too(key, tmp_path):
 
 
 def test_what_is_no_key_is_told(key, tmp_path):
-    good = write(tmp_path / "a.json", answer("Ann", [1] * 7))
+    good = write(tmp_path / "a.json", answer("first", [1] * 7))
     for value, told in (
-        (answer("Ann", [1] * 7), "no key; give the .key.json that `mmgen judge make` wrote, before the sheets"),
+        (answer("first", [1] * 7), "no key; give the .key.json that `mmgen judge make` wrote, before the sheets"),
         ({**json.loads(key.read_text()), "systems": ["x"]}, "the key is damaged; make it again with the same runs, --n and --seed"),
         ({**json.loads(key.read_text()), "questions": json.loads(key.read_text())["questions"][1:]}, "the key is damaged; make it again with the same runs, --n and --seed"),
         ({"format": KEY}, "the key is damaged; make it again with the same runs, --n and --seed"),
@@ -425,7 +425,7 @@ for (let turn = 0; turn < 100 && at("end").hidden; turn++) {
 seen.done = at("done").textContent;
 at("save").click();
 seen.unnamed = at("saved").textContent;
-at("judge-end").value = "Ann O'Neill"; at("judge-end").dispatchEvent(new Event("input", { bubbles: true }));
+at("judge-end").value = "first O'Neill"; at("judge-end").dispatchEvent(new Event("input", { bubbles: true }));
 HTMLAnchorElement.prototype.click = function () { seen.named = this.download; }; // a download would outlive the test
 URL.createObjectURL = (blob) => { blob.text().then((text) => out("file", text)); return "blob:none"; };
 at("save").click();
@@ -472,8 +472,8 @@ def test_in_a_browser_a_sheet_is_filled_by_keys_goes_on_after_a_reload_and_saves
     assert seen["done"] == "All is rated. Thank you!" and seen["wide"]
     assert seen["unnamed"] == "Write your name first: it tells your ratings from others'."
     key = json.loads(made.key.read_text())
-    assert seen["saved"] == f"Saved as Ann-O-Neill-{key['sheet']}.json, where your browser puts downloads." and seen["named"] in seen["saved"]
+    assert seen["saved"] == f"Saved as first-O-Neill-{key['sheet']}.json, where your browser puts downloads." and seen["named"] in seen["saved"]
     values = {own: list(given.values()) for own, given in filled["ratings"].items()}
     assert values.pop("1-1") == [4, 3, 3] and values.pop("1-2") == [2, 3, 3] and set(map(tuple, values.values())) == {(3, 3, 3)}
     result = command("score", made.key, write(tmp_path / "ann.json", filled))
-    assert result.exit_code == 0 and "Ann O'Neill gave " in result.output
+    assert result.exit_code == 0 and "first O'Neill gave " in result.output
