@@ -338,11 +338,11 @@ def test_sheets_that_cannot_be_used_are_told_in_a_line(key, tmp_path, sheet, tol
 
 def test_all_that_is_wrong_is_told_at_once_duplicates_too(key, tmp_path):
     good = write(tmp_path / "a.json", answer("first", [1] * 7))
-    again = write(tmp_path / "b.json", answer("ann ", [2] * 7))
+    again = write(tmp_path / "b.json", answer("FIRST ", [2] * 7))
     with pytest.raises(DataError) as told:
         read(key, [good, again, tmp_path / "none.json"])
     assert str(told.value) == (
-        f"{again}: by the same judge as {good} (ann); give one sheet a judge\n{tmp_path}/none.json: no such file"
+        f"{again}: by the same judge as {good} (FIRST); give one sheet a judge\n{tmp_path}/none.json: no such file"
     )
 
 
