@@ -256,8 +256,7 @@ def as_kept(config: EmbedderConfig, kept: Mapping[str, Any], path: Path, name: s
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:
     """`report.html` of a run that is finished, or goes on; of the first of its seeds where `path` holds several. Raises
     RunError where there is nothing to show."""
-    seeds = [] if (path / "recipe.json").exists() else sorted((each.parent for each in path.glob("seed-*/recipe.json")), key=lambda each: (len(each.name), each.name))
-    folder = RunFolder(seeds[0] if seeds else path)
+    folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dataset = recipe.data.build()

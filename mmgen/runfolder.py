@@ -58,6 +58,14 @@ class RunFolder:
     def backbone(self) -> Path:
         return self.path / "backbone"
 
+    @classmethod
+    def found_in(cls, path: Path) -> list[RunFolder]:
+        """The runs that a path stands for: itself, or those whose seeds it holds, in their order; a copy beside them is none."""
+        if (path / "recipe.json").exists():
+            return [cls(path)]
+        numbers = {each.parent: each.parent.name.removeprefix("seed-") for each in path.glob("seed-*/recipe.json")}
+        return [cls(each) for each in sorted((each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))]
+
     def seeds(self) -> dict[int, RunFolder]:
         """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data."""
         own, data = checkpoint.read_table(self.path / "recipe.json", seed=int), self.fingerprint()

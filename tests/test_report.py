@@ -29,48 +29,10 @@ from mmgen.tensors import Example
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-RECIPE = """\
-name = "toy"
-output = "{output}"
-[backbone]
-type = "bert"
-layers = 2
-width = 32
-heads = 2
-[inputs.image]
-type = "regions"
-[inputs.image.extractor]
-type = "roi"
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 12
-[training]
-batch_size = 16
-epochs = 6
-learning_rate = 4e-3
-[steps.words]
-inputs = ["caption"]
-learn = ["backbone"]
-[steps.both]
-inputs = ["image", "caption"]
-learn = ["image", "backbone"]
-start = "words"
-[data]
-type = "scenes"
-train_size = 24
-val_size = 4
-test_size = 6
-[metrics.meaning]
-type = "discovery"
-"""
-
-
 def load(folder: Path):
     from mmgen.recipe import load
 
-    (folder / "toy.toml").write_text(RECIPE.format(output=folder / "runs"))
+    (folder / "toy.toml").write_text(toys.PICTURED.format(output=folder / "runs", epochs=6, rate="4e-3", train=24, val=4, test=6))
     return load(folder / "toy.toml", installed())[0]
 
 

@@ -12,41 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+import toys
 from safetensors.torch import load_file
 
-RECIPE = """\
-name = "toy"
-[backbone]
-type = "bert"
-layers = 1
-width = 32
-heads = 2
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 12
-[training]
-batch_size = 16
-micro_batch = 6
-epochs = 2
-learning_rate = 1e-3
-checkpoint_every = 2
-[steps.first]
-inputs = ["caption"]
-learn = ["backbone"]
-[steps.second]
-inputs = ["caption"]
-learn = ["backbone"]
-start = "first"
-[data]
-type = "scenes"
-train_size = 24
-val_size = 4
-test_size = 6
-[metrics.meaning]
-type = "discovery"
-"""
+RECIPE = toys.RECIPE.replace("epochs = 1", "micro_batch = 6\nepochs = 2\ncheckpoint_every = 2")
 PLACE = Path("runs/toy/default/seed-0")
 
 

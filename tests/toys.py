@@ -68,3 +68,40 @@ test_size = 6
 [metrics.meaning]
 type = "discovery"
 """
+
+PICTURED = """\
+name = "toy"
+output = "{output}"
+[backbone]
+type = "bert"
+layers = 2
+width = 32
+heads = 2
+[inputs.image]
+type = "regions"
+[inputs.image.extractor]
+type = "roi"
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 12
+[training]
+batch_size = 16
+epochs = {epochs}
+learning_rate = {rate}
+[steps.words]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.both]
+inputs = ["image", "caption"]
+learn = ["image", "backbone"]
+start = "words"
+[data]
+type = "scenes"
+train_size = {train}
+val_size = {val}
+test_size = {test}
+[metrics.meaning]
+type = "discovery"
+"""

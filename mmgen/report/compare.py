@@ -40,11 +40,8 @@ def compare(paths: Sequence[Path]) -> str:
 
 
 def _seeds(path: Path) -> list[RunFolder]:
-    """The runs that a path stands for, by their seed; other folders beside them, a copy say, are none."""
-    if (path / "recipe.json").exists():
-        return [RunFolder(path)]
-    numbers = {each.parent: each.parent.name.removeprefix("seed-") for each in path.glob("seed-*/recipe.json")}
-    folders = [RunFolder(each) for each in sorted((each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))]
+    """The runs that a path stands for, which differ in nothing but the seed."""
+    folders = RunFolder.found_in(path)
     if not folders:
         raise RunError(f"{path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in")
     others = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]

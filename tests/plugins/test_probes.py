@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import toys
 from click.testing import CliRunner
 from mmgen_encoders import Bert
 from mmgen_probes import Attention, Grounding, Similarity, parses, phrases
@@ -402,41 +403,7 @@ def test_a_damaged_parse_is_named(line, words, tmp_path):
 # --- from the command line
 
 
-RECIPE = """\
-name = "toy"
-output = "{output}"
-[backbone]
-type = "bert"
-layers = 2
-width = 32
-heads = 2
-[inputs.image]
-type = "regions"
-[inputs.image.extractor]
-type = "roi"
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 12
-[training]
-batch_size = 16
-epochs = 1
-learning_rate = 1e-3
-[steps.words]
-inputs = ["caption"]
-learn = ["backbone"]
-[steps.both]
-inputs = ["image", "caption"]
-learn = ["image", "backbone"]
-start = "words"
-[data]
-type = "scenes"
-train_size = 16
-val_size = 2
-test_size = 5
-[metrics.meaning]
-type = "discovery"
+PROBES = """\
 [probes.heads]
 type = "grounding"
 best = 2
@@ -451,7 +418,7 @@ def done(tmp_path_factory) -> Path:
     from mmgen.recipe import load
 
     folder = tmp_path_factory.mktemp("probes")
-    (folder / "toy.toml").write_text(RECIPE.format(output=folder / "runs"))
+    (folder / "toy.toml").write_text(toys.PICTURED.format(output=folder / "runs", epochs=1, rate="1e-3", train=16, val=2, test=5) + PROBES)
     return run(load(folder / "toy.toml", installed())[0]).path
 
 
