@@ -29,6 +29,8 @@ from mmgen.tensors import Example
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
+
+
 def load(folder: Path):
     from mmgen.recipe import load
 
