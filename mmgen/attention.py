@@ -7,10 +7,12 @@ m_t of every target of one example share a single pass and a single copy of X wi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from .tensors import MASK, PAD, PREFIX, WRITTEN, Layout
+from .tensors import MASK, PAD, PREFIX, WRITTEN, Layout, taken
 
 
 def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
@@ -39,7 +41,8 @@ def prefix_layout(mask: Tensor) -> Layout:
 class Cache:
     """Keys and values of slots already encoded, with their layout. A backbone that caches subclasses it.
 
-    The layout is kept here, so that what is remembered and who may look at it cannot drift apart.
+    The layout is kept here, so that what is remembered and who may look at it cannot drift apart. A subclass keeps its keys
+    and values in step by making every `_change` to them too; it may override single methods with faster ones.
     """
 
     def __init__(self) -> None:
@@ -65,7 +68,15 @@ class Cache:
         """Keep these rows, in this order; a row may come more than once."""
         self._change(lambda t: t.index_select(0, rows))
 
-    def _change(self, change) -> None:
+    def rearrange(self, slots: Tensor) -> None:
+        """In place of the last m slots of every row stand copies of those of them that `slots` (B, m) names, counted from the
+        first of the m. Places keep their layout: what a slot holds changes, and not who may look there."""
+        layout, first = self.layout, len(self) - slots.shape[1]
+        self._change(lambda t: torch.cat([t[:, :first], taken(t[:, first:], slots)], 1))
+        self.layout = layout
+
+    def _change(self, change: Callable[[Tensor], Tensor]) -> None:
+        """`change`, which takes (B, M, ...) tensors, made to all that is kept."""
         layout = self.layout
         self.layout = Layout(change(layout.role), change(layout.group), change(layout.time))
 

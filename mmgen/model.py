@@ -15,7 +15,7 @@ from .attention import prefix_layout
 from .configs import BackboneConfig, Decoding, EmbedderConfig, GeneratorConfig
 from .errors import DataError, PluginError
 from .parts import Backbone, Embedder, Generator
-from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail, apply
+from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail, apply, taken
 
 
 class Model(nn.Module):
@@ -97,7 +97,7 @@ class Model(nn.Module):
         if longest == real.shape[1]:
             return whole, labels
         order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)
-        return apply(whole, lambda t: _taken(t, order)), _taken(labels, order)
+        return apply(whole, lambda t: taken(t, order)), taken(labels, order)
 
     def written(self, ids: Tensor, positions: Tensor, layout: Layout) -> Slots:
         """Tokens (B, S) at given positions, as slots."""
@@ -130,11 +130,6 @@ class Model(nn.Module):
             return written
         finally:
             self.train(training)
-
-
-def _taken(values: Tensor, order: Tensor) -> Tensor:
-    """The slots `order` (B, n) of (B, L) or (B, L, E)."""
-    return values.gather(1, order if values.dim() == 2 else order.unsqueeze(-1).expand(-1, -1, values.shape[2]))
 
 
 def compose(

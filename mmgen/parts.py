@@ -92,6 +92,11 @@ class Backbone(nn.Module, abc.ABC):
         """Rows through the encoder. With a cache, `slots` follow those remembered in it, see them as
         `mmgen.attention.visible` tells, and are remembered too. `keep` may name "hidden" and "attentions"."""
 
+    def states(self, slots: Slots, asked: Tensor, cache: Cache | None = None) -> Tensor:
+        """Last states of the slots `asked` (B, L) for, row by row: (n, H). For an encoder that can save the work that its last
+        layer would do for the others; those are remembered in the cache all the same."""
+        return self.encode(slots, cache).last[asked]
+
     @abc.abstractmethod
     def logits(self, states: Tensor) -> Tensor:
         """The masked-language-model head: (..., H) -> (..., V)."""

@@ -164,3 +164,8 @@ def join(first: Any, second: Any) -> Any:
     if isinstance(first, Tensor):
         return torch.cat([first, second], 1)
     return replace(first, **{f.name: join(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)})
+
+
+def taken(values: Tensor, slots: Tensor) -> Tensor:
+    """Of every row of (B, L) or (B, L, ...) the `slots` (B, n), in that order."""
+    return values.gather(1, slots.view(*slots.shape, *[1] * (values.dim() - 2)).expand(*slots.shape, *values.shape[2:]))

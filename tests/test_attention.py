@@ -58,3 +58,21 @@ def test_a_cache_forgets_repeats_and_selects():
     cache.forget(1)
     assert len(cache) == 1
     assert cache.layout.role.tolist() == [[2], [0]]
+
+
+def test_a_rearranged_cache_keeps_its_layout():
+    class Kept(Cache):
+        held = torch.arange(10).view(2, 5)
+
+        def _change(self, change):
+            super()._change(change)
+            self.held = change(self.held)
+
+    cache = Kept()
+    cache.grow(Layout(*torch.arange(30).view(3, 2, 5)))
+    before = cache.layout
+    cache.rearrange(torch.tensor([[2, 0, 0], [0, 1, 1]]))
+    assert cache.held.tolist() == [[0, 1, 4, 2, 2], [5, 6, 7, 8, 8]]
+    cache.rearrange(torch.empty(2, 0, dtype=torch.long))
+    assert cache.held.tolist() == [[0, 1, 4, 2, 2], [5, 6, 7, 8, 8]]
+    assert torch.equal(cache.layout.time, before.time) and len(cache) == 5

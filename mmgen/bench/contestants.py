@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import copy
+import functools
 from collections.abc import Callable, Sequence
 
 import torch
@@ -18,6 +19,7 @@ from transformers import BertConfig, BertLMHeadModel, EncoderDecoderConfig, Enco
 from ..attention import Layout
 from ..configs import Decoding
 from ..model import Model
+from ..parts import Backbone
 from ..tensors import MASK, WRITTEN, Batch, Example
 from .counting import BERT2BERT, CAUSAL, NAIVE, OURS, Shape
 from .material import batch_of, never_end
@@ -105,6 +107,7 @@ class Naive(Ours):
         model, kept = self.module, self.module.backbone
         without = copy.copy(kept)  # the same weights
         without.caches = False
+        without.states = functools.partial(Backbone.states, without)  # the whole last layer
 
         def naive() -> int:
             model.backbone = without

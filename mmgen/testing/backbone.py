@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from ..tensors import MASK
 from .caching import CacheSuite
 from .rows import last, prefix, some_ids
 from .sight import ENCODE, SightSuite
@@ -87,6 +88,19 @@ class BackboneSuite(SightSuite, CacheSuite):
             logits[:, 0],
             "logits of one slot differ when they are made alone",
             "mmgen.parts.Backbone.logits",
+        )
+
+    def test_states_asked_for(self) -> None:
+        backbone = self.backbone()
+        before, tail, _ = self.rows(backbone)
+        row = before.followed_by(tail)
+        asked = row.layout.role == MASK
+        asked[0, 1] = True  # any slots may be asked for, and not as many in each row
+        expect_equal(
+            backbone.states(row, asked),
+            last(backbone, row)[asked],
+            "states of the slots asked for differ from those that encode gives",
+            "mmgen.parts.Backbone.states",
         )
 
     def test_embed_is_words_alone(self) -> None:

@@ -6,7 +6,8 @@ import torch
 
 from ..attention import Cache
 from ..parts import Backbone
-from .rows import BuildsRows, last, pick
+from ..tensors import apply
+from .rows import BuildsRows, behind, last, pick, some_ids
 from .suite import expect, expect_equal, skip
 
 ENCODE = "mmgen.parts.Backbone.encode and mmgen.attention.Cache"
@@ -79,6 +80,29 @@ class CacheSuite(BuildsRows):
             whole[[1, 0, 1]],
             "cache.select(rows) must keep these rows, in this order",
             "mmgen.attention.Cache.select",
+        )
+
+    def test_cache_rearranges(self) -> None:
+        """Two targets behind each input; the second goes on from what the first has written."""
+        backbone, cache = self._cached()
+        ids = some_ids(backbone, 8)
+        before = self.rows(backbone)[0]
+        first, second = [*ids[:2], backbone.end_id], [*ids[4:6], backbone.end_id]  # y_1 y_2 m_1 m_2 m_3, five slots each
+        tail = behind(backbone, before, [[first, second], [second, first]])
+        states = backbone.encode(before.followed_by(tail), cache).last
+        layout, of_first = cache.layout, torch.arange(5).repeat(2).expand(2, -1)
+        cache.rearrange(of_first)
+        expect(
+            all(torch.equal(*pair) for pair in zip(vars(cache.layout).values(), vars(layout).values(), strict=True)),
+            "cache.rearrange(slots) must leave the layout as it is",
+            "mmgen.attention.Cache.rearrange",
+        )
+        again = backbone.encode(apply(tail, lambda tensor: tensor[:, -1:]), cache).last  # m_3 of the second target
+        expect_equal(
+            again[:, 0],
+            states[:, before.positions.shape[1] + 4],
+            "after cache.rearrange(slots) the last slots must hold the keys and values of the slots named",
+            "mmgen.attention.Cache.rearrange",
         )
 
     def _cached(self) -> tuple[Backbone, Cache]:

@@ -19,6 +19,7 @@ class Encoder(mmgen.BackboneConfig):
     positions_after_padding: ClassVar[bool] = False  # RoBERTa's: position ids start after the padding index
     caches: ClassVar[bool] = True
     attentions_are_scores: ClassVar[bool] = False  # hands out attention scores instead of their softmax
+    narrows: ClassVar[bool] = False  # its last layer can work for the slots alone whose states are asked for
 
     weights: str | None = Field(None, description="a local folder or a hub name; without it nothing is pretrained")
     layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
@@ -29,7 +30,7 @@ class Encoder(mmgen.BackboneConfig):
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's own dropout")
 
     def build(self, texts=None, folder: Path | None = None):
-        from .encoder import build
+        from .loading import build
 
         return build(self, texts, folder)
 
@@ -38,12 +39,14 @@ class Bert(Encoder):
     """BERT (Devlin et al., 2019)."""
 
     type: Literal["bert"] = "bert"
+    narrows: ClassVar[bool] = True
 
 
 class Roberta(Encoder):
     """RoBERTa (Liu et al., 2019)."""
 
     type: Literal["roberta"] = "roberta"
+    narrows: ClassVar[bool] = True
     positions_after_padding: ClassVar[bool] = True
 
 
@@ -51,6 +54,7 @@ class XlmRoberta(Encoder):
     """XLM-RoBERTa (Conneau et al., 2020)."""
 
     type: Literal["xlm-roberta"] = "xlm-roberta"
+    narrows: ClassVar[bool] = True
     positions_after_padding: ClassVar[bool] = True
 
 
@@ -65,6 +69,7 @@ class Camembert(Encoder):
     """CamemBERT (Martin et al., 2020)."""
 
     type: Literal["camembert"] = "camembert"
+    narrows: ClassVar[bool] = True
     positions_after_padding: ClassVar[bool] = True
 
 
@@ -79,6 +84,7 @@ class Data2VecText(Encoder):
     """Data2Vec, its text encoder (Baevski et al., 2022)."""
 
     type: Literal["data2vec-text"] = "data2vec-text"
+    narrows: ClassVar[bool] = True
     positions_after_padding: ClassVar[bool] = True
 
 
@@ -86,12 +92,14 @@ class Electra(Encoder):
     """ELECTRA's generator (Clark et al., 2020); its word embeddings may be narrower than its states."""
 
     type: Literal["electra"] = "electra"
+    narrows: ClassVar[bool] = True
 
 
 class Ernie(Encoder):
     """ERNIE (Sun et al., 2019)."""
 
     type: Literal["ernie"] = "ernie"
+    narrows: ClassVar[bool] = True
 
 
 class MegatronBert(Encoder):

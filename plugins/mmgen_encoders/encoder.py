@@ -7,36 +7,18 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import logging
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
-from transformers import (
-    AutoConfig,
-    AutoModelForMaskedLM,
-    AutoTokenizer,
-    DynamicCache,
-    PreTrainedConfig,
-    PreTrainedModel,
-)
+from transformers import DynamicCache, PreTrainedModel
 
 from mmgen.attention import Cache, visible
-from mmgen.errors import DataError, RunError
 from mmgen.parts import Backbone
-from mmgen.tensors import Encoded, Slots
+from mmgen.tensors import Encoded, Slots, taken
 
 from . import Encoder
-from .vocabulary import learn
-
-LARGEST = {"num_hidden_layers": 1000, "num_attention_heads": 10_000}  # no encoder that there is has more
-MOST = 10_000_000  # words, widths, positions
-T = TypeVar("T")
-log = logging.getLogger("mmgen")
 
 
 class EncoderCache(Cache):
@@ -46,17 +28,55 @@ class EncoderCache(Cache):
         super().__init__()
         self.states = DynamicCache()
 
-    def forget(self, slots: int) -> None:
-        super().forget(slots)
-        self.states.crop(-slots)
+    def _change(self, change) -> None:
+        super()._change(change)
+        for layer in self.states.layers:  # (B, heads, M, H / heads) each
+            layer.keys, layer.values = (change(t.transpose(1, 2)).transpose(1, 2) for t in (layer.keys, layer.values))
 
-    def repeat(self, times: int) -> None:
-        super().repeat(times)
-        self.states.batch_repeat_interleave(times)
+    def rearrange(self, slots: Tensor) -> None:
+        order = slots[:, None, :, None]  # in place: X, most of what is kept, is not touched
+        for layer in self.states.layers:
+            for kept in (layer.keys, layer.values):
+                last = kept[:, :, kept.shape[2] - slots.shape[1] :]
+                last.copy_(last.gather(2, order.expand(-1, last.shape[1], -1, last.shape[3])))
 
-    def select(self, rows: Tensor) -> None:
-        super().select(rows)
-        self.states.batch_select_indices(rows)
+
+class LastLayer:
+    """Makes the last layer work for some slots only: all give it keys and values, but only those asked for go through its
+    queries and its feed-forward part. A hook on that layer, so that the encoder's own code stays whole.
+
+    `places` (B, A), while it is not None, are the slots that go on.
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        self.places: Tensor | None = None
+        self.signature = inspect.signature(layer.forward)
+        layer.register_forward_pre_hook(self._narrow, with_kwargs=True)
+
+    def _narrow(self, layer: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        if self.places is None:
+            return None
+        call = self.signature.bind(*args, **kwargs)
+        states, mask, cache = (call.arguments[name] for name in ("hidden_states", "attention_mask", "past_key_values"))
+        attention = layer.attention.self
+        heads = (*states.shape[:-1], -1, attention.attention_head_size)
+        keys, values = (project(states).view(heads).transpose(1, 2) for project in (attention.key, attention.value))
+        if cache is not None:
+            keys, values = cache.update(keys, values, attention.layer_idx)
+        call.arguments["past_key_values"] = Known(keys, values)
+        call.arguments["hidden_states"] = taken(states, self.places)
+        call.arguments["attention_mask"] = taken(mask[:, 0], self.places).unsqueeze(1)
+        return call.args, call.kwargs
+
+
+class Known:
+    """In a cache's place: keys and values that are there already, whatever comes."""
+
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
+        self.keys, self.values = keys, values
+
+    def update(self, keys: Tensor, values: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
+        return self.keys, self.values
 
 
 class EncoderBackbone(Backbone):
@@ -76,6 +96,7 @@ class EncoderBackbone(Backbone):
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = inspect.signature(model.base_model.forward).parameters
+        self._last = LastLayer(model.base_model.encoder.layer[-1]) if config.narrows else None
 
     def embed(self, ids: Tensor) -> Tensor:
         return self.model.get_input_embeddings()(ids)
@@ -102,6 +123,17 @@ class EncoderBackbone(Backbone):
         if self.config.attentions_are_scores:
             attentions = tuple(scores.softmax(-1) for scores in attentions)
         return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
+
+    def states(self, slots: Slots, asked: Tensor, cache: Cache | None = None) -> Tensor:
+        if self._last is None:
+            return super().states(slots, asked, cache)
+        most = int(asked.sum(1).max())
+        self._last.places = (~asked).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), those asked for first
+        try:
+            last = self.encode(slots, cache).last  # (B, A, H)
+        finally:
+            places, self._last.places = self._last.places, None
+        return last[asked.gather(1, places)]
 
     def logits(self, states: Tensor) -> Tensor:
         model = self.model
@@ -144,142 +176,3 @@ def head(model: PreTrainedModel) -> nn.Module:
         if hasattr(model, name):
             return getattr(model, name)
     raise RuntimeError(f"no masked-language-model head found in {type(model).__name__}")
-
-
-def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> EncoderBackbone:
-    """The backbone of a saved folder, of pretrained weights, or from scratch (see `BackboneConfig.build`)."""
-    if folder is not None:
-        if not (folder / "config.json").exists():  # without this, transformers would look the path up as a hub name
-            raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; is this a whole run folder?")
-        return _kept(config, folder)
-    if config.weights is not None:
-        return _pretrained(config)
-    if texts is None:
-        raise DataError(f"backbone '{config.type}' has no weights to load and no texts to learn a vocabulary from; set backbone.weights")
-    tokenizer = learn(texts, config.vocabulary)
-    sizes = _sizes(config, len(tokenizer), tokenizer.pad_token_id)
-    try:
-        _check_room(sizes)
-    except ValueError as error:
-        raise DataError(f"backbone '{config.type}': {error}; make backbone.layers or backbone.width smaller") from None
-    log.info("%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained", config.type, config.layers, config.width, len(tokenizer))
-    return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
-
-
-def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
-    """What `EncoderBackbone.save` wrote. Raises RunError, naming the file, for one that is damaged."""
-    path = folder / "config.json"
-    sizes = _damaged(path, lambda: AutoConfig.from_pretrained(folder, trust_remote_code=False))
-    tokenizer = _damaged(folder / "tokenizer.json", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False))
-    if sizes.model_type != config.type:
-        raise RunError(f"{path}: an encoder of type '{sizes.model_type}', and the recipe's is '{config.type}'")
-    claimed = {name: value for name, value in sizes.to_dict().items() if isinstance(value, int) and value > LARGEST.get(name, MOST)}
-    if claimed:
-        raise RunError(f"{path}: damaged: {', '.join(f'{name} = {value}' for name, value in claimed.items())} cannot be")
-    _damaged(path, lambda: _check_room(sizes))
-    backbone = _damaged(path, lambda: EncoderBackbone(config, _from_sizes(sizes), tokenizer))
-    _damaged(folder / "tokenizer_config.json", lambda: _usable(backbone))
-    words = backbone.model.get_input_embeddings().num_embeddings
-    if max(tokenizer.get_vocab().values(), default=0) >= words:
-        raise RunError(f"{folder}: damaged: tokenizer.json has more words than config.json's vocab_size of {words}")
-    return backbone
-
-
-def _usable(backbone: EncoderBackbone) -> None:
-    """Raises unless texts become numbers, and every special token that is needed has one."""
-    backbone.encode_text("a word")
-    for name in ("start_id", "end_id", "mask_id", "pad_id"):
-        if not isinstance(getattr(backbone, name), int):
-            raise ValueError(f"the tokenizer has no {name.removesuffix('_id')} token")
-
-
-def _damaged(path: Path, load: Callable[[], T]) -> T:
-    """What `load` gives; whatever a library makes of a damaged file is a RunError that names it."""
-    try:
-        return load()
-    except Exception as error:  # transformers' and tokenizers' own, of any kind
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise RunError(f"{path}: damaged, or not what this encoder needs: {reason[:300]}; copy it from where the run was made") from None
-
-
-def _check_room(sizes: PreTrainedConfig) -> None:
-    """Raises ValueError when the weights are more than this machine has memory for; takes none itself."""
-    with torch.device("meta"):
-        weights = sum(tensor.nbytes for tensor in _from_sizes(sizes).parameters())
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if weights > memory:
-        raise ValueError(f"its weights would take {weights / 1e9:,.0f} GB, and this machine has {memory / 1e9:,.0f} GB of memory")
-
-
-def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
-    return AutoModelForMaskedLM.from_config(sizes, dtype=torch.float32)
-
-
-def _sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    if config.width % config.heads:
-        raise DataError(f"backbone.width ({config.width}) must be a multiple of backbone.heads ({config.heads})")
-    sizes, inner = AutoConfig.for_model(config.type), config.intermediate or 4 * config.width
-    wanted = {
-        "vocab_size": vocabulary, "hidden_size": config.width, "num_hidden_layers": config.layers, "pad_token_id": padding,
-        "num_attention_heads": config.heads, "intermediate_size": inner, "embedding_size": config.width,
-        # BERT's 0.02 is meant for 768 wide; a narrow encoder that starts so flat takes far longer to learn where to look
-        "initializer_range": config.width**-0.5,
-        "hidden_dim": inner, "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
-    }  # fmt: skip
-    known = sizes.to_dict()
-    for name, value in wanted.items():
-        if name in known or name in sizes.attribute_map:
-            setattr(sizes, name, value)
-    _set_dropout(sizes, config.dropout)
-    return sizes
-
-
-def _set_dropout(sizes: PreTrainedConfig, dropout: float | None) -> None:
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
-        if dropout is not None and hasattr(sizes, name):
-            setattr(sizes, name, dropout)
-
-
-def _pretrained(config: Encoder) -> EncoderBackbone:
-    sizes, tokenizer = _load(config, lambda name: (AutoConfig.from_pretrained(name, trust_remote_code=False), AutoTokenizer.from_pretrained(name, trust_remote_code=False)))
-    if sizes.model_type != config.type:
-        raise DataError(f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = \"{sizes.model_type}\"")
-    _load(config, lambda _: _check_room(sizes))
-    _set_dropout(sizes, config.dropout)
-    model, found = _load(
-        config,
-        lambda name: AutoModelForMaskedLM.from_pretrained(
-            name, config=sizes, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-        ),
-    )
-    model.config.name_or_path = ""  # a saved run must not remember where weights lay on this machine
-    missing = [name for name in found["missing_keys"] if not name.startswith(model.base_model_prefix + ".")]
-    absent = [name for name in found["missing_keys"] if name not in missing]
-    if absent:
-        raise DataError(f"backbone.weights: '{config.weights}' lacks {len(absent)} weights of a {config.type}, {absent[0]} among them")
-    if missing:
-        start_head(model)
-        log.info("%s: no masked-LM head among its weights; it is tied to the word embeddings and its transform starts as the identity", config.weights)
-    return EncoderBackbone(config, model, tokenizer)
-
-
-def _load(config: Encoder, load):
-    try:
-        return load(config.weights)
-    except (OSError, ValueError, SafetensorError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise DataError(
-            f"backbone.weights: '{config.weights}' cannot be loaded ({first}); give a folder with config.json, tokenizer and "
-            "model.safetensors, or a hub name and a connection"
-        ) from None
-
-
-def start_head(model: PreTrainedModel) -> None:
-    """A fresh head that already reads states as words: its transform starts as the identity, so that scores are the
-    products of normalised states and word embeddings, as in a head that was pretrained."""
-    with torch.no_grad():
-        for name, module in model.named_modules():
-            outside = not name.startswith(model.base_model_prefix + ".") and name != model.base_model_prefix
-            if outside and isinstance(module, nn.Linear) and module.in_features == module.out_features:
-                nn.init.eye_(module.weight)
-                nn.init.zeros_(module.bias)

@@ -36,8 +36,10 @@ def diverse_beam_search(writing: Writing, options: Decoding, max_tokens: int, en
         tokens = torch.cat([tokens[rows], chosen.flatten().unsqueeze(1)], 1)
         writing.reorder_cache(rows)
         sums = _collect(finished, tokens.view(inputs, beams, t), sums, end_id, options.length_penalty, last=t == max_tokens)
-        if sums.isinf().all():
+        ended = sums.isinf().flatten(1).all(1)
+        if ended.all():
             break
+        writing.leave(ended)
     wanted = options.num_return_sequences
     return [(found, mean) for ended in finished for found, mean in _best(ended, wanted)]
 

@@ -48,7 +48,7 @@ class MaskedGenerator(Generator):
     def forward(self, model, batch: Batch) -> Loss:
         rows, labels = model.rows(batch)
         asked = labels != -100
-        return self._loss(model.backbone, model.backbone.encode(rows).last[asked], labels[asked])
+        return self._loss(model.backbone, model.backbone.states(rows, asked), labels[asked])
 
     def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Loss:
         """Cross-entropy over predicted slots: states (n, H), labels (n,)."""

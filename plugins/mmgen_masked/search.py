@@ -40,6 +40,13 @@ class Writer(PreTrainedModel, GenerationMixin):
         logits = self.writing.next_logits(input_ids[:, 1:])
         return CausalLMOutputWithPast(logits=logits.unsqueeze(1), past_key_values=self.writing)
 
+    def _check_early_stop_heuristic(self, *args, **kwargs) -> Tensor:
+        """Where beams can improve no more, `generate` ignores what is written from then on, but goes on until that is so of
+        every input; what (B, 1) it finds lets the others leave."""
+        improvable = super()._check_early_stop_heuristic(*args, **kwargs)
+        self.writing.leave(~improvable.squeeze(1))
+        return improvable
+
 
 def search(model, prefix: Slots, options: Decoding, max_tokens: int) -> list[tuple[list[int], float]]:
     """(tokens, mean log-probability) of the texts found, `num_return_sequences` an input, best first."""

@@ -1,6 +1,8 @@
 """Writing step by step: the logits of the next token of many rows, with keys and values kept where the backbone can.
 
-A step feeds two slots, the token just written and a [MASK] in the next place, and forgets the [MASK]'s.
+The n rows of an input are written as the n targets of one packed row, as they are learnt: X and its keys and values are
+there once, whatever n is. A step feeds two slots for each of them, the token just written and a [MASK] in the next place,
+and forgets the [MASK]s. What has been written stands step by step behind X, one slot of each target in turn.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from mmgen.tensors import MASK, WRITTEN, Layout, Slots, apply
 
 
 class Writing:
-    """The state of a search over B inputs with n rows each; X is encoded once an input, whatever n is.
+    """The state of a search over B inputs with n rows each.
 
     `reorder_cache` is the name under which transformers' searches ask for the rows they keep.
     """
@@ -21,35 +23,59 @@ class Writing:
         self.model, self.prefix = model, prefix
         self.lengths = prefix.layout.real.sum(1, keepdim=True)  # (B, 1) real slots of X
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
+        self.left = torch.zeros_like(self.lengths.squeeze(1), dtype=torch.bool)  # (B,) inputs that are done
+        self.going = torch.arange(len(self.left), device=self.left.device)  # (G,) those that the cache still holds
 
     def next_logits(self, written: Tensor) -> Tensor:
-        """written (B n, t), the tokens so far -> (B n, V)."""
-        repeats = written.shape[0] // len(self.lengths)
+        """written (B n, t), the tokens so far -> (B n, V); of an input that has left, zeros."""
+        inputs, t = len(self.left), written.shape[1]
+        rows = written.shape[0] // inputs
         if self.cache is None:
-            logits = self._logits(self._repeated(self.prefix, repeats).followed_by(self._slots(written, self._repeated(self.lengths, repeats))))
-        elif written.shape[1] == 0:
-            logits = self._logits(self.prefix.followed_by(self._slots(written[::repeats], self.lengths)))
-            logits = logits.repeat_interleave(repeats, 0)
-            self.cache.repeat(repeats)
-            self.lengths = self._repeated(self.lengths, repeats)
-        else:
-            logits = self._logits(self._slots(written, self.lengths, last=2))
-        return logits
+            told = self._slots(written.unsqueeze(1), t, self._repeated(self.lengths, rows))
+            return self._logits(self._repeated(self.prefix, rows).followed_by(told))
+        if t == 0:  # the rows are all alike
+            first = self._logits(self.prefix.followed_by(self._slots(written.view(inputs, rows, 0)[:, :1], 0, self.lengths)))
+            return self._repeated(first, rows)
+        told = written.view(inputs, rows, t)
+        self.leave((told == self.model.backbone.end_id).any(2).all(1))
+        self._drop()
+        if not len(self.going):
+            return torch.zeros(inputs * rows, len(self.model.backbone.tokenizer), device=written.device)
+        logits = self._logits(self._slots(told[self.going, :, -1:], t, self.lengths))
+        if len(self.going) == inputs:
+            return logits
+        whole = logits.new_zeros(inputs, rows, logits.shape[-1])
+        whole[self.going] = logits.view(-1, rows, logits.shape[-1])
+        return whole.flatten(0, 1)
 
-    def _slots(self, written: Tensor, lengths: Tensor, last: int = 0) -> Slots:
-        """The last slots (all by default) of written tokens and the [MASK] after them."""
-        rows, t = written.shape
-        ids = torch.cat([written, written.new_full((rows, 1), self.model.backbone.mask_id)], 1)[:, -last:]
-        time = torch.arange(1, t + 2, device=ids.device)[-last:].expand(rows, -1)
+    def leave(self, done: Tensor) -> None:
+        """Inputs (B,) whose texts are decided: nothing more is computed for them."""
+        self.left |= done
+
+    def _drop(self) -> None:
+        stay = (~self.left[self.going]).nonzero().squeeze(1)
+        if len(stay) < len(self.going):
+            self.going, self.lengths = self.going[stay], self.lengths[stay]
+            self.cache.select(stay)
+
+    def _slots(self, told: Tensor, t: int, lengths: Tensor) -> Slots:
+        """The last tokens (R, n, s) of n texts of t tokens each, step by step, and the n [MASK]s after them: n (s + 1) slots."""
+        rows, n, steps = told.shape
+        masks = told.new_full((rows, n), self.model.backbone.mask_id)
+        ids = torch.cat([told.transpose(1, 2).flatten(1), masks], 1)
+        time = torch.arange(t - steps + 1, t + 2, device=ids.device).repeat_interleave(n).expand(rows, -1)
+        group = torch.arange(1, n + 1, device=ids.device).repeat(steps + 1).expand(rows, -1)
         role = torch.full_like(ids, WRITTEN)
-        role[:, -1] = MASK
-        return self.model.written(ids, lengths + time - 1, Layout(role, torch.ones_like(ids), time))
+        role[:, -n:] = MASK
+        return self.model.written(ids, lengths + time - 1, Layout(role, group, time))
 
     def _logits(self, slots: Slots) -> Tensor:
-        last = self.model.backbone.encode(slots, self.cache).last[:, -1]
+        """Of the [MASK]s, row by row."""
+        asked = slots.layout.role == MASK
+        states = self.model.backbone.states(slots, asked, self.cache)
         if self.cache is not None:
-            self.cache.forget(1)
-        logits = self.model.backbone.logits(last).float()
+            self.cache.forget(len(states) // len(asked))
+        logits = self.model.backbone.logits(states).float()
         known = len(self.model.backbone.tokenizer)  # checkpoints pad their embeddings beyond the words there are
         return logits if logits.shape[-1] == known else logits[:, :known]
 
@@ -58,9 +84,14 @@ class Writing:
         return apply(value, lambda tensor: tensor.repeat_interleave(times, 0))
 
     def reorder_cache(self, rows: Tensor) -> None:
-        """Keep these rows. Rows of one input stay together, so X's own lengths do not change."""
-        if self.cache is not None:
-            self.cache.select(rows)
+        """Go on from these rows (B n,), each one of its own input's: what they have written is copied, X is not moved."""
+        if self.cache is None or not len(self.going):
+            return
+        n = len(rows) // len(self.left)
+        sources = rows.view(-1, n)[self.going] % n  # (G, n)
+        steps = (len(self.cache) - self.prefix.positions.shape[1]) // n
+        places = torch.arange(steps, device=rows.device).view(1, -1, 1) * n + sources.unsqueeze(1)  # (G, steps, n)
+        self.cache.rearrange(places.flatten(1))
 
     def get_seq_length(self) -> int:
         return 0 if self.cache is None else len(self.cache)

@@ -100,6 +100,65 @@ def test_every_step_of_cached_writing_is_exact(model):
         written = torch.cat([written, torch.randint(5, len(model.backbone.tokenizer), (len(examples), 1), generator=torch.Generator().manual_seed(step))], 1)
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
+    """States and every gradient are those of the encoder's own pass; ragged rows, rows of which nothing is asked."""
+    model = toys.model(family)
+    rows, labels = model.rows(batch_of(model, toys.examples()))
+    asked = labels != -100
+    asked[1] = False
+    found = []
+    for states in (model.backbone.encode(rows).last[asked], model.backbone.states(rows, asked)):
+        model.zero_grad()
+        (states * torch.linspace(-1, 1, states.numel()).view_as(states)).sum().backward(retain_graph=True)
+        found.append((states, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}))
+    (whole, gradients), (narrow, narrow_gradients) = found
+    torch.testing.assert_close(narrow, whole, atol=CLOSE, rtol=0)
+    assert gradients.keys() == narrow_gradients.keys()
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(narrow_gradients[name], gradient, atol=1e-4, rtol=1e-4, msg=name)
+
+
+def test_the_last_layer_works_for_predicted_slots_only(model):
+    """What it is there for: as many slots through the last feed-forward part as are predicted."""
+    batch, worked = batch_of(model, toys.examples()), []
+    hook = model.backbone.model.base_model.encoder.layer[-1].intermediate.register_forward_hook(lambda *call: worked.append(call[1][0].shape[1]))
+    model(batch)
+    hook.remove()
+    predicted = (batch.tail.labels != -100).sum(1)
+    assert worked == [predicted.max()] and predicted.max() < batch.tail.labels.shape[1]
+
+
+ENDING = {
+    "greedy": Decoding(),
+    "samples": Decoding(do_sample=True, num_return_sequences=3),
+    "beams": Decoding(num_beams=3, num_return_sequences=2),
+    "beams that stop early": Decoding(num_beams=3, early_stopping=True),
+    "diverse beams": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=0.7, num_return_sequences=2),
+}
+
+
+@pytest.mark.parametrize("options", ENDING.values(), ids=ENDING)
+def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, monkeypatch):
+    """Texts of all lengths: the same with inputs leaving and without, and fewer rows are computed."""
+    model, examples = toys.model(max_tokens=25, seed=1), toys.examples(12)
+    with torch.no_grad():  # texts that depend on where they are, and may end anywhere
+        model.backbone.model.base_model.embeddings.position_embeddings.weight.mul_(6)
+        model.backbone.model.get_output_embeddings().bias[model.backbone.end_id] += 0.5
+    encode, rows = model.backbone.encode, []
+    monkeypatch.setattr(model.backbone, "encode", lambda slots, cache=None, keep=(): rows.append(len(slots.positions)) or encode(slots, cache, keep))
+    found = []
+    for leave in (Writing.leave, lambda self, done: None):
+        monkeypatch.setattr(Writing, "leave", leave)
+        torch.manual_seed(0)
+        found.append(([[(t.tokens, pytest.approx(t.score, abs=1e-5)) for t in texts] for texts in model.generate(examples, options)], sum(rows)))
+        rows.clear()
+    (texts, fewer), (same, all_of_them) = found
+    assert texts == same
+    assert len({len(tokens) for each in texts for tokens, _ in each}) > 3, "texts of many lengths"
+    assert fewer < 0.9 * all_of_them
+
+
 OPTIONS = {
     "greedy": Decoding(),
     "beams": Decoding(num_beams=4, num_return_sequences=3),
