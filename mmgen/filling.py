@@ -41,21 +41,26 @@ class StoreWriter:
             writer.finish()
 
     What is there already, in a partial store or in a finished one, is gone on with when its fingerprint and dtype are the
-    same, and refused with a DataError otherwise.
+    same, and refused with a DataError otherwise. `busy`: called again and again while another process fills it, instead of
+    refusing with a DataError.
 
     keys        the images it holds
     duplicates  records that were not added because their image is there already
     clipped     images with boxes that reached outside and were cut to the image
     """
 
-    def __init__(self, path: str | Path, fingerprint: Mapping[str, Any], dtype: str = "float16") -> None:
+    def __init__(
+        self, path: str | Path, fingerprint: Mapping[str, Any], dtype: str = "float16", busy: Callable[[], None] | None = None
+    ) -> None:  # fmt: skip
         self.path, self.partial = Path(path), Path(f"{path}.partial")
         self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
         self.duplicates = self.clipped = 0
+        if self.path.is_dir():
+            raise DataError(f"{path}: is a folder; name a file in it, such as {self.path / 'features.h5'}")
         self._open = contextlib.ExitStack()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._open.enter_context(_locked(Path(f"{path}.lock"), self.path))
+            self._open.enter_context(_locked(Path(f"{path}.lock"), busy or self._refuse))
             self._begin()
         except OSError as error:
             self._open.close()
@@ -69,6 +74,11 @@ class StoreWriter:
 
     def __exit__(self, *_: object) -> None:
         self._open.close()
+
+    @property
+    def waiting(self) -> int:
+        """Records that are not in the store yet; `finish` puts them there."""
+        return len(self._journal.entries)
 
     def add(self, record: Record) -> bool:
         """Keep a record; False when its image is there already. Raises DataError for one that cannot be stored: NaN or
@@ -103,6 +113,9 @@ class StoreWriter:
             finally:
                 assembling.unlink(missing_ok=True)
         self.partial.unlink()
+
+    def _refuse(self) -> None:
+        raise DataError(f"{self.path}: another process is filling it; wait until it has ended (the same command then adds what is missing), or write elsewhere") from None
 
     def _begin(self) -> None:
         """Look at what is there."""
@@ -254,18 +267,21 @@ class _Rows:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, what: Path) -> Iterator[None]:
-    """One process at a time fills a store."""
+def _locked(path: Path, busy: Callable[[], None]) -> Iterator[None]:
+    """One process at a time fills a store; `busy` is called again and again while another one does."""
     import fcntl
 
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not path.exists() or path.stat().st_ino != os.fstat(file.fileno()).st_ino:
-                raise BlockingIOError  # its owner has just gone, and the file with him
-        except BlockingIOError:
-            raise DataError(f"{what}: another process is filling it") from None
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
+    while True:
+        with path.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not path.exists() or path.stat().st_ino != os.fstat(file.fileno()).st_ino:
+                    raise BlockingIOError  # its owner has just gone, and the file with him
+            except BlockingIOError:
+                busy()
+                continue
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return

@@ -149,7 +149,7 @@ def fill_stores(recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerat
             continue
         path = features_file(name, extractor, recipe, folder)
         if accelerator.is_main_process and not all_in(path, pictures := list(datasets.pictures())):  # broken ones may have been mended
-            summary = extract.extract(extractor.build(), pictures, path, progress=progress)
+            summary = extract.extract(extractor.build(), pictures, path, progress=progress, wait=True)  # another seed may be at it
             for key, reason in summary.broken:
                 progress.say(f"{name}: picture '{key}' was skipped: {reason}")
         accelerator.wait_for_everyone()

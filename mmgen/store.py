@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import DataError
-from .hdf5 import MOST_BYTES, own_dataset
+from .hdf5 import MOST_BYTES, opened, own_dataset
 
 if TYPE_CHECKING:
     import h5py
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 FORMAT = "mmgen features"
 VERSION = 1
 PER_REGION = {"boxes": ("f", (4,)), "scores": ("f", ()), "labels": ("i", ())}  # kind of number, shape of a row
+NAMES = ("format", "version", "fingerprint", "keys", "ends", "features", *PER_REGION, "label_names")
 IN_MEMORY = 128 << 20  # bytes up to which a file is read whole: slicing arrays is far quicker than asking HDF5
 
 
@@ -173,13 +174,12 @@ class FeatureStore:
         return self._memory or self._datasets()
 
     def _open(self) -> None:
-        import h5py
         import numpy as np
 
         if not self.path.is_file():
             raise DataError(f"{self.path}: no such file; features are made by `mmgen features extract` or `mmgen features import`")
         try:
-            self._file = h5py.File(self.path, "r", locking="best-effort")
+            self._file = opened(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()
             self.fingerprint = self._attributes()
             self._held = ["features", *(name for name in PER_REGION if name in self._file)]
@@ -195,7 +195,7 @@ class FeatureStore:
 
     def _tell_apart(self) -> None:
         """Keys are texts, and no two images have the same."""
-        any(not key.decode() for key in self.encoded_keys)  # raises for what is no text
+        b"\n".join(self.encoded_keys.tolist()).decode()  # raises for what is no text
         ordered = self.encoded_keys[self._order]
         same = ordered[1:][ordered[1:] == ordered[:-1]]
         if len(same):

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from .errors import DataError
-from .parts import Broken, Picture
+from .memory import Halving
+from .parts import Broken, Picture, Record
 
 if TYPE_CHECKING:
     from PIL import Image
 
+Opened: TypeAlias = "tuple[Picture, Image.Image]"
 HASH_DIGITS = 16
 
 
@@ -117,9 +119,13 @@ def weights_name(weights: str) -> str:
     return weights if weights in ("pretrained", "random") else "file"
 
 
-def in_batches(source: Iterable[Picture], skip: frozenset[str], size: int) -> Iterator[list[tuple[Picture, Image.Image]] | Broken]:
-    """Opened pictures, `size` at a time, but for the keys in `skip`; and those that cannot be opened, as they come."""
-    batch = []
+def described(
+    source: Iterable[Picture], skip: frozenset[str], size: int, describe: Callable[[Sequence[Opened]], Iterable[Record]]
+) -> Iterator[Record | Broken]:  # fmt: skip
+    """Records of pictures, but for the keys in `skip`: opened and described `size` at a time, fewer where memory is short. Those
+    that cannot be opened are broken, and come where they are met."""
+    halving = Halving("extracting features", "use a smaller network, smaller pictures (image_size), or a larger device", unit="picture", named=lambda opened: opened[0].key)
+    batch: list[Opened] = []
     for picture in source:
         if picture.key in skip:
             continue
@@ -128,10 +134,14 @@ def in_batches(source: Iterable[Picture], skip: frozenset[str], size: int) -> It
         except (DataError, OSError) as error:
             yield Broken(picture.key, str(error))
         if len(batch) == size:
-            yield batch
+            yield from _records(batch, describe, halving)
             batch = []
-    if batch:
-        yield batch
+    yield from _records(batch, describe, halving)
+
+
+def _records(batch: Sequence[Opened], describe: Callable[[Sequence[Opened]], Iterable[Record]], halving: Halving) -> Iterator[Record]:
+    for _, records in halving.over(batch, lambda part: list(describe(part))):
+        yield from records
 
 
 def precision(device: torch.device) -> contextlib.AbstractContextManager:

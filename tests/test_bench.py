@@ -37,7 +37,14 @@ def test_slots_are_those_counted_by_hand():
 def test_multiply_adds_of_a_layer_and_a_head_by_hand():
     one = Shape(layers=1, width=10, vocabulary=100, regions=1, features=6, caption=1)  # 4 prefix slots
     row, head, front = 4 + 3, 10 * 10 + 10 * 100, 10 * 10
-    assert learning(one, OURS, 1, 2).multiply_adds == front + 12 * 100 * row + 2 * 10 * row * row + 2 * head
+    assert learning(one, CAUSAL, 1, 2).multiply_adds == front + 12 * 100 * 5 + 2 * 10 * 5 * 5 + 2 * head
+    last = 2 * 100 * row + 2 * (12 * 100 + 2 * 10 * row)  # keys and values of all, then two predicted slots
+    assert learning(one, OURS, 1, 2).multiply_adds == front + last + 2 * head
+    two = Shape(layers=2, width=10, vocabulary=100, regions=1, features=6, caption=1)
+    assert learning(two, OURS, 1, 2).multiply_adds == front + 12 * 100 * row + 2 * 10 * row * row + last + 2 * head
+    step = 2 * (12 * 100 + 2 * 10 * 10) + 2 * 100 * 2 + 12 * 100 + 2 * 10 * 10  # two slots look at X and 3 texts of 2
+    read = 5 * (12 * 100 + 2 * 10 * 5) + 2 * 100 * 5 + 12 * 100 + 2 * 10 * 5
+    assert writing(two, OURS, 3, 2).multiply_adds == pytest.approx((front + read + head) / 3 + step + head)
 
 
 def test_every_row_has_the_stated_length(field):
@@ -130,4 +137,4 @@ def test_the_command_prints_markdown():
 )
 def test_mistakes_are_told_in_a_line(arguments, told):
     done = CliRunner().invoke(main, ["bench", *arguments])
-    assert done.exit_code == 1 and done.stderr.startswith(told) and done.stderr.count("\n") == 1
+    assert done.exit_code == 1 and done.output.startswith(told) and done.output.count("\n") == 1

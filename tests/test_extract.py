@@ -1,10 +1,16 @@
 """Extracting: broken pictures are listed, what was stopped goes on, folders are read as people have them."""
 
+import threading
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 
+from mmgen import stages
+from mmgen.cli import main
 from mmgen.errors import DataError
+from mmgen.filling import StoreWriter
 from mmgen.images import open_image
 from mmgen.parts import Broken, Extractor, Record
 from mmgen.progress import Progress
@@ -45,14 +51,14 @@ class Told(Progress):
     def __init__(self):
         self.done = []
 
-    def task(self, label, total, unit=""):
+    def task(self, label, total, unit="", done=0):
         import contextlib
 
         @contextlib.contextmanager
         def task():
             steps = []
             yield lambda step=1, text="": steps.append(step)
-            self.done.append((label, total, sum(steps)))
+            self.done.append((label, total, done + sum(steps)))
 
         return task()
 
@@ -87,6 +93,48 @@ def test_stopped_and_gone_on_with(folder, tmp_path):
     assert str(error.value) == f"the disk is gone; 2 images are kept in {tmp_path}/s.h5.partial, and the same command goes on from there"
     summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
     assert (summary.written, summary.skipped) == (3, 2)
+    again = Told()
+    assert extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=again).written == 0
+    assert again.done == [("features", 5, 5)]
+
+
+def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp_path, monkeypatch):
+    """The other one ends with half of the pictures, and the rest is made here."""
+    monkeypatch.setattr(stages.extract, "WAIT", 0.02)
+    path, pictures, lines, began, end = tmp_path / "s.h5", folder_pictures(folder), [], threading.Event(), threading.Event()
+
+    def other():
+        with StoreWriter(path, Means.fingerprint) as writer:
+            for record in Means().records(pictures[:2]):
+                writer.add(record)
+            began.set()
+            end.wait(20)
+            writer.finish()
+
+    class Saying(Progress):
+        def say(self, text):
+            lines.append(text)
+            end.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert began.wait(20)
+    with pytest.raises(DataError, match="another process is filling it; wait until it has ended"):
+        extract(Means(), pictures, path)
+    summary = extract(Means(), pictures, path, progress=Saying(), wait=True)
+    thread.join()
+    assert lines == [f"{path}: another process is filling it; waiting for it to end"]
+    assert (summary.skipped, summary.written) == (2, 3) and len(FeatureStore(path)) == 5
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["images", "s.h5"]
+
+
+def test_a_folder_is_no_store_and_a_file_no_folder(folder, tmp_path):
+    arguments = ["features", "extract", str(folder), str(tmp_path), "--type", "timm_grid", "--set", 'weights="random"', "--set", 'model="resnet18"']
+    done = CliRunner().invoke(main, arguments)
+    assert (done.exit_code, done.output) == (1, f"error: {tmp_path}: is a folder; name a file in it, such as {tmp_path}/features.h5\n")
+    with pytest.raises(DataError) as error:
+        folder_pictures(folder / "notes.txt")
+    assert str(error.value) == f"{folder}/notes.txt: is a file; give a folder of images"
 
 
 def test_nothing_readable(tmp_path):

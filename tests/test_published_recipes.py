@@ -16,7 +16,7 @@ from transformers import (
     BertTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
-    RobertaTokenizerFast,
+    RobertaTokenizer,
 )
 
 from mmgen.cli import main
@@ -44,7 +44,7 @@ def roberta(folder: Path) -> Path:
     words.train_from_iterator(TEXTS * 9, vocab_size=300, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], show_progress=False)
     folder.mkdir(parents=True)
     words.save_model(str(folder))
-    tokenizer = RobertaTokenizerFast(vocab=str(folder / "vocab.json"), merges=str(folder / "merges.txt"))
+    tokenizer = RobertaTokenizer.from_pretrained(folder)
     tokenizer.save_pretrained(folder)
     RobertaForMaskedLM(RobertaConfig(vocab_size=len(tokenizer), pad_token_id=1, **SIZES)).save_pretrained(folder)
     return folder

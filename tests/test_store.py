@@ -225,7 +225,8 @@ def test_another_extractor_or_dtype_is_refused(tmp_path):
 def test_one_writer_at_a_time(tmp_path):
     with StoreWriter(tmp_path / "s.h5", FINGERPRINT), pytest.raises(DataError) as error:
         StoreWriter(tmp_path / "s.h5", FINGERPRINT)
-    assert str(error.value) == f"{tmp_path}/s.h5: another process is filling it"
+    advice = "wait until it has ended (the same command then adds what is missing), or write elsewhere"
+    assert str(error.value) == f"{tmp_path}/s.h5: another process is filling it; {advice}"
 
 
 def test_killed_between_naming_the_store_and_deleting_the_journal(tmp_path):
@@ -369,6 +370,7 @@ def replaced(name, value):
         (replaced("features", h5py.ExternalLink("/etc/passwd", "/x")), "not a feature store, or damaged: 'features' is a link, which is not followed"),
         (replaced("keys", h5py.SoftLink("/boxes")), "not a feature store, or damaged: 'keys' is a link, which is not followed"),
         (replaced("features", None), "not a feature store, or damaged: 'features' is missing"),
+        (replaced("keys", np.array([b"", b"\xff"])), "not a feature store, or damaged: 'utf-8' codec can't decode byte 0xff in position 1: invalid start byte"),
         (replaced("ends", np.array([9, 3])), "not a feature store, or damaged: 'keys', 'ends' and 'features' do not fit together"),
         (replaced("boxes", np.zeros((1, 4), np.float32)), "not a feature store, or damaged: 'boxes' and 'features' differ in length"),
         (replaced("features", np.zeros((6, 4), int)), "not a feature store, or damaged: 'features' is int64 of shape (6, 4)"),

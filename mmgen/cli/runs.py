@@ -123,17 +123,19 @@ def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, 
     loaded = ask.load(run, wanted, step)
     found = []
     progress = Bars() if out else Progress()
-    with progress.task(f"{loaded.step}: asking", len(wanted), "pictures") as advance:
-        for request, outcome in ask.ask(loaded, wanted, ask.different(n)):
-            found.append(ask.as_json(request, outcome))
-            advance()
-            if not out:
-                _print(found[-1])
-    if out:
-        from ..checkpoint import write_text
+    try:
+        with progress.task(f"{loaded.step}: asking", len(wanted), "pictures") as advance:
+            for request, outcome in ask.ask(loaded, wanted, ask.different(n), at_once=16 if out else 1):
+                found.append(ask.as_json(request, outcome))
+                advance()
+                if not out:
+                    _print(found[-1])
+    finally:  # whatever stops it, what has been asked is kept
+        if out and found:
+            from ..checkpoint import write_text
 
-        write_text(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in found))
-        click.echo(f"{out}: {len(found)} lines")
+            write_text(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in found))
+            click.echo(f"{out}: {len(found)} lines")
     click.echo(f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}", err=True)
     if all("error" in line for line in found):
         raise MmgenError("no picture could be read")

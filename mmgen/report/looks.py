@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..data import settle
 from ..gaze import Reading, all_layers, last_layer, readings
+from ..memory import SMALLER, Halving
 from ..model import Model
 from ..tensors import Example, Generation
 
@@ -35,13 +36,18 @@ def look(
     looks: Mapping[str, Looks], advance: Callable[..., None],
 ) -> None:  # fmt: skip
     """Fill `looks`, by example id, with what one step's model does."""
-    model.eval()
-    for first in range(0, len(examples), BATCH):
-        part = [settle(example) for example in examples[first : first + BATCH]]
+
+    def read(part: Sequence[Example]) -> list[Reading]:
         written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
-        for example, reading in zip(part, readings(model, part, inputs, written, WAYS), strict=True):
-            _note(looks[example.id], step, reading)
-        advance(len(part))
+        return readings(model, part, inputs, written, WAYS)
+
+    model.eval()
+    halving = Halving(f"attention: {step}", SMALLER)
+    for first in range(0, len(examples), BATCH):
+        for part, known in halving.over([settle(example) for example in examples[first : first + BATCH]], read):
+            for example, reading in zip(part, known, strict=True):
+                _note(looks[example.id], step, reading)
+            advance(len(part))
 
 
 def _note(looks: Looks, step: str, reading: Reading) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,8 @@ from ..images import SUFFIXES, image_files, open_image
 from ..parts import Broken, Extractor, Picture
 from ..progress import Progress
 from ..store import image_key
+
+WAIT = 1.0  # seconds between two looks whether another process is still filling the store
 
 
 @dataclass(frozen=True)
@@ -42,18 +45,19 @@ def extract(
     dtype: str = "float16",
     progress: Progress | None = None,
     label: str = "features",
+    wait: bool = False,
 ) -> Summary:
     """Everything of `source` that is not in the store at `path` yet. What cannot be read is listed, not fatal.
 
     Stopped at any moment, the same call goes on where it was. Raises DataError when nothing at all could be read, or when
-    the source breaks off; what was read until then is kept for the next call.
+    the source breaks off; what was read until then is kept for the next call. `wait`: while another process fills the store,
+    which is refused otherwise.
     """
     progress, broken, written = progress or Progress(), [], 0
-    with StoreWriter(path, extractor.fingerprint, dtype) as writer:
+    with StoreWriter(path, extractor.fingerprint, dtype, _waiting(path, progress) if wait else None) as writer:
         there = frozenset(writer.keys)
         total = extractor.count(source)
-        with progress.task(label, total, "images") as advance:
-            advance(len(there) if total is None else min(len(there), total))
+        with progress.task(label, total, "images", done=len(there) if total is None else min(len(there), total)) as advance:
             try:
                 for outcome in extractor.records(source, there):
                     reason = outcome.reason if isinstance(outcome, Broken) else None
@@ -72,9 +76,26 @@ def extract(
         if not writer.keys:
             reason = f"the first of {len(broken)}: {broken[0][0]}: {broken[0][1]}" if broken else f"{source if isinstance(source, Path) else 'the source'} holds no images"
             raise DataError(f"{path}: not made, no image gave features; {reason}")
-        with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
-            writer.finish(lambda: advance(1))
+        if writer.waiting:
+            with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
+                writer.finish(lambda: advance(1))
+        else:
+            writer.finish()
         return Summary(path, written, len(there), tuple(broken), writer.duplicates, writer.clipped)
+
+
+def _waiting(path: Path, progress: Progress) -> Callable[[], None]:
+    """Says once what is waited for, and waits a little whenever it is called."""
+    said = False
+
+    def wait() -> None:
+        nonlocal said
+        if not said:
+            progress.say(f"{path}: another process is filling it; waiting for it to end")
+        said = True
+        time.sleep(WAIT)
+
+    return wait
 
 
 def folder_pictures(folder: str | Path) -> list[Picture]:
@@ -82,7 +103,7 @@ def folder_pictures(folder: str | Path) -> list[Picture]:
     when two have one key."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; give a folder of images")
+        raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; give a folder of images")
     pictures: dict[str, Path] = {}
     for path in image_files(folder):
         other = pictures.setdefault(image_key(path.name), path)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import torch
+from PIL import Image
 from torch.nn import functional
 
 from mmgen.errors import DataError
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.vision import Network, in_batches, weights_name
+from mmgen.vision import Network, described, weights_name
 
 from . import TimmGrid
 
@@ -33,17 +34,15 @@ class GridFeatures(Extractor):
         settings |= {"grid": config.grid, "pool": self.pool, "image_size": size}
         self.fingerprint = {"extractor": "timm_grid", "model": config.model, "digest": self.network.digest, "settings": settings}
 
-    @torch.inference_mode()
     def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'timm_grid' makes features from pictures, not from a file")
-        for batch in in_batches(source, skip, self.batch_size):
-            if isinstance(batch, Broken):
-                yield batch
-                continue
-            maps, _ = self.network([image for _, image in batch])
-            fine = functional.adaptive_avg_pool2d(maps, self.grid * self.pool)  # (B, C, grid x pool, grid x pool)
-            parts = fine.unflatten(3, (self.grid, self.pool)).unflatten(2, (self.grid, self.pool))  # (B, C, grid, pool, grid, pool)
-            cells = parts.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2).cpu()  # (B, grid x grid, C x pool x pool)
-            for (picture, _), features in zip(batch, cells, strict=True):
-                yield Record(picture.key, features.numpy(), self.boxes)
+        yield from described(source, skip, self.batch_size, self._cells)
+
+    @torch.inference_mode()
+    def _cells(self, batch: Sequence[tuple[Picture, Image.Image]]) -> list[Record]:
+        maps, _ = self.network([image for _, image in batch])
+        fine = functional.adaptive_avg_pool2d(maps, self.grid * self.pool)  # (B, C, grid x pool, grid x pool)
+        parts = fine.unflatten(3, (self.grid, self.pool)).unflatten(2, (self.grid, self.pool))  # (B, C, grid, pool, grid, pool)
+        cells = parts.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2).cpu()  # (B, grid x grid, C x pool x pool)
+        return [Record(picture.key, features.numpy(), self.boxes) for (picture, _), features in zip(batch, cells, strict=True)]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mmgen.errors import DataError, UnavailableError
 from mmgen.gaze import Reading, Way, all_layers, one_layer, readings
+from mmgen.memory import SMALLER, Halving
 from mmgen.parts import Findings, Probe, Subject, Trained
 from mmgen.tensors import Example
 
@@ -60,13 +61,17 @@ class AttentionProbe(Probe):
     def _read(self, step: Trained, model: Any, examples: Sequence[Example], progress: Any) -> dict[str, Reading]:
         """Example id -> what the step's words look at."""
         way, found = self._way(), {}
+        halving = Halving(f"attention: {step.name}", SMALLER, say=progress.say)
+
+        def read(part: Sequence[Example]) -> list[Reading]:
+            tokens = [text[: model.generator.max_tokens] for text in _written(step, model, part)]
+            return readings(model, part, step.inputs, tokens, {"": way})
+
         with progress.task(f"attention: {step.name}", len(examples), "examples") as advance:
             for first in range(0, len(examples), BATCH):
-                part = examples[first : first + BATCH]
-                tokens = [text[: model.generator.max_tokens] for text in _written(step, model, part)]
-                for example, reading in zip(part, readings(model, part, step.inputs, tokens, {"": way}), strict=True):
-                    found[example.id] = reading
-                advance(len(part))
+                for part, known in halving.over(examples[first : first + BATCH], read):
+                    found |= {example.id: reading for example, reading in zip(part, known, strict=True)}
+                    advance(len(part))
         return found
 
     def _way(self) -> Way:

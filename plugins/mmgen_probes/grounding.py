@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mmgen.errors import DataError, UnavailableError
 from mmgen.gaze import collate, input_columns
+from mmgen.memory import SMALLER, Halving
 from mmgen.parts import Findings, Probe, Subject, Trained
 from mmgen.tensors import Example
 
@@ -69,13 +70,17 @@ class GroundingProbe(Probe):
             raise UnavailableError(f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes, and a caption beside them")
         captions = self._captions(model, subject.examples, picture, text)
         tallies: dict[str, Tally] = {ENTITIES: Tally()}
+        halving = Halving(f"grounding: {step.name}", SMALLER, unit="caption", named=lambda caption: caption.example.id, say=subject.progress.say)
+
+        def seen_by(part: Sequence[phrases.Caption]) -> list[Tensor]:
+            return attention(model, [caption.example for caption in part], step.inputs, text, picture)
+
         with subject.progress.task(f"grounding: {step.name}", len(captions), "captions") as advance:
             for first in range(0, len(captions), self.config.batch_size):
-                part = captions[first : first + self.config.batch_size]
-                weights = attention(model, [caption.example for caption in part], step.inputs, text, picture)
-                for caption, seen in zip(part, weights, strict=True):
-                    self._tell(caption, seen, model, picture, text, parsed, tallies)
-                advance(len(part))
+                for part, weights in halving.over(captions[first : first + self.config.batch_size], seen_by):
+                    for caption, seen in zip(part, weights, strict=True):
+                        self._tell(caption, seen, model, picture, text, parsed, tallies)
+                    advance(len(part))
         if not tallies[ENTITIES].count:
             raise UnavailableError("no phrase of the captions has a box")
         return tallies

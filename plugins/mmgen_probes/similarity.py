@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from torch.nn.functional import cosine_similarity
 from mmgen import drawing
 from mmgen.errors import UnavailableError
 from mmgen.gaze import collate
+from mmgen.memory import SMALLER, Halving
 from mmgen.parts import Findings, Probe, Subject, Trained
 from mmgen.tensors import Example
 
@@ -81,9 +83,10 @@ class SimilarityProbe(Probe):
             raise UnavailableError(f"{backbone} reads from left to right, so that its [CLS] sees nothing of what follows it")
         fields = [getattr(model.embedders[name].reader, "field", name) for name in names]
         own, unpaired, others = 0.0, 0.0, 0
+        halving = Halving("similarity", SMALLER)
         for first in range(0, len(examples), size):
             part = examples[first : first + size]
-            one, other = (starts(model, name, part) for name in names)  # (layers, B, H)
+            one, other = (torch.cat([found for _, found in halving.over(part, partial(starts, model, name))], 1) for name in names)  # (layers, B, H)
             own = own + cosine_similarity(one, other, dim=-1).sum(1, dtype=torch.float64)
             before = [*part[-1:], *part[:-1]]  # the captions moved on by one; a picture with several meets no other of its own
             apart = torch.tensor([all(_told(a, field) != _told(b, field) for field in fields) for a, b in zip(part, before, strict=True)])

@@ -27,6 +27,7 @@ from .published import class_names, named, needs_file, relative
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
 DAMAGES = (ValueError, TypeError, OSError, EOFError, LookupError, NotImplementedError, ArithmeticError, RuntimeError, SyntaxError, AttributeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+BEGINNINGS = {".npz": b"PK", ".npy": b"\x93NUMPY"}
 log = logging.getLogger("mmgen")
 
 
@@ -50,9 +51,10 @@ class ArrayFolder(Extractor):
                 told = True
                 log.warning("%s: a pickle, which could run any program, is never opened; boxes stay unknown without _info.json", _beside(path, "_info.npy"))
             try:
+                _begins_rightly(path)
                 yield self._npz(key, path) if path.suffix == ".npz" else self._npy(key, path)
             except DAMAGES as error:
-                yield Broken(key, f"{path}: {str(error).partition(chr(10))[0] or type(error).__name__}")
+                yield Broken(key, f"{path}: {_reason(error)}")
 
     def _npz(self, key: str, path: Path) -> Record:
         with np.load(path, allow_pickle=False) as archive:
@@ -77,6 +79,21 @@ class ArrayFolder(Extractor):
             return Record(key, np.array(mapped))
         info = json.loads(about.read_text(encoding="utf-8"))
         return Record(key, np.array(mapped), relative(np.array(info["bbox"], np.float32), info["image_width"], info["image_height"]))
+
+
+def _begins_rightly(path: Path) -> None:
+    """Raises ValueError for a file of another kind: numpy would take it for a pickle, and give advice on how to open it."""
+    with path.open("rb") as file:
+        if not file.read(6).startswith(BEGINNINGS[path.suffix]):
+            raise ValueError(f"does not begin as {path.suffix} files do; it is damaged, or something else")
+
+
+def _reason(error: Exception) -> str:
+    """The first line of an error; but for objects, which numpy says how to open."""
+    text = str(error).partition("\n")[0]
+    if "pickle" in text or "Python objects" in text:
+        return "holds Python objects, not numbers; they could run any program, and are never opened"
+    return text or type(error).__name__
 
 
 def _measured(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:

@@ -14,7 +14,7 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.vision import digest, in_batches, precision, weights_name
+from mmgen.vision import described, digest, precision, weights_name
 
 from . import FasterRcnn
 
@@ -36,8 +36,7 @@ class TorchvisionDetector(Extractor):
     def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'faster_rcnn' makes features from pictures, not from a file")
-        for batch in in_batches(source, skip, self.config.batch_size):
-            yield from [batch] if isinstance(batch, Broken) else self._detected(batch)
+        yield from described(source, skip, self.config.batch_size, self._detected)
 
     @torch.inference_mode()
     def _detected(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.hdf5 import MOST_BYTES, own_dataset
+from mmgen.hdf5 import MOST_BYTES, opened, own_dataset
 from mmgen.parts import Broken, Extractor, Picture, Record
 from mmgen.store import image_key
 
@@ -39,7 +39,7 @@ class LxmertFile(Extractor):
     def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
         path = needs_file(source, "file")
         try:
-            with h5py.File(path, "r", locking="best-effort") as file:
+            with opened(path, NAMES) as file:
                 datasets = checked({name: own_dataset(file, name) for name in NAMES if name in file})
                 for name, row in self.index.items():
                     key = image_key(name)

@@ -53,4 +53,6 @@ def needs_file(source: object, what: str) -> Path:
     """The source as a path that exists."""
     if not isinstance(source, str | Path) or not Path(source).exists():
         raise DataError(f"{source}: no such {what}")
+    if what == "file" and Path(source).is_dir():
+        raise DataError(f"{source}: is a folder, and one file of features is read; name the file")
     return Path(source)

@@ -11,7 +11,7 @@ from torchvision.ops import roi_align
 
 from mmgen.errors import DataError
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.vision import Network, in_batches, weights_name
+from mmgen.vision import Network, described, weights_name
 
 from . import Roi
 
@@ -35,8 +35,7 @@ class RoiFeatures(Extractor):
     def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'roi' makes features from pictures, not from a file")
-        for batch in in_batches(source, skip, self.batch_size):
-            yield from [batch] if isinstance(batch, Broken) else self._pooled(batch)
+        yield from described(source, skip, self.batch_size, self._pooled)
 
     @torch.inference_mode()
     def _pooled(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:

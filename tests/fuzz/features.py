@@ -27,6 +27,7 @@ WIDTH = 6
 def surfaces() -> list[Surface]:
     return [
         Surface("store", _stores, _spoil_store, _read_store, _check_store),
+        Surface("old_store", old_store, _spoil_old_store, _read_store, _check_store),
         Surface("journal", _stores, _spoil_journal, _read_journal, _check_journal),
         Surface("lxmert_h5", _lxmert, _spoil_lxmert, _read_lxmert, _check_lxmert, named=r"index\.json|spoilt\.h5"),
         Surface("tsv", _nothing, _spoil_tsv, _read_tsv, _check_tsv, r":\d+|broken|no images|gave features"),
@@ -75,6 +76,23 @@ def _spoil_store(draw: Random, folder: Path, prepared: Any) -> Path:
         path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
     else:
         spoil_store(draw, path)
+    return path
+
+
+def old_store(folder: Path) -> None:
+    """As stores were before there were checksums, and as others write HDF5: texts in a heap, layouts of long ago."""
+    import h5py
+
+    _stores(folder)
+    with h5py.File(folder / "whole.h5") as new, h5py.File(folder / "old.h5", "w") as old:
+        for name, dataset in new.items():
+            old.create_dataset(name, data=dataset[:], dtype=dataset.dtype)
+        old.attrs.update({"format": "mmgen features", "version": 1, "fingerprint": '{"extractor": "toy"}'})
+
+
+def _spoil_old_store(draw: Random, folder: Path, _) -> Path:
+    path = folder / "old.h5"
+    path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
     return path
 
 

@@ -1,0 +1,76 @@
+"""Work that runs out of memory is done again in halves, down to a single item; when that does not fit, a line says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import torch
+from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
+
+from .errors import RunError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+SMALLER = "use shorter inputs (max_regions), a smaller encoder, or a larger device"
+LESS_TO_WRITE = f"look for fewer texts at a time (num_beams, num_return_sequences; generate's --n), {SMALLER}"
+log = logging.getLogger("mmgen")
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether a smaller batch might go through."""
+    return isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
+
+
+class Halving:
+    """Does work on batches, as many items at a time as there is memory for.
+
+        halving = Halving("step 'both', writing", "use fewer beams")
+        for batch in batches:
+            for piece, texts in halving.over(batch, generate):
+                ...
+
+    What was too much once is not tried again: later batches are done in pieces of the size that went through.
+
+    where   what is being done, as messages begin
+    advice  what to do when a single item does not fit
+    unit    what an item is called
+    named   an item's name
+    say     hears, once the pieces are small enough, how small they are
+    """
+
+    def __init__(
+        self, where: str, advice: str, *, unit: str = "example", named: Callable[[Any], str] = attrgetter("id"), say: Callable[[str], None] = log.warning
+    ) -> None:  # fmt: skip
+        self.where, self.advice, self.unit, self.named, self.say = where, advice, unit, named, say
+        self.most: int | None = None  # items at a time, once memory has been short
+        self._told: int | None = None
+
+    def over(self, items: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> Iterator[tuple[Sequence[Item], Result]]:
+        """Pieces of the items, one after another and none left out, and what `work` makes of each. Raises RunError when a single
+        item is too much."""
+        done = 0
+        while done < len(items):
+            piece = items[done : done + self.most] if self.most else items[done:]
+            for result in self._attempt(piece, work):
+                if self.most != self._told:
+                    self._told = self.most
+                    self.say(f"{self.where}: out of memory; from here on {self.most} {self.unit}{'s' * (self.most != 1)} at a time")
+                yield piece, result
+                done += len(piece)
+
+    def _attempt(self, piece: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> list[Result]:
+        """The result; none when memory was short, and then smaller pieces are next."""
+        try:
+            return [work(piece)]
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+        # only here, behind the error, is what it held let go of
+        clear_device_cache(garbage_collection=True)
+        if len(piece) == 1:
+            raise RunError(f"{self.where}: out of memory with a single {self.unit} ('{self.named(piece[0])}'); {self.advice}")
+        self.most = len(piece) // 2
+        return []

@@ -1,0 +1,42 @@
+"""`python -m tests.flips --files 4000`: how often turned bits make libhdf5 loop, crash or take all memory over a file without
+checksums, as the walk through it finds before it is read (`mmgen.hdf5`)."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from mmgen import hdf5
+from mmgen.store import NAMES
+
+from .fuzz.features import old_store
+
+
+def main() -> None:
+    ask = argparse.ArgumentParser(description=__doc__)
+    ask.add_argument("--files", type=int, default=1000)
+    ask.add_argument("--seed", type=int, default=1)
+    asked = ask.parse_args()
+    draw, found = random.Random(asked.seed), Counter()
+    with tempfile.TemporaryDirectory(prefix="mmgen-flips-") as place:
+        old_store(Path(place))
+        whole = Path(place, "old.h5").read_bytes()
+        for number in range(asked.files):
+            spoilt = bytearray(whole)
+            for _ in range(draw.choice((1, 1, 2, 8))):
+                spoilt[draw.randrange(len(spoilt))] ^= 1 << draw.randrange(8)
+            path = Path(place, f"{number}.h5")
+            path.write_bytes(spoilt)
+            trouble = hdf5._walk(path, NAMES, len(spoilt), path.stat().st_mtime_ns)
+            found[trouble or "libhdf5 came back"] += 1
+            path.unlink()
+            if trouble:
+                print(f"file {number}: {trouble}", flush=True)
+    print(f"{asked.files} files of {len(whole)} bytes: " + ", ".join(f"{count} {what}" for what, count in found.most_common()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""HDF5 of strangers over which libhdf5 itself comes to no end, takes all memory or crashes: refused in a line, by name."""
+
+import re
+import signal
+import struct
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmgen import hdf5
+from mmgen.cli import main
+from mmgen.errors import DataError, RunError
+from mmgen.filling import StoreWriter
+from mmgen.parts import Record
+from mmgen.store import FeatureStore
+
+ADVICE = "; the file is damaged, or made to do harm: get it again, or make it again"
+
+
+def old_store(path):
+    """A store as it was before there were checksums; its texts lie in a heap."""
+    with h5py.File(path, "w") as file:
+        file.attrs.update({"format": "mmgen features", "version": 1, "fingerprint": '{"extractor": "toy"}'})
+        file["keys"], file["ends"] = np.array([b"a", b"b"]), np.array([2, 3])
+        file["features"] = np.arange(12, dtype=np.float32).reshape(3, 4)
+    return path
+
+
+def patched(path, place, number):
+    whole = path.read_bytes()
+    path.write_bytes(whole[:place] + struct.pack("<Q", number) + whole[place + 8 :])
+    return path
+
+
+def endless_heap(path):
+    """The heap of texts ends with an object that says how much room is left; of size 0, it leads to itself."""
+    whole = path.read_bytes()
+    place = whole.index(b"GCOL") + 16
+    while number := int.from_bytes(whole[place : place + 2], "little"):
+        size = int.from_bytes(whole[place + 8 : place + 16], "little")
+        place += 16 + -(-size // 8) * 8
+    assert number == 0
+    return patched(path, place + 8, 0)
+
+
+def endless_list(path):
+    """The room that is free in the heap of names is a list; its first item leads to itself, and each is remembered."""
+    whole = path.read_bytes()
+    free, data = struct.unpack_from("<QQ", whole, whole.index(b"HEAP") + 16)
+    return patched(path, data + free, free)
+
+
+def refused(path):
+    with pytest.raises(DataError) as raised:
+        FeatureStore(path)
+    return str(raised.value)
+
+
+def test_a_file_that_libhdf5_never_ends_with(tmp_path, monkeypatch):
+    monkeypatch.setattr(hdf5, "SECONDS", 1)
+    path = endless_heap(old_store(tmp_path / "s.h5"))
+    told = f"{path}: not opened: libhdf5 came to no end with it in 1 s of computing{ADVICE}"
+    assert refused(path) == told
+    done = CliRunner().invoke(main, ["features", "info", str(path)])
+    assert (done.exit_code, done.output) == (1, f"error: {told}\n")
+
+
+def test_a_file_over_which_libhdf5_takes_memory_without_end(tmp_path):
+    path = endless_list(old_store(tmp_path / "s.h5"))
+    assert refused(path) == f"{path}: not opened: libhdf5 takes memory without end over it{ADVICE}"
+
+
+def test_published_features_are_walked_through_as_well(tmp_path):
+    with h5py.File(tmp_path / "l.h5", "w") as file:
+        file["image_features"], file["pos_boxes"] = np.ones((6, 4), np.float32), np.array([[0, 2], [2, 6]])
+    (tmp_path / "index.json").write_text('["1", "2"]')
+    arguments = ["features", "import", str(tmp_path / "l.h5"), str(tmp_path / "s.h5"), "--type", "lxmert_h5", "--set", f'index="{tmp_path}/index.json"']
+    good = CliRunner().invoke(main, arguments)
+    assert good.exit_code == 0 and len(FeatureStore(tmp_path / "s.h5")) == 2, good.output
+    (tmp_path / "s.h5").unlink()
+    endless_list(tmp_path / "l.h5")
+    done = CliRunner().invoke(main, arguments)
+    assert (done.exit_code, done.output) == (1, f"error: {tmp_path}/l.h5: not opened: libhdf5 takes memory without end over it{ADVICE}\n")
+    assert not (tmp_path / "s.h5").exists()
+
+
+def test_a_file_over_which_libhdf5_crashes(tmp_path, monkeypatch):
+    (tmp_path / "walk.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    monkeypatch.setattr(hdf5, "WALK", tmp_path / "walk.py")
+    path = old_store(tmp_path / "s.h5")
+    assert refused(path) == f"{path}: not opened: libhdf5 crashed over it (Segmentation fault){ADVICE}"
+
+
+@pytest.mark.parametrize(
+    ("walk", "told"),
+    [("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"), ("raise SystemExit(9)", "it says nothing"), (None, "No such file or directory")],
+)
+def test_a_walk_that_cannot_be_begun_is_not_the_files_fault(tmp_path, monkeypatch, walk, told):
+    if walk is None:
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    else:
+        (tmp_path / "walk.py").write_text(walk)
+        monkeypatch.setattr(hdf5, "WALK", tmp_path / "walk.py")
+    path = old_store(tmp_path / "s.h5")
+    with pytest.raises(RunError) as raised:
+        FeatureStore(path)
+    assert str(raised.value).startswith(f"{path}: is walked through by a process of its own before it is opened, and none can be begun: ")
+    assert told in str(raised.value) and str(raised.value).endswith(f"; see that `{sys.executable} -c 'import h5py'` works")
+
+
+@pytest.fixture
+def walks(monkeypatch):
+    """The files that are walked through."""
+    found, run = [], subprocess.run
+
+    def counted(command, **more):
+        found.append(command[3].rpartition("/")[2])
+        return run(command, **more)
+
+    monkeypatch.setattr(hdf5.subprocess, "run", counted)
+    return found
+
+
+def test_a_file_is_walked_through_once_until_it_changes(tmp_path, walks):
+    path = old_store(tmp_path / "s.h5")
+    for _ in range(3):
+        assert FeatureStore(path).read("b").features.tolist() == [[8, 9, 10, 11]]
+    assert walks == ["s.h5"]
+    with h5py.File(path, "r+") as file:
+        file["features"][2] = 7
+    assert FeatureStore(path).read("b").features.tolist() == [[7, 7, 7, 7]]
+    assert walks == ["s.h5", "s.h5"]
+
+
+@pytest.mark.parametrize("settings", ["x", "x" * 100_000], ids=["little", "much"])
+def test_stores_with_checksums_are_opened_at_once(tmp_path, walks, settings):
+    """(A fingerprint of over 64 KB lies elsewhere, and the format with it.)"""
+    with StoreWriter(tmp_path / "s.h5", {"extractor": settings}) as writer:
+        writer.add(Record("a", np.ones((2, 4), np.float32)))
+        writer.finish()
+    assert FeatureStore(tmp_path / "s.h5").read("a").features.tolist() == [[1] * 4] * 2
+    assert walks == (["s.h5"] if len(settings) > 1 << 16 else [])
+
+
+@pytest.mark.parametrize("versions", ["earliest", "latest"])
+def test_a_file_without_checksums_over_its_texts_is_walked_through(tmp_path, walks, versions):
+    """The newest layout has checksums, but none over texts of any length, as strings in attributes are."""
+    with h5py.File(tmp_path / "s.h5", "w", libver=versions) as file:
+        file.attrs["format"] = "mmgen features"
+    assert re.search("'version'|version None", refused(tmp_path / "s.h5"))
+    assert walks == ["s.h5"]
+
+
+def test_what_is_wrong_in_an_orderly_way_is_told_by_who_reads(tmp_path, walks):
+    (tmp_path / "s.h5").write_text("hello")
+    assert refused(tmp_path / "s.h5").startswith(f"{tmp_path}/s.h5: not a feature store, or damaged: ")
+    assert walks == ["s.h5"]
+
+
+def test_the_walk_takes_no_more_than_it_is_given(tmp_path):
+    """Neither of time nor of memory, and says which; whatever is wrong else is not its business."""
+    names = ["format", "features", "nothing"]
+
+    def walk(path, seconds):
+        return subprocess.run([sys.executable, "-P", hdf5.WALK, path, str(seconds), *names], capture_output=True, text=True)
+
+    path = old_store(tmp_path / "s.h5")
+    assert walk(path, 10).returncode == 0
+    assert walk(endless_heap(path), 1).returncode == -signal.SIGXCPU
+    assert walk(tmp_path / "none.h5", 10).returncode == 0
