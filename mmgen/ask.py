@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,19 +101,27 @@ def _given(run: Run, requests: list[Request]) -> set[str]:
     return given | (set(run.model.inputs) - pictures if all(request.caption for request in requests) else set())
 
 
-def ask(run: Run, requests: Iterable[Request], options: Decoding) -> Iterator[tuple[Request, list[Generation] | Broken]]:
-    """Questions for every request, best first; a picture that cannot be read gives its reason instead."""
+def ask(run: Run, requests: Iterable[Request], options: Decoding, at_once: int = 1) -> Iterator[tuple[Request, list[Generation] | Broken]]:
+    """Questions for every request, best first; a picture that cannot be read gives its reason instead. `at_once`: requests
+    that are answered together, which is quicker, and later for the first."""
     inputs = run.recipe.steps[run.step].inputs
     extractors = {name: _extractor(run, name) for name in inputs if isinstance(run.model.embedders[name], StoredEmbedder)}
-    for request in requests:
-        values: dict[str, Any] = {}
-        for name in inputs:
-            values[name] = _record(extractors[name], request) if name in extractors else request.caption
-        reasons = [value for value in values.values() if isinstance(value, Broken)]
-        missing = [name for name, value in values.items() if value is None]
-        if missing:
-            raise DataError(f"{request.name}: the step '{run.step}' reads {' and '.join(inputs)}, and there is no {missing[0]}")
-        yield request, reasons[0] if reasons else run.generate([Example(request.name, values)], options)[0]
+    coming = iter(requests)
+    while some := list(itertools.islice(coming, at_once)):
+        read = [_read(run, inputs, extractors, request) for request in some]
+        written = iter(run.generate([one for one in read if isinstance(one, Example)], options))
+        for request, one in zip(some, read, strict=True):
+            yield request, one if isinstance(one, Broken) else next(written)
+
+
+def _read(run: Run, inputs: Sequence[str], extractors: Mapping[str, Extractor], request: Request) -> Example | Broken:
+    values: dict[str, Any] = {}
+    for name in inputs:
+        values[name] = _record(extractors[name], request) if name in extractors else request.caption
+    missing = [name for name, value in values.items() if value is None]
+    if missing:
+        raise DataError(f"{request.name}: the step '{run.step}' reads {' and '.join(inputs)}, and there is no {missing[0]}")
+    return next((value for value in values.values() if isinstance(value, Broken)), Example(request.name, values))
 
 
 def _record(extractor: Extractor, request: Request) -> Any:

@@ -7,12 +7,13 @@ and is split over processes follows from that.
 from __future__ import annotations
 
 import bisect
+import itertools
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import torch
 from torch.utils.data import DataLoader
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+Slots: TypeAlias = Callable[[Sequence[Example]], Sequence[float]]  # settled examples -> about how many slots their rows take
 REMEMBERED = 100_000  # texts whose tokens are kept
+MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
 SLACK = 1.25  # a micro-batch may have so many times the slots that its pairs have on average
 
 
@@ -69,6 +72,18 @@ class Collator:
             raise DataError(f"example '{example.id}' has no target to learn from")
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
 
+    def slots(self, examples: Sequence[Example]) -> list[float]:
+        """About how many slots each settled example's row takes, the prefix and, where they are laid out, its targets: of a
+        target of T tokens, T - 1 are written and T are asked for."""
+        found = []
+        for first in range(0, len(examples), MEASURED):
+            some = examples[first : first + MEASURED]
+            lengths = iter([min(len(tokens) + 1, self.max_tokens) for tokens in self._tokens([text for example in some for text in example.targets])] if self.lay_out else ())
+            for example in some:
+                tail = sum(2 * next(lengths) - 1 for _ in example.targets) if self.lay_out else 0
+                found.append(sum(1 + reader.slots(example) for reader in self.readers.values()) + tail)
+        return found
+
     def cut(self, examples: Sequence[Example]) -> int:
         """How many targets are longer than the limit."""
         texts = [text for example in examples for text in example.targets]
@@ -97,8 +112,9 @@ class Visit:
 class Plan:
     """What every optimiser update of a step learns from: `updates[u]` lists micro-batches, each a list of visits.
 
-    An update takes examples, in an order drawn for each epoch, until their pairs (one input and one question) reach
-    `batch_size`. Its micro-batches do not depend on the number of processes, so that any number computes the same.
+    Examples come in an order drawn for each epoch, and an update has `batch_size` pairs (one input and one question) or a few
+    more. `bucket` updates at a time share their examples out by length, the short rows to one, the long ones to another, and then
+    come in an order that is drawn too. Micro-batches do not depend on the number of processes, so that any number computes the same.
     """
 
     seed: int
@@ -108,22 +124,24 @@ class Plan:
 
     @classmethod
     def make(
-        cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int, inputs: Sequence[str] | None = None
+        cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int, bucket: int = 1, slots: Slots | None = None
     ) -> Plan:
         """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding, and where
-        they are long it holds fewer, lest its slots be far more than usual. `inputs`: those the step reads, all by default."""
+        they are long it holds fewer, lest its slots be far more than usual. `slots`: tells how long rows are, all alike by default."""
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [len(example.targets) for example in examples]
-        slots = [_slots(example, inputs) for example in examples]
-        budget = SLACK * micro_batch * sum(slots) / max(1, sum(pairs)) if micro_batch < batch_size else math.inf
         updates, ends = [], []
         for epoch in range(epochs):
             order = list(range(len(examples)))
-            random.Random(f"{seed}/{step}/order/{epoch}").shuffle(order)
-            for chunk in _until(order, pairs, batch_size):
-                chunk.sort(key=lambda index: (slots[index], index))
-                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _within(chunk, pairs, micro_batch, slots, budget)))
+            draw = random.Random(f"{seed}/{step}/order/{epoch}")
+            draw.shuffle(order)
+            drawn = [_seen(seed, step, epoch, example) for example in examples]
+            lengths = [1.0] * len(examples) if slots is None else slots(drawn)
+            budget = SLACK * micro_batch * sum(lengths) / max(1, sum(pairs)) if micro_batch < batch_size else math.inf
+            for chunk in _bucketed(_until(order, pairs, batch_size), pairs, lengths, bucket, draw):
+                chunk.sort(key=lambda index: (lengths[index], index))
+                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _within(chunk, pairs, micro_batch, lengths, budget)))
             ends.append(len(updates))
         return cls(seed, step, tuple(updates), tuple(ends))
 
@@ -138,7 +156,12 @@ class Plan:
 
     def draw(self, example: Example, visit: Visit) -> Example:
         """The example as it is seen on this visit: which of several captions is drawn here."""
-        return settle(example, random.Random(f"{self.seed}/{self.step}/{visit.epoch}/{example.id}"))
+        return _seen(self.seed, self.step, visit.epoch, example)
+
+
+def _seen(seed: int, step: str, epoch: int, example: Example) -> Example:
+    several = any(isinstance(value, tuple) for value in example.inputs.values())
+    return settle(example, random.Random(f"{seed}/{step}/{epoch}/{example.id}")) if several else example
 
 
 def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[int]]:
@@ -151,6 +174,23 @@ def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[
             runs.append(run)
             run, count = [], 0
     return runs + ([run] if run else [])
+
+
+def _bucketed(runs: Sequence[Sequence[int]], pairs: Sequence[int], slots: Sequence[float], bucket: int, draw: random.Random) -> list[list[int]]:
+    """As many runs of about as many pairs; of every `bucket` runs, but of no more than a quarter of them all, lest every epoch
+    share out alike, the examples are shared out anew by length."""
+    bucket = min(bucket, len(runs) // 4)
+    if bucket < 2:
+        return [list(run) for run in runs]
+    shared = []
+    for first in range(0, len(runs), bucket):
+        some = runs[first : first + bucket]
+        pool = sorted((index for run in some for index in run), key=lambda index: (slots[index], index))
+        until = list(itertools.accumulate(pairs[index] for index in pool))
+        ends = [bisect.bisect_left(until, until[-1] * (place + 1) / len(some)) + 1 for place in range(len(some))]
+        shared += [pool[begin:end] for begin, end in itertools.pairwise([0, *ends]) if begin < end]
+    draw.shuffle(shared)
+    return shared
 
 
 def _within(chunk: Sequence[int], pairs: Sequence[int], most: int, slots: Sequence[float], budget: float) -> list[list[int]]:
@@ -206,30 +246,11 @@ def updates(
         yield current, gathered
 
 
-def in_order(examples: Sequence[Example], batch_size: int) -> Iterator[list[int]]:
-    """Indices of examples in batches for evaluation; those with inputs of like length go together."""
-    lengths = [_length(settle(example)) for example in examples]
-    order = sorted(range(len(examples)), key=lambda index: (lengths[index], index))
+def in_order(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:
+    """Indices of examples in batches for evaluation; those whose rows take as many slots go together."""
+    order = sorted(range(len(slots)), key=lambda index: (slots[index], index))
     for first in range(0, len(order), batch_size):
         yield order[first : first + batch_size]
-
-
-def _length(example: Example) -> int:
-    """A cheap guess at the prefix's length: texts by their characters, everything else alike."""
-    return sum(len(value) for value in example.inputs.values() if isinstance(value, str))
-
-
-def _slots(example: Example, inputs: Sequence[str] | None) -> float:
-    """A cheap guess at a row's slots, the prefix and the questions behind it: a token a word, and a question's mark and end;
-    every one of a question's tokens but the end is written and asked for. What is no text is alike everywhere."""
-    read = [value for name, value in example.inputs.items() if inputs is None or name in inputs]
-    texts = [value if isinstance(value, tuple) else (value,) for value in read]
-    words = sum(sum(_words(text) for text in each) / max(1, len(each)) for each in texts)
-    return 1 + words + sum(2 * _words(target) + 3 for target in example.targets)
-
-
-def _words(text: object) -> int:
-    return text.count(" ") + 1 if isinstance(text, str) else 1
 
 
 def watched(batches: Iterable[T], waits: list[float]) -> Iterator[T]:

@@ -89,6 +89,12 @@ class StoreReader(Reader):
             raise DataError(f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are relative to the image's size")
         return np.concatenate([features, boxes], 1, dtype=np.float32)
 
+    def slots(self, example: Example) -> int:
+        """Its regions, as the store's index counts them."""
+        value = example.inputs.get(self.field)
+        regions = len(value.features) if isinstance(value, Record) else self.store.count(value) if isinstance(value, str) else 0
+        return regions if self.limit is None else min(regions, self.limit)
+
     def collate(self, items: Sequence[np.ndarray]) -> dict[str, Tensor]:
         lengths = [len(item) for item in items]
         features = torch.zeros(len(items), max(lengths), items[0].shape[1])  # (B, N, D + 4)

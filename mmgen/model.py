@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from .attention import prefix_layout
 from .configs import BackboneConfig, Decoding, EmbedderConfig, GeneratorConfig
 from .errors import DataError, PluginError
+from .memory import LESS_TO_WRITE, Halving
 from .parts import Backbone, Embedder, Generator
 from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail, apply, taken
 
@@ -116,18 +117,27 @@ class Model(nn.Module):
         batch_size: int = 32,
     ) -> list[list[Generation]]:
         """Texts for examples, best first: `options.num_return_sequences` each. `inputs`: which of the model's inputs to
-        read (all by default). Evaluates, and leaves the training mode as it was."""
-        from .data import Collator, settle
+        read (all by default). Evaluates, and leaves the training mode as it was.
 
-        collate = Collator(self, inputs or self.inputs, targets=False)
+        A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single example
+        is too much."""
+        from .data import Collator, in_order, settle
+
+        collate, halving = Collator(self, inputs or self.inputs, targets=False), Halving("writing", LESS_TO_WRITE, named=lambda index: examples[index].id)
+        settled = [settle(example) for example in examples]
+
+        def texts(piece: Sequence[int]) -> list[list[Generation]]:
+            batch = collate([settled[index] for index in piece])
+            return self.generator.generate(self, batch.to(self.device), options or Decoding())
+
         training = self.training
         self.eval()
         try:
-            written = []
-            for first in range(0, len(examples), batch_size):
-                batch = collate([settle(example) for example in examples[first : first + batch_size]])
-                written += self.generator.generate(self, batch.to(self.device), options or Decoding())
-            return written
+            found: dict[int, list[Generation]] = {}
+            for batch in in_order(collate.slots(settled), batch_size):
+                for piece, written in halving.over(batch, texts):
+                    found |= zip(piece, written, strict=True)
+            return [found[index] for index in range(len(examples))]
         finally:
             self.train(training)
 

@@ -35,9 +35,10 @@ class Reader(abc.ABC):
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """B items of `read` as padded tensors, the keyword arguments of `Embedder.forward`."""
 
-    def length(self, item: Any) -> int:
-        """Slots that an item will take; batches are put together by it."""
-        return len(item)
+    def slots(self, example: Example) -> float:
+        """About how many slots the input takes in this example, told without reading any features: examples with like
+        numbers share batches, for less padding. By default all are alike."""
+        return 0
 
 
 class Embedder(nn.Module, abc.ABC):

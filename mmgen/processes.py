@@ -54,7 +54,7 @@ def share_out(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
     if accelerator.num_processes == 1:
         return
     for lot in _lots(tensors):
-        together = torch.cat([tensor.flatten() for tensor in lot])
+        together = torch.cat([tensor.flatten() for tensor in lot]).to(accelerator.device)  # a sharded model waits on the CPU
         distributed.broadcast(together, 0)
         _hand_out(together, lot)
 

@@ -34,6 +34,7 @@ class Training(Config):
 
     batch_size: int = Field(128, ge=1, description="pairs (one input, one question) an optimiser update")
     micro_batch: int | None = Field(None, ge=1, description="pairs at a time; several make an update. By default the whole batch")
+    bucket: int = Field(16, ge=1, description="updates that share their examples out by length, for less padding; 1: each has whatever comes")
     epochs: int = Field(5, ge=1, description="visits of every example")
     learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
     input_learning_rate: float | None = Field(None, gt=0, description="highest learning rate of embedders; by default learning_rate")
@@ -44,6 +45,7 @@ class Training(Config):
     keep: Literal["last", "best"] = Field("last", description="weights of the last epoch, or of the lowest validation loss")
     checkpoint_every: int = Field(200, ge=1, description="updates between checkpoints; one is written after every epoch too")
     workers: int = Field(0, ge=0, description="processes that prepare batches; no number changes the result")
+    shard: bool = Field(False, description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for encoders too large for one")
 
 
 class Sequence(Config):
@@ -100,7 +102,7 @@ class Recipe(Config):
         """The recipe without the keys that cannot change a result; two runs with equal ones are the same run."""
         tables = self.model_dump(mode="json", exclude={"output": True, "description": True})
         for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
-            for key in ("workers", "checkpoint_every"):
+            for key in ("workers", "checkpoint_every", "shard"):
                 training.pop(key)
         return tables
 

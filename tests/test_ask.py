@@ -124,6 +124,38 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp
     assert len(lines["good"]["questions"]) == 1 and "not an image" in lines["bad"]["error"]
 
 
+def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):
+    monkeypatch.chdir(seeing)
+    from mmgen import ask
+
+    wanted = ask.requests([Path("pictures")], None)
+    run = ask.load(PLACE, wanted)
+    answers = [[(request.name, [text.text for text in texts]) for request, texts in ask.ask(run, wanted, ask.different(2), at_once)] for at_once in (1, 2)]
+    assert answers[0] == answers[1] and len(answers[0]) == len(wanted) == 3
+
+
+def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, monkeypatch):
+    monkeypatch.chdir(seeing)
+    from click.testing import CliRunner
+
+    from mmgen import ask
+    from mmgen.cli import main
+    from mmgen.errors import RunError
+
+    whole = ask.ask
+
+    def stops(*args, **named):
+        for number, answer in enumerate(whole(*args, **named)):
+            if number == 2:
+                raise RunError("writing: out of memory")
+            yield answer
+
+    monkeypatch.setattr(ask, "ask", stops)
+    done = CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl")])
+    assert done.exit_code == 1 and "error: writing: out of memory" in done.output
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+
+
 def test_a_jsonl_of_pictures_with_captions(seeing):
     (seeing / "list.jsonl").write_text('{"id": "x", "image": "pictures/2.png", "caption": "a red ball"}\n')
     asked = mmgen(seeing, "generate", str(PLACE), "list.jsonl")

@@ -1,5 +1,6 @@
 """Plans and loaders: functions of (seed, step, epoch, update), whatever the workers and processes."""
 
+import itertools
 import random
 from collections import Counter
 
@@ -89,7 +90,11 @@ def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
 def test_evaluation_takes_every_example_once():
     examples = toys.examples(25)
     random.Random(0).shuffle(examples)
-    assert sorted(index for indices in in_order(examples, 4) for index in indices) == list(range(25))
+    slots = Collator(toys.model(), ["caption"], targets=False).slots([settle(example) for example in examples])
+    batches = list(in_order(slots, 4))
+    assert sorted(index for indices in batches for index in indices) == list(range(25))
+    ranges = [(min(slots[i] for i in indices), max(slots[i] for i in indices)) for indices in batches]
+    assert all(longest <= shortest for (_, longest), (shortest, _) in itertools.pairwise(ranges)), "rows of like length together"
 
 
 def test_nothing_to_learn_from_is_said():
@@ -108,10 +113,42 @@ def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
     """Whole rows count, prefix and questions together; only the inputs that a step reads."""
     examples = [Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)]
     sizes = {"epochs": 1, "batch_size": 32, "micro_batch": 8}
-    (update,) = plan(examples, **sizes).updates
+    def slots(*inputs):
+        return Collator(toys.model(max_tokens=30), inputs).slots
+
+    (update,) = plan(examples, **sizes, slots=slots("caption")).updates
     assert [[visit.index % 2 for visit in micro] for micro in update] == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
-    (unread,) = plan(examples, **sizes, inputs=["image"]).updates
+    (unread,) = plan(examples, **sizes, slots=slots()).updates
     assert [len(micro) for micro in unread] == [4] * 4
+
+
+def test_slots_are_those_that_rows_take():
+    """Exact, where words are tokens."""
+    model, examples = toys.model(), [settle(example) for example in toys.examples(20)]
+    collate = Collator(model, ["caption"])
+    assert collate.slots(examples) == [model.rows(collate([example]))[0].layout.role.shape[1] for example in examples]
+    assert Collator(model, ["caption"], targets=False).slots(examples) == [model.prefix(collate([example])).layout.role.shape[1] for example in examples]
+
+
+def test_buckets_share_out_by_length_and_keep_everything_else():
+    examples = toys.examples(120)
+    tell = Collator(toys.model(), ["caption"]).slots
+    plain, bucketed = (plan(examples, epochs=3, batch_size=16, micro_batch=16, bucket=bucket, slots=tell) for bucket in (1, 4))
+    assert len(plain) == len(bucketed) and plain.epochs == bucketed.epochs
+    assert sorted(v.index for update in visits(bucketed)[: bucketed.epochs[0]] for v in update) == list(range(120))
+    for update in visits(bucketed):
+        assert 16 / 2 <= sum(len(examples[v.index].targets) for v in update) < 16 + 2 * 4
+
+    def padding(made):
+        rows = [tell([made.draw(examples[v.index], v) for v in update]) for update in visits(made)]
+        return 1 - sum(map(sum, rows)) / sum(len(row) * max(row) for row in rows)
+
+    assert padding(bucketed) < 0.5 * padding(plain)
+    sizes = [len(update) for update in visits(bucketed)]
+    assert sizes != sorted(sizes) and sizes != sorted(sizes, reverse=True), "in an order that is drawn"
+    epochs = [{frozenset(v.index for v in update) for update in visits(bucketed)[first:last]} for first, last in itertools.pairwise([0, *bucketed.epochs])]
+    assert len(epochs[0] & epochs[1]) < 3, "epochs share out anew"
+    assert plan(examples, bucket=4, slots=tell) == plan(examples, bucket=4, slots=tell)
 
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():

@@ -70,10 +70,10 @@ def apart(one, other):
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     """Without dropout the pieces' gradients add up to the whole one's, so all that is learnt is the same."""
     free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
-    whole = learn(tmp_path / "free", free)
+    whole = learn(tmp_path / "free", free, step(bucket=1))
     memory = Cramped(cramped, pairs=4)
-    cut = learn(tmp_path / "cramped", cramped, told=told)
-    assert apart(free, cramped) < 2e-6
+    cut = learn(tmp_path / "cramped", cramped, step(bucket=1), told=told)
+    assert apart(free, cramped) < 4e-6
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
     assert max(memory.seen) <= 4 and sum(memory.seen) > 0
     assert told.lines[:2] == [
@@ -168,11 +168,14 @@ def test_one_pair_that_is_too_large_is_named(tmp_path):
 
 def test_validation_is_cut_as_well(tmp_path):
     model, examples = toys.model(), toys.examples(9)
-    collate, accelerator = Collator(model, ["caption"]), Accelerator(cpu=True)
-    expected = validate(model, collate, examples, accelerator, step().training)
+    learner = Learner(model, "s", step(), 0, plan(), examples, Collator(model, ["caption"]), tmp_path, Accelerator(cpu=True), Progress())
+    expected = validate(learner, examples)
     memory = Cramped(model, pairs=5)
-    assert validate(model, collate, examples, accelerator, step().training) == pytest.approx(expected, abs=1e-6)
+    assert validate(learner, examples) == pytest.approx(expected, abs=1e-6)
     assert max(memory.seen) <= 5
+    Cramped(model, pairs=0)
+    with pytest.raises(RunError, match=r"^step 's', validation: out of memory with a single pair \(example 'e\d+'\); use shorter .* the last checkpoint is kept$"):
+        validate(learner, examples)
 
 
 @pytest.mark.parametrize(

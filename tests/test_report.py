@@ -65,7 +65,7 @@ def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
     for row, (example, found) in enumerate(zip(examples, gaze(model, batch, texts), strict=True)):
         assert found.inputs["caption"].shape == (
             len(texts[row]),
-            model.embedders["caption"].reader.length(model.embedders["caption"].reader.read(example)),
+            len(model.embedders["caption"].reader.read(example)),
         )
         total = found.inputs["caption"].sum(1) + found.special + found.written
         assert torch.allclose(total, torch.ones_like(total), atol=1e-5)

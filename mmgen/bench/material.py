@@ -62,8 +62,8 @@ def _fill(store: Path, shape: Shape, images: int) -> None:
 def examples(shape: Shape, model: Model, images: int, questions: int, tokens: int) -> list[Example]:
     """`questions` an image, each of `tokens` tokens with its end."""
     draw = random.Random(0)
-    tokenizer = model.backbone.tokenizer
-    known = [word for word in words(shape.vocabulary) if word in tokenizer.get_vocab()]
+    vocabulary = model.backbone.tokenizer.get_vocab()
+    known = [word for word in words(shape.vocabulary) if word in vocabulary]
 
     def text(length: int) -> str:
         return " ".join(draw.choices(known, k=length))

@@ -7,29 +7,32 @@ every micro-batch from (seed, step, update, micro-batch), so neither a resume no
 An update that runs out of memory is tried again with every micro-batch cut in two, in all processes alike. A half draws
 its dropout from (seed, step, update, micro-batch, half), so the gradient is that of the same loss with other dropout;
 without dropout it is the same gradient. The cut stays for the rest of the step, is in the log (`halved`) and the checkpoint.
+
+With `training.shard` processes hold slices of the weights (see `fsdp`); files hold them whole, and are the same.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils.memory import should_reduce_batch_size
 from torch import Tensor
 
 from ..checkpoint import load_state, read_tensors, state, write_tensors, write_text
 from ..data import Collator, Plan
 from ..errors import RunError
+from ..memory import out_of_memory
 from ..model import Model
-from ..processes import add_up, any_of, listed
+from ..processes import add_up, any_of, listed, share_out
 from ..progress import Progress
 from ..recipe import Step, Training
-from ..tensors import Batch, Example
+from ..tensors import Batch, Example, Loss
+from .fsdp import Sharded, shards, too_large
 from .optimizer import derive, make_optimizer, precision, schedule, set_learning
 
 Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
@@ -52,19 +55,27 @@ class Learner:
 
     def __post_init__(self) -> None:
         set_learning(self.model, self.step)
-        self.names = {name: p for name, p in self.model.named_parameters() if p.requires_grad}
-        self.optimizer = make_optimizer(self.model, self.step)
-        self.checkpoint = self.folder / "checkpoint.safetensors"
+        self.checkpoint, self.best_weights = self.folder / "checkpoint.safetensors", self.folder / "best.safetensors"
         self.log = self.folder / "log.jsonl"
         self.done, self.best, self.halved = 0, math.inf, 0
         self.stopping = False  # whether any process was asked to stop
         self.records: list[dict] = []
-        if self.checkpoint.exists():
-            self._resume()
+        moments = self._resume() if self.checkpoint.exists() else {}
+        share_out(self.accelerator, list(state(self.model).values()))
+        self.sharded = Sharded(self.model, self.accelerator, self.training) if shards(self.training, self.accelerator) else None
+        parameters = self.sharded.parameters if self.sharded else dict(self.model.named_parameters())
+        self.names = {name: p for name, p in parameters.items() if p.requires_grad}
+        self.optimizer = make_optimizer(self.names, self.step)
+        self._remember(moments)
 
     @property
     def training(self) -> Training:
         return self.step.training
+
+    def loss(self, batch: Batch) -> Loss:
+        """The loss of a batch on this process's device, in the step's precision."""
+        with precision(self.training.precision, self.accelerator.device):
+            return self.sharded.loss(batch) if self.sharded else self.model(batch)
 
     def update(self, number: int, micros: Micros, stop: bool = False) -> dict:
         """One optimiser update from this process's micro-batches; what the log says of it. `stop`: tell all processes
@@ -81,25 +92,28 @@ class Learner:
 
     def _gradients(self, number: int, micros: Micros, stop: bool) -> tuple[list[tuple[Batch, Tensor]], Tensor]:
         """Gradients of the update's summed loss, over all processes -> this process's losses; (loss, tokens) of all."""
+        spare = micros[-1]
         if self.accelerator.process_index >= len(self.plan.updates[number]):
             micros = ()  # there are fewer micro-batches than processes
         while True:
-            found = self._attempt(number, micros)
+            found = self._attempt(number, micros, spare)
             mine = [parameter.grad is not None for parameter in self.names.values()]
             self.stopping, again, *anywhere = any_of(self.accelerator, [stop, found is None, *mine])
             if not again:
                 break
             self._halve(number, micros, failed=found is None)
         losses, total = found
-        learning = [parameter for parameter, has in zip(self.names.values(), anywhere, strict=True) if has]
+        learning = [parameter for parameter, has in zip(self.names.values(), anywhere, strict=True) if has and not self.sharded]  # `fully_shard` has added up its own
         for parameter in learning:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         add_up(self.accelerator, [total, *(parameter.grad for parameter in learning)])
         return losses, total
 
-    def _attempt(self, number: int, micros: Micros) -> tuple[list[tuple[Batch, Tensor]], Tensor] | None:
-        """The losses of this process's micro-batches, their gradients left where torch leaves them; None without memory."""
+    def _attempt(self, number: int, micros: Micros, spare: tuple[int, Batch]) -> tuple[list[tuple[Batch, Tensor]], Tensor] | None:
+        """The losses of this process's micro-batches, their gradients left where torch leaves them; None without memory.
+        Of a sharded model every process makes as many passes, those with fewer micro-batches through `spare`, with no weight;
+        and it raises RunError without memory, since the others wait half-way."""
         losses: list[tuple[Batch, Tensor]] = []
         total = torch.zeros(2, dtype=torch.float64, device=self.accelerator.device)  # loss, tokens
         try:
@@ -107,16 +121,26 @@ class Learner:
                 for place, batch in self._pieces(number, micro, whole):
                     batch = batch.to(self.accelerator.device)
                     torch.manual_seed(derive(self.seed, self.name, number, *place))
-                    with precision(self.training.precision, self.accelerator.device):
-                        loss = self.model(batch)
+                    loss = self.loss(batch)
                     self.accelerator.backward(loss.sum)
                     losses.append((batch, loss.sum.detach()))
                     total += torch.stack([loss.sum.detach().double(), loss.count.double()])
+            for _ in range(len(losses), self._passes(number) if self.sharded else 0):
+                _, batch = next(self._pieces(number, *spare))
+                self.accelerator.backward(self.loss(batch.to(self.accelerator.device)).sum * 0)
         except Exception as error:
             if not out_of_memory(error):
                 raise
+            if self.sharded:
+                raise too_large(f"step '{self.name}', update {number}") from None
             return None
         return losses, total
+
+    def _passes(self, number: int) -> int:
+        """How many passes the process makes that has most of them in an update."""
+        pieces = [len(self._cut(number, micro)) for micro in range(len(self.plan.updates[number]))]
+        world = self.accelerator.num_processes
+        return max(sum(pieces[rank::world]) for rank in range(world))
 
     def _pieces(self, number: int, micro: int, whole: Batch) -> Iterator[tuple[tuple[int, ...], Batch]]:
         """A micro-batch, or what it is cut into: where in the update each piece is, and the piece."""
@@ -144,8 +168,10 @@ class Learner:
 
     def _step(self, number: int, losses: Sequence[tuple[Batch, Tensor]], total: Tensor) -> float:
         gradients = [p.grad for p in self.names.values() if p.grad is not None]
-        torch._foreach_mul_(gradients, 1 / total[1].item())
-        norm = torch.nn.utils.clip_grad_norm_(self.names.values(), self.training.max_grad_norm or math.inf).item()
+        summed = self.accelerator.num_processes if self.sharded else 1  # `fully_shard` gives their mean over processes
+        torch._foreach_mul_(gradients, summed / total[1].item())
+        found = torch.nn.utils.clip_grad_norm_(self.names.values(), self.training.max_grad_norm or math.inf)
+        norm = (found.full_tensor() if self.sharded else found).item()
         if not math.isfinite(norm) or not math.isfinite(total[0].item()):
             self._refuse(number, losses, "gradient" if math.isfinite(total[0].item()) else "loss")
         try:
@@ -169,19 +195,31 @@ class Learner:
         )
 
     def save(self) -> None:
-        """Everything that a resume needs, in one file: what has been learnt, the optimiser, how far it is."""
+        """Everything that a resume needs, in one file: what has been learnt, the optimiser, how far it is. All processes call
+        it, and the first one writes."""
         tensors = {f"model.{name}": tensor for name, tensor in self._learnt().items()}
         for name, parameter in self.names.items():
             for key, value in self.optimizer.state[parameter].items():
                 tensors[f"optimizer.{key}.{name}"] = value
         cursor = {"done": self.done, "best": self.best, "records": len(self.records), "halved": self.halved}
         self.write_log()
-        write_tensors(self.checkpoint, tensors, {"cursor": json.dumps(cursor)})
+        self._write(self.checkpoint, tensors, {"cursor": json.dumps(cursor)})
+
+    def save_best(self) -> None:
+        """The weights as they are now, beside the checkpoint; all processes call it, and the first one writes."""
+        self._write(self.best_weights, self._state(), {"format": "pt"})
+
+    def _write(self, path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+        whole = self.sharded.gather(tensors) if self.sharded else tensors
+        if self.accelerator.is_main_process:
+            write_tensors(path, whole, metadata)
 
     def write_log(self) -> None:
-        write_text(self.log, "".join(json.dumps(record) + "\n" for record in self.records))
+        if self.accelerator.is_main_process:
+            write_text(self.log, "".join(json.dumps(record) + "\n" for record in self.records))
 
-    def _resume(self) -> None:
+    def _resume(self) -> dict[str, dict[str, Tensor]]:
+        """How far it is, and the weights, from the checkpoint -> what the optimiser kept, by parameter and kind."""
         tensors, metadata = read_tensors(self.checkpoint)
         try:
             cursor = json.loads(metadata["cursor"])
@@ -193,14 +231,19 @@ class Learner:
             raise RunError(f"{self.checkpoint}: damaged, or its log.jsonl is: {error}; delete it to learn this step anew") from None
         learnt = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
         load_state(self.model, {**state(self.model), **learnt}, self.checkpoint)
-        kept = {name: {} for name in self.names}
+        kept: dict[str, dict[str, Tensor]] = {}
         for place, tensor in tensors.items():
             kind, _, rest = place.partition(".")
             key, _, name = rest.partition(".")
-            if kind == "optimizer" and name in kept:
-                kept[name][key] = tensor
+            if kind == "optimizer":
+                kept.setdefault(name, {})[key] = tensor
+        return kept
+
+    def _remember(self, moments: Mapping[str, Mapping[str, Tensor]]) -> None:
+        """Hand the optimiser what it kept."""
         for name, parameter in self.names.items():
-            self.optimizer.state[parameter] = {key: tensor.to(parameter.device) for key, tensor in kept[name].items()}
+            for key, tensor in moments.get(name, {}).items():
+                self.optimizer.state[parameter][key] = self.sharded.cut(tensor, name) if self.sharded else tensor.to(parameter.device)
 
     def _check_cursor(self) -> None:
         """Raises ValueError unless the log has a record with numbers for every update that is done, and the place exists."""
@@ -215,12 +258,10 @@ class Learner:
 
     def _learnt(self) -> dict[str, Tensor]:
         prefixes = tuple("backbone." if part == "backbone" else f"embedders.{part}." for part in self.step.learn)
-        return {name: tensor for name, tensor in state(self.model).items() if name.startswith(("generator.", *prefixes))}
+        return {name: tensor for name, tensor in self._state().items() if name.startswith(("generator.", *prefixes))}
 
-
-def out_of_memory(error: Exception) -> bool:
-    """Whether a smaller batch might go through."""
-    return isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
+    def _state(self) -> dict[str, Tensor]:
+        return self.sharded.state() if self.sharded else state(self.model)
 
 
 def halves(examples: Sequence[Example], times: int) -> list[list[Example]]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 
 import torch
+from torch import nn
 
 from ..errors import RunError
 from ..model import Model
@@ -20,15 +22,15 @@ def set_learning(model: Model, step: Step) -> None:
         model.part(part).requires_grad_(learns).train(learns)
 
 
-def make_optimizer(model: Model, step: Step) -> torch.optim.AdamW:
-    """AdamW as BERT was trained with it: weight decay but for biases and norms (Devlin et al., 2019)."""
+def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.optim.AdamW:
+    """AdamW as BERT was trained with it: weight decay but for biases and norms (Devlin et al., 2019). `learning`: what
+    learns, by the names that a model gives it."""
     training, groups = step.training, {}
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            of_input = name.startswith("embedders.")
-            peak = training.input_learning_rate if of_input and training.input_learning_rate else training.learning_rate
-            decay = training.weight_decay if parameter.ndim > 1 else 0.0
-            groups.setdefault((peak, decay), []).append(parameter)
+    for name, parameter in learning.items():
+        of_input = name.startswith("embedders.")
+        peak = training.input_learning_rate if of_input and training.input_learning_rate else training.learning_rate
+        decay = training.weight_decay if parameter.ndim > 1 else 0.0
+        groups.setdefault((peak, decay), []).append(parameter)
     if not groups:
         raise RunError(f"a step that learns {', '.join(step.learn)} has no parameters to learn")
     return torch.optim.AdamW(
@@ -45,8 +47,12 @@ def schedule(update: int, total: int, warmup: float) -> float:
 
 def precision(name: str, device: torch.device) -> contextlib.AbstractContextManager:
     """Mixed precision of a step. (accelerate fixes one for a whole process; here every step may have its own.)"""
-    wanted = name == "bf16" or (name == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported())
-    return torch.autocast(device.type, torch.bfloat16) if wanted else contextlib.nullcontext()
+    return torch.autocast(device.type, torch.bfloat16) if bf16(name, device) else contextlib.nullcontext()
+
+
+def bf16(name: str, device: torch.device) -> bool:
+    """Whether a step's precision is bf16 on this device."""
+    return name == "bf16" or (name == "auto" and device.type == "cuda" and torch.cuda.is_bf16_supported())
 
 
 def derive(*place: object) -> int:

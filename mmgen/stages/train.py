@@ -19,13 +19,15 @@ from accelerate import Accelerator
 
 from ..checkpoint import load_state, read_tensors, save_weights, state
 from ..data import Collator, Plan, in_order, settle, updates, watched
+from ..errors import RunError
+from ..memory import SMALLER
 from ..model import Model
 from ..processes import add_up, share_out
 from ..progress import Progress
-from ..recipe import Step, Training
+from ..recipe import Step
 from ..tensors import Example, Loss
+from .fsdp import shards, too_large
 from .learner import Learner, halves, out_of_memory
-from .optimizer import precision
 
 
 def train(
@@ -42,18 +44,19 @@ def train(
 ) -> None:
     """Teach a step and write `weights.safetensors` and `log.jsonl` into its folder. The model holds the step's start."""
     training = step.training
+    collate = Collator(model, step.inputs)
     plan = Plan.make(
         examples, seed=seed, step=name, epochs=training.epochs, batch_size=training.batch_size, micro_batch=training.micro_batch or training.batch_size,
-        inputs=step.inputs,
+        bucket=training.bucket, slots=collate.slots,
     )  # fmt: skip
     if accelerator.num_processes > (most := max(map(len, plan.updates))):
         progress.say(f"{name}: an update has {most} micro-batches for {accelerator.num_processes} processes, so some have nothing to do; lower training.micro_batch")
-    model.to(accelerator.device)
+    if training.shard and accelerator.num_processes == 1:
+        progress.say(f"{name}: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N -m mmgen run ...`")
+    model.to("cpu" if shards(training, accelerator) else accelerator.device)  # each process takes its slices from there
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with torch.random.fork_rng(devices), interruptions() as asked:
-        collate = Collator(model, step.inputs)
         learner = Learner(model, name, step, seed, plan, examples, collate, folder, accelerator, progress)
-        share_out(accelerator, list(state(model).values()))
         before = _pairs(plan.updates[: learner.done], examples)
         with progress.task(f"{name}: learning", _pairs(plan.updates, examples), "questions", before) as advance:
             waits: list[float] = []
@@ -65,7 +68,7 @@ def train(
                 if learner.done in plan.epochs:
                     record |= clipping(learner.records)
                     if validation:
-                        record["validation_loss"] = validate(model, collate, validation, accelerator, training)
+                        record["validation_loss"] = validate(learner, validation)
                 advance(_pairs(plan.updates[number : number + 1], examples), _told(learner.records))
                 _keep(learner, record)
         finish(learner)
@@ -97,18 +100,19 @@ def _keep(learner: Learner, record: dict) -> None:
     better = record.get("validation_loss", math.inf) < learner.best
     learner.best = min(learner.best, record.get("validation_loss", math.inf))
     unfinished = learner.done < len(learner.plan)
-    if learner.accelerator.is_main_process:
-        if better and learner.training.keep == "best":
-            save_weights(learner.model, learner.folder / "best.safetensors")
-        if (due or learner.stopping) and unfinished:
-            learner.save()
+    if better and learner.training.keep == "best":
+        learner.save_best()
+    if (due or learner.stopping) and unfinished:
+        learner.save()
     if learner.stopping and unfinished:
         raise KeyboardInterrupt
 
 
 def finish(learner: Learner) -> None:
     """The step's weights under their final name; the checkpoint goes once they are there."""
-    best, accelerator = learner.folder / "best.safetensors", learner.accelerator
+    best, accelerator = learner.best_weights, learner.accelerator
+    if learner.sharded:
+        learner.sharded.close()
     if accelerator.is_main_process:
         if learner.training.keep == "best" and best.exists():
             load_state(learner.model, read_tensors(best)[0], best)
@@ -142,33 +146,42 @@ def interruptions() -> Iterator[threading.Event]:
 
 
 @torch.no_grad()
-def validate(model: Model, collate: Collator, examples: Sequence[Example], accelerator: Accelerator, training: Training) -> float:
+def validate(learner: Learner, examples: Sequence[Example]) -> float:
     """Mean loss a token over examples, shared out over processes."""
+    model, accelerator = learner.model, learner.accelerator
+    batch_size = min(32, learner.training.micro_batch or 32) if learner.sharded else 32  # a batch that is not cut has to fit
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
-    for indices in in_order(ours, 32):
-        for loss in _losses(model, collate, [settle(ours[index]) for index in indices], accelerator, training):
+    for indices in in_order(learner.collate.slots([settle(example) for example in ours]), batch_size):
+        for loss in _losses(learner, [settle(ours[index]) for index in indices]):
             total += torch.stack([loss.sum.double(), loss.count.double()])
+    if learner.sharded:  # all processes make as many passes as the first one, which has most to do
+        behind = math.ceil(len(examples[:: accelerator.num_processes]) / batch_size) - math.ceil(len(ours) / batch_size)
+        for _ in range(behind):
+            list(_losses(learner, [settle(examples[0])]))
     for name, module in model.named_modules():
         module.training = modes[name]
     add_up(accelerator, [total])
     return (total[0] / total[1]).item()
 
 
-def _losses(model: Model, collate: Collator, examples: list[Example], accelerator: Accelerator, training: Training) -> Iterator[Loss]:
+def _losses(learner: Learner, examples: list[Example]) -> Iterator[Loss]:
     """The loss of a batch, or those of its halves where memory is short."""
     try:
-        with precision(training.precision, accelerator.device):
-            yield model(collate(examples).to(accelerator.device))
+        yield learner.loss(learner.collate(examples).to(learner.accelerator.device))
         return
     except Exception as error:
-        pieces = halves(examples, 1)
-        if not out_of_memory(error) or len(pieces) == 1:
+        where, pieces = f"step '{learner.name}', validation", halves(examples, 1)
+        if not out_of_memory(error):
             raise
+        if learner.sharded:
+            raise too_large(where) from None
+        if len(pieces) == 1:
+            raise RunError(f"{where}: out of memory with a single pair (example '{examples[0].id}'); {SMALLER}; the last checkpoint is kept") from None
     for piece in pieces:
-        yield from _losses(model, collate, piece, accelerator, training)
+        yield from _losses(learner, piece)
 
 
 def clipping(records: Sequence[dict]) -> dict[str, float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,16 +18,17 @@ from ..checkpoint import write_text
 from ..configs import Decoding
 from ..data import Collator, in_order, settle
 from ..errors import RunError
+from ..memory import LESS_TO_WRITE, Halving
 from ..model import Model
 from ..progress import Progress
 from ..recipe import Step
 from ..tensors import Example, Generation
 from .optimizer import derive, precision
 
+log = logging.getLogger("mmgen")
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
 
 
-@torch.inference_mode()
 def write(
     model: Model,
     name: str,
@@ -39,18 +42,28 @@ def write(
     progress: Progress,
     batch_size: int = 32,
 ) -> None:
-    """`generations.jsonl` in the step's folder. Sampling is drawn anew for every batch, so processes do not change it."""
-    model.to(accelerator.device).eval()
+    """`generations.jsonl` in the step's folder. Sampling is drawn anew for every batch, so processes do not change it.
+
+    A batch that runs out of memory is written in halves, by each process for itself. Greedy search and beams find the same
+    texts then; samples are drawn anew for every piece, so they are others (and the same again where the cuts are the same).
+    """
+    model.to(accelerator.device).eval()  # not in inference mode: parameters that are moved in there cannot learn afterwards
     collate = Collator(model, step.inputs, targets=False)
     found: list[tuple[int, list[Generation]]] = []
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), progress.task(f"{name}: writing", len(examples), "questions") as advance:
-        for number, indices in enumerate(in_order(examples, batch_size)):
+    halving = _halving(name, examples, accelerator, progress)
+
+    def texts(number: int, whole: Sequence[int], piece: Sequence[int]) -> list[list[Generation]]:
+        batch = collate([settle(examples[index]) for index in piece]).to(accelerator.device)
+        torch.manual_seed(derive(seed, name, "write", number, *(piece if len(piece) < len(whole) else ())))
+        with precision(step.training.precision, accelerator.device):
+            return model.generator.generate(model, batch, decoding)
+
+    with torch.inference_mode(), torch.random.fork_rng(devices), progress.task(f"{name}: writing", len(examples), "questions") as advance:
+        for number, indices in enumerate(in_order(collate.slots([settle(example) for example in examples]), batch_size)):
             if number % accelerator.num_processes == accelerator.process_index:
-                batch = collate([settle(examples[index]) for index in indices]).to(accelerator.device)
-                torch.manual_seed(derive(seed, name, "write", number))
-                with precision(step.training.precision, accelerator.device):
-                    found += zip(indices, model.generator.generate(model, batch, decoding), strict=True)
+                for piece, written in halving.over(indices, partial(texts, number, indices)):
+                    found += zip(piece, written, strict=True)
             advance(len(indices))
     if accelerator.num_processes > 1:
         found = gather_object(found)
@@ -58,6 +71,14 @@ def write(
         lines = [json.dumps([asdict(text) for text in texts], ensure_ascii=False) for _, texts in sorted(found, key=lambda pair: pair[0])]
         write_text(folder / "generations.jsonl", "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()
+
+
+def _halving(name: str, examples: Sequence[Example], accelerator: Accelerator, progress: Progress) -> Halving:
+    """What one process does about its lack of memory is its own business, and only the first one has a progress to tell it by."""
+    alone = accelerator.num_processes == 1
+    where = f"step '{name}', writing" if alone else f"step '{name}', writing, process {accelerator.process_index}"
+    say = progress.say if accelerator.is_main_process else log.warning
+    return Halving(where, LESS_TO_WRITE, named=lambda index: examples[index].id, say=say)
 
 
 def read(folder: Path) -> list[list[Generation]]:

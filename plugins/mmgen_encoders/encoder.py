@@ -30,7 +30,7 @@ class EncoderCache(Cache):
 
     def _change(self, change) -> None:
         super()._change(change)
-        for layer in self.states.layers:  # (B, heads, M, H / heads) each
+        for layer in self.states.layers:
             layer.keys, layer.values = (change(t.transpose(1, 2)).transpose(1, 2) for t in (layer.keys, layer.values))
 
     def rearrange(self, slots: Tensor) -> None:

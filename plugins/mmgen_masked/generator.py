@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -35,7 +36,7 @@ class MaskedGenerator(Generator):
         rows = [[slot for k, y in enumerate(questions, 1) for slot in self._slots(y, k)] for questions in targets]
         longest = max(map(len, rows))
         padding = [(self.pad_id, 0, PAD, 0, 0, -100)]
-        table = torch.tensor([row + padding * (longest - len(row)) for row in rows])  # (B, S, 6)
+        table = torch.from_numpy(np.array([row + padding * (longest - len(row)) for row in rows]))  # (B, S, 6)
         ids, offsets, role, group, time, labels = table.unbind(-1)
         return Tail(ids, offsets, Layout(role, group, time), labels)
 

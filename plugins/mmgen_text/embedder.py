@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,11 @@ class TextReader(Reader):
         if not isinstance(text, str):
             raise DataError(f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}")
         return torch.tensor(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"][: self.max_tokens], dtype=torch.long)
+
+    def slots(self, example: Example) -> int:
+        """A token a word."""
+        text = example.inputs.get(self.field)
+        return min(text.count(" ") + 1, self.max_tokens or math.inf) if isinstance(text, str) else 0
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(item) for item in items])

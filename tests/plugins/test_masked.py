@@ -159,6 +159,41 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, monkey
     assert fewer < 0.9 * all_of_them
 
 
+def test_a_compiled_encoder_learns_the_same():
+    """torch.compile's own tracing, without its code generator, which takes a minute; two shapes of batches."""
+    plain, compiled = toys.model(layers=1), toys.model(layers=1)
+    compiled.backbone.model.base_model.compile(backend="aot_eager", dynamic=True)
+    for examples in (toys.examples(3), toys.examples(5)):
+        for model in (plain, compiled):
+            model.zero_grad()
+            model(batch_of(model, examples)).sum.backward()
+        for (name, parameter), same in zip(plain.named_parameters(), compiled.parameters(), strict=True):
+            torch.testing.assert_close(same.grad, parameter.grad, atol=1e-4, rtol=1e-4, msg=name)
+
+
+@torch.no_grad()
+def test_bf16_is_near():
+    """Stated tolerance: 0.5 % of the loss; log-probabilities 0.02 apart in the mean and 0.2 at most, where they spread by 1.
+    Writing with a cache, three rows an input that are exchanged at every step."""
+    model, examples = toys.model(), toys.examples(8)
+    batch, asked = batch_of(model, examples), batch_of(model, examples, targets=False)
+    losses, steps = [], []
+    for low in (False, True):
+        draw = torch.Generator().manual_seed(0)
+        with torch.autocast("cpu", torch.bfloat16, enabled=low):
+            losses.append(model(batch).mean)
+            writing, written, found = Writing(model, model.prefix(asked)), torch.empty(24, 0, dtype=torch.long), []
+            for _ in range(6):
+                found.append(writing.next_logits(written).log_softmax(-1))
+                rows = torch.arange(8).repeat_interleave(3) * 3 + torch.randint(0, 3, (24,), generator=draw)
+                written = torch.cat([written[rows], torch.randint(5, 30, (24, 1), generator=draw)], 1)
+                writing.reorder_cache(rows)
+            steps.append(torch.stack(found))
+    assert losses[1] != losses[0] and losses[1] == pytest.approx(float(losses[0]), rel=5e-3)
+    apart = (steps[1] - steps[0]).abs()
+    assert apart.mean() < 0.02 and apart.max() < 0.2 and steps[0].std() > 0.9
+
+
 OPTIONS = {
     "greedy": Decoding(),
     "beams": Decoding(num_beams=4, num_return_sequences=3),

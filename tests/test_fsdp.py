@@ -1,0 +1,352 @@
+"""Sharded training (`training.shard`): processes that hold slices of a model learn what one learns that holds it whole."""
+
+import gc
+import json
+import os
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import torch
+import toys
+from accelerate import Accelerator
+from mmgen_encoders import FAMILIES, Bert
+from mmgen_masked import Masked
+from mmgen_text import Text
+from safetensors.torch import load_file
+from test_learner import Cramped, Told, apart, learn, plan, step
+from test_processes import RECIPE, WATCHED, log, several
+from test_run import PLACE, mmgen, weights
+from torch.distributed.tensor import DTensor
+
+import mmgen as front_door
+from mmgen import processes
+from mmgen.checkpoint import load_weights, read_tensors
+from mmgen.data import Collator
+from mmgen.errors import MmgenError, RunError
+from mmgen.model import compose
+from mmgen.parts import Embedder
+from mmgen.progress import Progress
+from mmgen.recipe import Step, Training, load
+from mmgen.registry import installed
+from mmgen.stages.fsdp import ON_CPUS, Sharded, layers
+from mmgen.stages.learner import Learner
+from mmgen.stages.train import train, validate
+from mmgen.tensors import Segment
+from mmgen.testing.tiny import Tiny
+
+ENCODERS = {family.model_fields["type"].default: family for family in FAMILIES}
+VALIDATION = toys.examples(3, seed=1)  # two for one process, one for the other
+KEYS = ("key.bias", "k_lin.bias", "read.bias")  # the gradient of attention's keys' biases is rounding alone, which Adam blows up
+STOPPED = 4  # the update at which a run is as good as killed
+SLICES = """
+    from pathlib import Path
+    from test_fsdp import in_slices, with_little_memory
+    in_slices(Path())
+    with_little_memory(Path())
+"""
+
+
+class Bent(front_door.EmbedderConfig):
+    """A caption's word embeddings through a matrix of their own, to have an input that learns."""
+
+    type: Literal["bent"] = "bent"
+
+    def build(self, backbone):
+        return BentEmbedder(self, backbone)
+
+
+class BentEmbedder(Embedder):
+    def __init__(self, config, backbone):
+        super().__init__()
+        self.text = Text(reads=config.reads).build(backbone)
+        self.reader, self.bend = self.text.reader, torch.nn.Linear(backbone.input_size, backbone.input_size)
+
+    def forward(self, **collated):
+        segment = self.text(**collated)
+        return Segment(self.bend(segment.states), segment.mask)
+
+
+def bent():
+    """A model whose input learns too."""
+    torch.manual_seed(0)
+    return compose(Bert(layers=2, width=32, heads=4, vocabulary=90, dropout=0.3), {"caption": Bent()}, Masked(max_tokens=9), texts=[" ".join(toys.WORDS)] * 3)
+
+
+def tiny():
+    """A backbone that is none of transformers'."""
+    torch.manual_seed(0)
+    return compose(Tiny(positions=200), {"caption": Text()}, Masked(max_tokens=9), texts=[" ".join(toys.WORDS)])
+
+
+def frozen(**training):
+    return Step(inputs=("caption",), learn=("caption",), training=Training(batch_size=12, micro_batch=6, epochs=1, learning_rate=1e-2, **training))
+
+
+# What is learnt in slices and whole, each with the step's settings: uneven updates, layers that are run several times over
+# (ALBERT), heads of several modules (ELECTRA, DistilBERT), tied words, dropout, logits that are made again on the way back.
+MODELS = {name: (lambda family=family: toys.model(family, dropout=0.1)) for name, family in ENCODERS.items()}
+MODELS |= {"tiny": tiny, "frozen": bent, "best": bent, "long": toys.model}
+STEPS = {"best": {"epochs": 4, "learning_rate": 0.1, "warmup": 0.0, "keep": "best"}, "long": {"epochs": 1, "batch_size": 500, "micro_batch": 300}}
+
+
+def chosen(name, **more):
+    return frozen(**more) if name == "frozen" else step(**STEPS.get(name, {"epochs": 1}), **more)
+
+
+def examples(name):
+    return toys.examples(200 if name == "long" else 16)
+
+
+def in_slices(folder: Path) -> None:
+    """What two processes do, in folders of their own: everything of MODELS, and the rest that tests look at."""
+    accelerator = processes.start()
+    common = {"seed": 0, "accelerator": accelerator, "progress": Progress()}
+    for name, make in MODELS.items():
+        model = make()
+        modules, tied = [type(module) for module in model.modules()], len(model.state_dict())
+        train(model, "s", chosen(name, shard=True), examples(name), VALIDATION, folder=folder / name, **common)
+        assert [type(module) for module in model.modules()] == modules and len(model.state_dict()) == tied
+        assert not [parameter for parameter in model.parameters() if isinstance(parameter, DTensor)]
+        load_weights(written := make(), folder / name / "weights.safetensors")
+        assert apart(model, written) == 0, name  # in every process, whoever wrote the file
+    train(toys.model(dropout=0.0), "s", step(shard=True, epochs=1, precision="bf16"), toys.examples(20), (), folder=folder / "bf16", **common)
+    for name in ("resumed", "halved"):
+        train(toys.model(dropout=0.3), "s", step(shard=True, checkpoint_every=1), toys.examples(20), VALIDATION, folder=folder / name, **common)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
+        stop(patch)
+        train(toys.model(dropout=0.3), "s", step(shard=True, checkpoint_every=1), toys.examples(20), VALIDATION, folder=folder / "stopped", **common)
+    accelerator.wait_for_everyone()
+    (folder / f"told-{accelerator.process_index}.json").write_text(json.dumps(counted(folder / "counted", common)))
+
+
+def stop(patch):
+    update = Learner.update
+
+    def stops(learner, number, *arguments, **more):
+        if number == STOPPED:
+            raise KeyError("as good as a kill")
+        return update(learner, number, *arguments, **more)
+
+    patch.setattr(Learner, "update", stops)
+
+
+def counted(folder, common) -> dict:
+    """Bytes that a process holds of a model between updates, and how many layers are whole while one of them runs."""
+    model, told, gathered = toys.model(layers=8, width=64, dropout=0.0), {}, set()
+    parameters, deep = sum(p.nbytes for p in model.parameters()), list(model.backbone.model.bert.encoder.layer)
+    before = storages()  # the model's own among them: they wait on the CPU, which here is the device too
+
+    def look(*_):
+        gathered.add(sum(not isinstance(next(layer.parameters()), DTensor) for layer in deep))
+
+    for layer in deep:
+        layer.register_forward_hook(look)
+        layer.register_full_backward_hook(look)
+    update = Learner.update
+
+    def measured(learner, *arguments, **more):
+        record = update(learner, *arguments, **more)
+        if learner.done + 1 < len(learner.plan):
+            return record
+        told["held"] = sum(storage.nbytes() for place, storage in storages().items() if place not in before)
+        told["slices"] = sum(p.to_local().nbytes for p in learner.sharded.parameters.values())
+        told["moments"] = sum(t.to_local().nbytes for kept in learner.optimizer.state.values() for t in kept.values() if isinstance(t, DTensor))
+        return record
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Learner, "update", measured)
+        train(model, "s", step(shard=True, epochs=1), toys.examples(8), (), folder=folder, **common)
+    return told | {"parameters": parameters, "gathered": sorted(gathered)}
+
+
+def storages() -> dict:
+    """What all tensors that there are lie in, by its place; while this is held, no other takes the place."""
+    gc.collect()
+    found = [t.untyped_storage() for t in gc.get_objects() if type(t) in (torch.Tensor, torch.nn.Parameter)]
+    return {storage.data_ptr(): storage for storage in found}
+
+
+def with_little_memory(folder: Path) -> None:
+    """Learns, with memory in the first process only, and notes what the processes say in the end."""
+    model, accelerator = toys.model(), processes.start()
+    if accelerator.process_index == 1:
+        Cramped(model, pairs=0)
+    try:
+        with processes.together(accelerator):
+            train(model, "s", step(shard=True), toys.examples(20), (), seed=0, folder=folder / "cramped", accelerator=accelerator, progress=Progress())
+    except MmgenError as error:
+        (folder / f"said-{accelerator.process_index}.txt").write_text(str(error))
+    os._exit(0)  # not waiting for each other
+
+
+def starting(name):
+    """A model; it has little memory where its micro-batches are to be halved."""
+    model = toys.model(dropout=0.3)
+    if name == "halved":
+        Cramped(model, pairs=4)
+    return model
+
+
+@pytest.fixture(scope="module")
+def torch_can() -> None:
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < ON_CPUS:
+        pytest.skip(f"sharding on CPUs fails in torch {torch.__version__}")
+
+
+@pytest.fixture(scope="module")
+def slices(torch_can, tmp_path_factory) -> Path:
+    """What two processes have learnt in slices; two of the runs go on from where a single process was stopped."""
+    folder = tmp_path_factory.mktemp("slices")
+    for name in ("resumed", "halved"):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
+            stop(patch)
+            learn(folder / name, starting(name), step(checkpoint_every=1), validation=VALIDATION)
+    done = several(2, folder, SLICES)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def alike(ours: list[dict], theirs: list[dict]) -> None:
+    for our, their in zip(ours, theirs, strict=True):
+        assert our.keys() == their.keys()
+        assert our["loss"] == pytest.approx(their["loss"], abs=1e-5) and our["grad_norm"] == pytest.approx(their["grad_norm"], rel=1e-3)
+        assert our.get("validation_loss") == pytest.approx(their.get("validation_loss"), abs=1e-5)
+
+
+def close(ours: dict, theirs: dict) -> None:
+    assert {name: (value.shape, value.dtype) for name, value in ours.items()} == {name: (value.shape, value.dtype) for name, value in theirs.items()}
+    for name in ours:
+        assert (ours[name] - theirs[name]).abs().max() < 5e-5 or name.endswith(KEYS), name
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
+    alike(log(slices / name), learn(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION))
+    close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
+    assert {path.name for path in (slices / name).iterdir()} == {path.name for path in (tmp_path / "s").iterdir()}
+
+
+def test_what_is_frozen_stays_as_it_was(slices):
+    before, after = bent().state_dict(), load_file(slices / "frozen/weights.safetensors")
+    assert {name for name in after if not after[name].equal(before[name])} == {"embedders.caption.bend.weight", "embedders.caption.bend.bias"}
+
+
+def test_the_best_weights_are_kept(slices):
+    losses = [record["validation_loss"] for record in log(slices / "best") if "validation_loss" in record]
+    assert losses[-1] > min(losses)
+    model = bent()
+    load_weights(model, slices / "best/weights.safetensors")
+    learner = Learner(model, "s", chosen("best"), 0, plan(), toys.examples(20), Collator(model, ["caption"]), slices, Accelerator(cpu=True), Progress())
+    assert validate(learner, VALIDATION) == pytest.approx(min(losses), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["resumed", "halved"])
+def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, tmp_path):
+    """Where that one had to cut its micro-batches, they go on with the pieces."""
+    alike(log(slices / name), expected := learn(tmp_path / "s", starting(name), validation=VALIDATION))
+    assert ("halved" in expected[-1]) == (name == "halved")
+    close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
+
+
+def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices, tmp_path):
+    tensors, about = read_tensors(slices / "stopped/checkpoint.safetensors")
+    assert json.loads(about["cursor"])["done"] == STOPPED
+    shapes = {name: parameter.shape for name, parameter in toys.model().named_parameters()}
+    for kind in ("model", "optimizer.exp_avg", "optimizer.exp_avg_sq"):
+        assert {name: tensors[f"{kind}.{name}"].shape for name in shapes} == shapes
+    expected = learn(tmp_path / "s", toys.model(dropout=0.3), validation=VALIDATION)
+    alike(learn(slices / "stopped", toys.model(dropout=0.3), validation=VALIDATION), expected)
+    close(load_file(slices / "stopped/weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
+
+
+def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
+    whole = learn(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
+    assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx([record["loss"] for record in whole], rel=0.01)
+    assert {tensor.dtype for tensor in load_file(slices / "bf16/weights.safetensors").values()} == {torch.float32}
+
+
+def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
+    """Weights and AdamW's two moments take 3 times the parameters where nothing is cut."""
+    told = [json.loads((slices / f"told-{rank}.json").read_text()) for rank in (0, 1)]
+    for each in told:
+        assert each["slices"] == pytest.approx(each["parameters"] / 2, rel=0.01)
+        assert each["moments"] == 2 * each["slices"]
+        assert 1.5 * each["parameters"] < each["held"] < 1.6 * each["parameters"], each
+        assert set(each["gathered"]) <= {1, 2}, each
+    assert sum(each["slices"] for each in told) >= told[0]["parameters"]
+
+
+def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first_writes(torch_can, tmp_path):
+    """Updates of four micro-batches and of one: some process has more to do, or nothing, and goes through as many passes."""
+    for name in ("one", "three"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "toy.toml").write_text(RECIPE.replace("epochs = 2", "epochs = 1"))
+    alone = mmgen(tmp_path / "one", "run", "toy.toml")
+    assert alone.returncode == 0, alone.stderr
+    done = several(3, tmp_path / "three", WATCHED, "run", "toy.toml", "--set", "training.shard=true")
+    assert done.returncode == 0, done.stderr
+    one, three = tmp_path / "one" / PLACE, tmp_path / "three" / PLACE
+    for name in ("first", "second"):
+        alike(log(one / "steps" / name), log(three / "steps" / name))
+        close(weights(tmp_path / "one", name), weights(tmp_path / "three", name))
+        assert {path.name for path in (one / "steps" / name).iterdir()} == {path.name for path in (three / "steps" / name).iterdir()}
+    assert (three / "table.md").read_text() == (one / "table.md").read_text()
+    assert (tmp_path / "three/opened-0.txt").read_text()
+    assert (tmp_path / "three/opened-1.txt").read_text() == (tmp_path / "three/opened-2.txt").read_text() == ""
+
+
+TOO_LARGE = (
+    "out of memory; with training.shard a batch is not cut on the way, since the other processes wait for every layer of it: "
+    "lower training.micro_batch and begin with --fresh, or go on from the last checkpoint with more processes"
+)
+
+
+def test_out_of_memory_ends_the_run_with_one_line_of_what_to_do(slices):
+    assert (slices / "said-1.txt").read_text() == f"step 's', update 0: {TOO_LARGE}"
+    assert (slices / "said-0.txt").read_text().startswith("process 0 of 2: another process has ended (")
+
+
+def test_out_of_memory_while_validating_too(tmp_path):
+    model = toys.model()
+    learner = Learner(model, "s", step(), 0, plan(), toys.examples(20), Collator(model, ["caption"]), tmp_path, Accelerator(cpu=True), Progress())
+    learner.sharded = type("InSlices", (), {"loss": Cramped(model, pairs=0)})()
+    with pytest.raises(RunError) as error:
+        validate(learner, VALIDATION)
+    assert str(error.value) == f"step 's', validation: {TOO_LARGE}"
+
+
+def test_one_process_says_that_it_has_nobody_to_share_with(tmp_path):
+    plain, asked, told = toys.model(), toys.model(), Told()
+    expected = learn(tmp_path / "plain", plain)
+    assert learn(tmp_path / "asked", asked, step(shard=True), told=told) == expected and apart(plain, asked) == 0
+    assert told.lines[0] == "s: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N -m mmgen run ...`"
+
+
+def test_it_is_the_same_run_with_and_without(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    (without, _), (with_it, _) = (load(tmp_path / "toy.toml", installed(), None, sets) for sets in ((), ("training.shard=true",)))
+    assert with_it.training.shard and with_it.steps["first"].training.shard and with_it.identity() == without.identity()
+
+
+def test_a_parameter_that_cannot_be_cut_is_named():
+    model = toys.model()
+    model.generator.heat = torch.nn.Parameter(torch.tensor(1.0))
+    with pytest.raises(RunError) as error:
+        Sharded(model, Accelerator(cpu=True), Training(shard=True))
+    assert str(error.value) == "training.shard: the parameter 'generator.heat' is a single number, which cannot be cut; make it a vector of one, or learn without training.shard"
+
+
+def test_a_torch_too_old_for_it_is_told(monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.6.0+cpu")
+    with pytest.raises(RunError) as error:
+        Sharded(toys.model(), Accelerator(cpu=True), Training(shard=True))
+    assert str(error.value) == "training.shard on CPUs needs torch 2.13 or newer, and this is 2.6.0+cpu; update it, or learn without training.shard"
+
+
+def test_layers_are_the_items_of_the_outermost_lists():
+    inner = torch.nn.ModuleList([torch.nn.Linear(1, 1)])
+    layer = torch.nn.Sequential(torch.nn.Linear(1, 1), inner)
+    lists = {"layers": torch.nn.ModuleList([layer, layer]), "nested": torch.nn.ModuleList([inner])}
+    model = torch.nn.ModuleDict({"words": torch.nn.Embedding(1, 1), **lists})
+    assert [(siblings is lists["layers"], number, item is layer) for siblings, number, item in layers(model)] == [(True, 0, True), (True, 1, True), (False, 0, False)]

@@ -1,0 +1,300 @@
+"""Work that runs out of memory: writing, asking, looking inside and extracting go on in halves, and give the same."""
+
+import gc
+import weakref
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import toys
+from accelerate import Accelerator
+from click.testing import CliRunner
+from mmgen_grid import TimmGrid
+from mmgen_probes import similarity
+from PIL import Image
+from test_processes import several
+
+from mmgen.cli import main
+from mmgen.configs import Decoding
+from mmgen.data import settle
+from mmgen.errors import RunError
+from mmgen.memory import LESS_TO_WRITE, SMALLER, Halving
+from mmgen.parts import Picture
+from mmgen.progress import Progress
+from mmgen.recipe import Step, Training
+from mmgen.report import looks
+from mmgen.stages import write
+
+SEARCHES = {
+    "greedy": Decoding(),
+    "beams": Decoding(num_beams=3, num_return_sequences=2),
+    "groups": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0, num_return_sequences=2),
+}
+
+
+class Told(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+def short():
+    return torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+
+def cramp(model, most):
+    """The model has memory to write about so many examples at a time; -> how many it was asked for."""
+    generate, tried = model.generator.generate, []
+
+    def cramped(model, batch, options):
+        tried.append(len(batch.ids))
+        found = generate(model, batch, options)  # half-way through, so that there is something to throw away
+        if len(batch.ids) > most:
+            raise short()
+        return found
+
+    model.generator.generate = cramped
+    return tried
+
+
+# --- the halving itself ---------------------------------------------------------------------------------------------
+
+
+def halving(**more):
+    told = []
+    return Halving("counting", "count less", unit="number", named=str, say=told.append, **more), told
+
+
+def test_pieces_are_halved_until_they_fit_and_stay_so():
+    sparing, told = halving()
+    tried = []
+
+    def work(piece):
+        tried.append(len(piece))
+        if len(piece) > 3:
+            raise short()
+        return sum(piece)
+
+    batches = [list(range(14)), list(range(3)), list(range(5)), []]
+    found = [[(list(piece), result) for piece, result in sparing.over(batch, work)] for batch in batches]
+    assert [[piece for piece, _ in each] for each in found] == [[[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [12, 13]], [[0, 1, 2]], [[0, 1, 2], [3, 4]], []]
+    assert all(result == sum(piece) for each in found for piece, result in each)
+    assert tried == [14, 7, 3, 3, 3, 3, 2, 3, 3, 2]
+    assert told == ["counting: out of memory; from here on 3 numbers at a time"]
+
+
+def test_a_single_item_that_does_not_fit_is_named():
+    sparing, told = halving()
+
+    def work(piece):
+        if 2 in piece:
+            raise short()
+        return piece
+
+    with pytest.raises(RunError, match=r"^counting: out of memory with a single number \('2'\); count less$"):
+        list(sparing.over([1, 2], work))
+    assert told == ["counting: out of memory; from here on 1 number at a time"]
+
+
+def test_other_errors_go_through_and_nothing_is_said():
+    sparing, told = halving()
+    with pytest.raises(ZeroDivisionError):
+        list(sparing.over([1, 2], lambda piece: 1 / 0))
+    assert not told
+
+
+def test_what_an_attempt_held_is_let_go_of_before_the_next():
+    sparing, _ = halving()
+    held, alive = [], []
+
+    def work(piece):
+        alive.append(sum(each() is not None for each in held))
+        tensor = torch.zeros(3)
+        held.append(weakref.ref(tensor))
+        if len(piece) > 1:
+            raise short()
+
+    gc.disable()
+    try:
+        list(sparing.over([1, 2, 3, 4], work))
+    finally:
+        gc.enable()
+    assert alive == [0] * 6
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+def written(folder, model, decoding, told=None):
+    folder.mkdir()
+    step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
+    write.write(model, "s", step, toys.examples(13), decoding, seed=0, folder=folder, accelerator=Accelerator(cpu=True), progress=told or Progress(), batch_size=8)
+    return write.read(folder)
+
+
+def alike(ours, theirs):
+    """The same texts; scores but for rounding, which depends on what is computed together."""
+    assert [[(text.id, text.text, text.tokens) for text in texts] for texts in ours] == [[(text.id, text.text, text.tokens) for text in texts] for texts in theirs]
+    assert [text.score for texts in ours for text in texts] == pytest.approx([text.score for texts in theirs for text in texts], abs=1e-4)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
+    model, told = toys.model(), Told()
+    whole = written(tmp_path / "whole", model, SEARCHES[search])
+    tried = cramp(model, most=3)
+    alike(written(tmp_path / "cut", model, SEARCHES[search], told), whole)
+    assert tried == [8, 4, 2, 2, 2, 2, 2, 2, 1]
+    assert told.lines == ["step 's', writing: out of memory; from here on 2 examples at a time"]
+
+
+def test_samples_are_drawn_anew_and_the_same_every_time(tmp_path):
+    model, sampling = toys.model(), Decoding(do_sample=True)
+    whole = written(tmp_path / "whole", model, sampling)
+    cramp(model, most=3)
+    cut, again = written(tmp_path / "cut", model, sampling), written(tmp_path / "again", model, sampling)
+    assert cut == again and [len(texts) for texts in cut] == [len(texts) for texts in whole]
+    assert len({text.text for texts in cut for text in texts}) > 6  # every piece has draws of its own
+
+
+def test_one_example_too_large_to_be_written_about_is_named(tmp_path):
+    model = toys.model()
+    cramp(model, most=0)
+    with pytest.raises(RunError, match=r"^step 's', writing: out of memory with a single example \('e\d+'\); look for fewer texts at a time \(num_beams, "):
+        written(tmp_path / "s", model, Decoding())
+    assert not (tmp_path / "s/generations.jsonl").exists()
+
+
+CRAMPED = """
+    import sys
+    from pathlib import Path
+    import toys
+    from test_memory import cramp
+    from mmgen import processes
+    from mmgen.configs import Decoding
+    from mmgen.progress import Progress
+    from mmgen.recipe import Step, Training
+    from mmgen.stages.write import write
+    model, accelerator = toys.model(), processes.start()
+    if accelerator.process_index == 1:
+        cramp(model, most=3)
+    step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
+    write(model, "s", step, toys.examples(13), Decoding(), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator, progress=Progress(), batch_size=8)
+"""
+
+
+def test_one_process_alone_may_be_short_of_memory(tmp_path):
+    whole = written(tmp_path / "whole", toys.model(), Decoding())
+    (tmp_path / "two").mkdir()
+    done = several(2, tmp_path / "two", CRAMPED, ".")
+    assert done.returncode == 0, done.stderr
+    alike(write.read(tmp_path / "two"), whole)
+    assert done.stderr.count("step 's', writing, process 1: out of memory; from here on 2 examples at a time") == done.stderr.count("out of memory") == 1
+
+
+# --- asking ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_model_writes_the_same_texts_in_halves(search, caplog):
+    model, examples = toys.model(), toys.examples(7)
+    whole = model.generate(examples, SEARCHES[search], batch_size=5)
+    tried = cramp(model, most=2)
+    caplog.clear()
+    with caplog.at_level("WARNING", "mmgen"):
+        alike(model.generate(examples, SEARCHES[search], batch_size=5), whole)
+    assert tried == [5, 2, 2, 1, 2]
+    assert caplog.messages == ["writing: out of memory; from here on 2 examples at a time"]
+
+
+def test_asking_says_in_a_line_what_is_too_much(tmp_path, monkeypatch):
+    (tmp_path / "toy.toml").write_text(toys.RECIPE)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["run", "toy.toml", "--step", "first", "--set", "data.train_size=8"])
+    assert done.exit_code == 0, done.output
+
+    def too_much(*_):
+        raise short()
+
+    monkeypatch.setattr("mmgen_masked.generator.MaskedGenerator.generate", too_much)
+    done = CliRunner().invoke(main, ["generate", "runs/toy/default/seed-0", "--caption", "a dog", "--n", "5"])
+    assert done.exit_code == 1
+    assert done.output.splitlines()[-1] == f"error: writing: out of memory with a single example ('caption'); {LESS_TO_WRITE}"
+
+
+# --- looking inside, and extracting ---------------------------------------------------------------------------------
+
+
+def cramp_encoder(model, most):
+    """It has memory for so many rows at a time."""
+    encode, tried = model.backbone.encode, []
+
+    def cramped(slots, *arguments, **more):
+        tried.append(len(slots.states))
+        if tried[-1] > most:
+            raise short()
+        return encode(slots, *arguments, **more)
+
+    model.backbone.encode = cramped
+    return tried
+
+
+def test_the_look_inside_a_page_shows_is_the_same_in_halves():
+    model, examples = toys.model(), toys.examples(9)
+    texts = {text.id: text for (text,) in model.generate(examples)}
+
+    def look():
+        found, steps = {example.id: looks.Looks() for example in examples}, []
+        looks.look(model, "s", ("caption",), examples, texts, found, steps.append)
+        return found, steps
+
+    whole, _ = look()
+    tried = cramp_encoder(model, most=4)
+    cut, steps = look()
+    assert cut == whole and steps == [4, 4, 1] and tried == [9, 4, 4, 1]
+
+
+def test_a_probe_finds_the_same_in_halves():
+    """Pictures and captions that are not each other's are compared within the whole batch, whatever it was cut into."""
+    model, examples = toys.model(), [settle(example) for example in toys.examples(9)]
+    config = SimpleNamespace(batch_size=6)
+    curve = similarity.SimilarityProbe(config).curve
+    whole = curve(model, ("caption", "caption"), examples, lambda steps: None)
+    cramp_encoder(model, most=4)
+    cut = curve(model, ("caption", "caption"), examples, lambda steps: None)
+    assert cut.similarity == pytest.approx(whole.similarity, abs=1e-5) and cut.unpaired == pytest.approx(whole.unpaired, abs=1e-5)
+    cramp_encoder(model, most=0)
+    with pytest.raises(RunError) as raised:
+        curve(model, ("caption", "caption"), examples, lambda steps: None)
+    assert str(raised.value) == f"similarity: out of memory with a single example ('e0'); {SMALLER}"
+
+
+def test_pictures_are_described_the_same_in_halves(caplog):
+    draw = np.random.default_rng(0)
+    images = [Image.fromarray(draw.integers(0, 255, (40, 40, 3), np.uint8)) for _ in range(5)]
+    pictures = [Picture(str(number), lambda image=image: image) for number, image in enumerate(images)]
+    extractor = TimmGrid(model="resnet18", weights="random", grid=2, image_size=64, batch_size=4).build()
+    whole = list(extractor.records(pictures))
+    network, tried = extractor.network, []
+
+    def cramped(images):
+        tried.append(len(images))
+        if len(images) > 2:
+            raise short()
+        return network(images)
+
+    extractor.network = cramped
+    caplog.clear()
+    with caplog.at_level("WARNING", "mmgen"):
+        cut = list(extractor.records(pictures))
+    assert [record.key for record in cut] == [record.key for record in whole] == list("01234")
+    for ours, theirs in zip(cut, whole, strict=True):
+        assert np.allclose(ours.features, theirs.features, atol=1e-5)
+    assert tried == [4, 2, 2, 1] and caplog.messages == ["extracting features: out of memory; from here on 2 pictures at a time"]
+    extractor.network = lambda images: cramped([*images] * 3)
+    with pytest.raises(RunError) as raised:
+        list(extractor.records(pictures))
+    assert str(raised.value) == "extracting features: out of memory with a single picture ('0'); use a smaller network, smaller pictures (image_size), or a larger device"
