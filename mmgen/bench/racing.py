@@ -18,7 +18,7 @@ from .counting import BERT2BERT, CAUSAL, CONTESTANTS, NAIVE, OURS, Shape, Work, 
 from .material import build, examples, never_end
 
 SEARCHES = {"greedy": Decoding(), "4 beams": Decoding(num_beams=4), "5 samples": Decoding(do_sample=True, num_return_sequences=5)}
-NAIVE_IMAGES = 2  # naive is measured on so many images at most: a question costs it the same on any number
+NAIVE_IMAGES = 8  # naive is measured on so many images at most: a question costs it the same on any number
 
 
 @dataclass(frozen=True)
