@@ -274,7 +274,7 @@ def _spoil_tsv(draw: Random, folder: Path, _) -> Path:
         data = mutations.bytes_(draw, b"\n".join(rows) + b"\n")
     packed = draw.random() < 0.3
     path = folder / ("rows.tsv.gz" if packed else "rows.tsv")
-    path.write_bytes(draw.choice((gzip.compress(data), mutations.bytes_(draw, gzip.compress(data)))) if packed else data)
+    path.write_bytes(draw.choice((gzip.compress(data, mtime=0), mutations.bytes_(draw, gzip.compress(data, mtime=0)))) if packed else data)
     return path
 
 

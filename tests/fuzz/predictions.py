@@ -58,7 +58,7 @@ def _spoil(draw: Random, folder: Path, _) -> Path:
     path = folder / draw.choice(("texts.json", "texts.jsonl"))
     if draw.random() < 0.2:
         data = mutations.bytes_(draw, text.encode("utf-8", "surrogatepass"))
-        path.write_bytes(draw.choice((data, gzip.compress(data), mutations.bytes_(draw, gzip.compress(data)))))
+        path.write_bytes(draw.choice((data, gzip.compress(data, mtime=0), mutations.bytes_(draw, gzip.compress(data, mtime=0)))))
     else:
         mutations.write(path, text)
     return path

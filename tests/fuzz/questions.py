@@ -72,7 +72,7 @@ def _surface(name: str, file: str, whole: Any, naive: Callable[[str], dict]) -> 
         if draw.random() < 0.35:
             data = mutations.bytes_(draw, text.encode())
             packed = draw.random() < 0.3
-            path.write_bytes(mutations.bytes_(draw, gzip.compress(data)) if packed else data)
+            path.write_bytes(mutations.bytes_(draw, gzip.compress(data, mtime=0)) if packed else data)
         else:
             mutations.write(path, _spoilt(draw, whole))
         return path
