@@ -7,13 +7,12 @@ and is split over processes follows from that.
 from __future__ import annotations
 
 import bisect
-import itertools
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch.utils.data import DataLoader
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Slots: TypeAlias = Callable[[Sequence[Example]], Sequence[float]]  # settled examples -> about how many slots their rows take
-REMEMBERED = 100_000  # texts whose tokens are kept
+REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
 SLACK = 1.25  # a micro-batch may have so many times the slots that its pairs have on average
 
@@ -73,15 +71,21 @@ class Collator:
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
-        """About how many slots each settled example's row takes, the prefix and, where they are laid out, its targets: of a
-        target of T tokens, T - 1 are written and T are asked for."""
+        """About how many slots each settled example's row takes: its prefix and, where they are laid out, its targets."""
+        tails = self.tails(examples) if self.lay_out else [0] * len(examples)
+        return [self.prefix(example) + tail for example, tail in zip(examples, tails, strict=True)]
+
+    def prefix(self, example: Example) -> float:
+        """About how many slots a settled example's prefix takes."""
+        return sum(1 + reader.slots(example) for reader in self.readers.values())
+
+    def tails(self, examples: Sequence[Example]) -> list[int]:
+        """How many slots each example's targets take: of T tokens, T - 1 are written and T are asked for."""
         found = []
         for first in range(0, len(examples), MEASURED):
             some = examples[first : first + MEASURED]
-            lengths = iter([min(len(tokens) + 1, self.max_tokens) for tokens in self._tokens([text for example in some for text in example.targets])] if self.lay_out else ())
-            for example in some:
-                tail = sum(2 * next(lengths) - 1 for _ in example.targets) if self.lay_out else 0
-                found.append(sum(1 + reader.slots(example) for reader in self.readers.values()) + tail)
+            tokens = iter(self._tokens([text for example in some for text in example.targets]))
+            found += [sum(2 * min(len(next(tokens)) + 1, self.max_tokens) - 1 for _ in example.targets) for example in some]
         return found
 
     def cut(self, examples: Sequence[Example]) -> int:
@@ -124,24 +128,25 @@ class Plan:
 
     @classmethod
     def make(
-        cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int, bucket: int = 1, slots: Slots | None = None
+        cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int, bucket: int = 1, lengths: Collator | None = None
     ) -> Plan:
         """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding, and where
-        they are long it holds fewer, lest its slots be far more than usual. `slots`: tells how long rows are, all alike by default."""
+        they are long it holds fewer, lest its slots be far more than usual. `lengths`: tells how long rows are; all are alike by default."""
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [len(example.targets) for example in examples]
+        told = lengths if bucket > 1 or micro_batch < batch_size else None
+        tails = told.tails(examples) if told else [1] * len(examples)
         updates, ends = [], []
         for epoch in range(epochs):
             order = list(range(len(examples)))
             draw = random.Random(f"{seed}/{step}/order/{epoch}")
             draw.shuffle(order)
-            drawn = [_seen(seed, step, epoch, example) for example in examples]
-            lengths = [1.0] * len(examples) if slots is None else slots(drawn)
-            budget = SLACK * micro_batch * sum(lengths) / max(1, sum(pairs)) if micro_batch < batch_size else math.inf
-            for chunk in _bucketed(_until(order, pairs, batch_size), pairs, lengths, bucket, draw):
-                chunk.sort(key=lambda index: (lengths[index], index))
-                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _within(chunk, pairs, micro_batch, lengths, budget)))
+            slots = [told.prefix(_seen(seed, step, epoch, example)) + tail for example, tail in zip(examples, tails, strict=True)] if told else tails
+            budget = SLACK * micro_batch * sum(slots) / max(1, sum(pairs)) if micro_batch < batch_size else math.inf
+            for chunk in _bucketed(order, pairs, slots, batch_size, bucket, draw):
+                chunk.sort(key=lambda index: (slots[index], index))
+                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _within(chunk, pairs, micro_batch, slots, budget)))
             ends.append(len(updates))
         return cls(seed, step, tuple(updates), tuple(ends))
 
@@ -176,19 +181,22 @@ def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[
     return runs + ([run] if run else [])
 
 
-def _bucketed(runs: Sequence[Sequence[int]], pairs: Sequence[int], slots: Sequence[float], bucket: int, draw: random.Random) -> list[list[int]]:
-    """As many runs of about as many pairs; of every `bucket` runs, but of no more than a quarter of them all, lest every epoch
-    share out alike, the examples are shared out anew by length."""
+def _bucketed(
+    order: Sequence[int], pairs: Sequence[int], slots: Sequence[float], batch_size: int, bucket: int, draw: random.Random
+) -> list[list[int]]:  # fmt: skip
+    """`order` cut into updates. Of every `bucket` of them, but of no more than a quarter of them all, lest every epoch share out
+    alike, the examples are shared out by length; rows of one length stay as drawn. What is left over goes to the next ones."""
+    runs = _until(order, pairs, batch_size)
     bucket = min(bucket, len(runs) // 4)
     if bucket < 2:
-        return [list(run) for run in runs]
-    shared = []
+        return runs
+    shared, pool = [], []
     for first in range(0, len(runs), bucket):
-        some = runs[first : first + bucket]
-        pool = sorted((index for run in some for index in run), key=lambda index: (slots[index], index))
-        until = list(itertools.accumulate(pairs[index] for index in pool))
-        ends = [bisect.bisect_left(until, until[-1] * (place + 1) / len(some)) + 1 for place in range(len(some))]
-        shared += [pool[begin:end] for begin, end in itertools.pairwise([0, *ends]) if begin < end]
+        pool += [index for run in runs[first : first + bucket] for index in run]
+        cut = _until(sorted(pool, key=lambda index: slots[index]), pairs, batch_size)
+        more = first + bucket < len(runs) and sum(pairs[index] for index in cut[-1]) < batch_size
+        pool = cut.pop() if more else []
+        shared += cut
     draw.shuffle(shared)
     return shared
 

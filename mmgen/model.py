@@ -123,6 +123,9 @@ class Model(nn.Module):
         is too much."""
         from .data import Collator, in_order, settle
 
+        examples = list(examples)
+        if batch_size < 1:
+            raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
         collate, halving = Collator(self, inputs or self.inputs, targets=False), Halving("writing", LESS_TO_WRITE, named=lambda index: examples[index].id)
         settled = [settle(example) for example in examples]
 

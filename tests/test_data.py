@@ -114,11 +114,11 @@ def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
     examples = [Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)]
     sizes = {"epochs": 1, "batch_size": 32, "micro_batch": 8}
     def slots(*inputs):
-        return Collator(toys.model(max_tokens=30), inputs).slots
+        return Collator(toys.model(max_tokens=30), inputs)
 
-    (update,) = plan(examples, **sizes, slots=slots("caption")).updates
+    (update,) = plan(examples, **sizes, lengths=slots("caption")).updates
     assert [[visit.index % 2 for visit in micro] for micro in update] == [[0] * 4] * 2 + [[1] * 3, [1] * 3, [1] * 2]
-    (unread,) = plan(examples, **sizes, slots=slots()).updates
+    (unread,) = plan(examples, **sizes, lengths=slots()).updates
     assert [len(micro) for micro in unread] == [4] * 4
 
 
@@ -131,16 +131,15 @@ def test_slots_are_those_that_rows_take():
 
 
 def test_buckets_share_out_by_length_and_keep_everything_else():
-    examples = toys.examples(120)
-    tell = Collator(toys.model(), ["caption"]).slots
-    plain, bucketed = (plan(examples, epochs=3, batch_size=16, micro_batch=16, bucket=bucket, slots=tell) for bucket in (1, 4))
-    assert len(plain) == len(bucketed) and plain.epochs == bucketed.epochs
-    assert sorted(v.index for update in visits(bucketed)[: bucketed.epochs[0]] for v in update) == list(range(120))
-    for update in visits(bucketed):
-        assert 16 / 2 <= sum(len(examples[v.index].targets) for v in update) < 16 + 2 * 4
+    examples = toys.examples(150)
+    tell = Collator(toys.model(), ["caption"])
+    plain, bucketed = (plan(examples, epochs=3, batch_size=16, micro_batch=16, bucket=bucket, lengths=tell) for bucket in (1, 4))
+    assert Counter((v.index, v.epoch) for update in visits(bucketed) for v in update) == Counter({(i, e): 1 for i in range(150) for e in range(3)})
+    pairs = [sum(len(examples[v.index].targets) for v in update) for update in visits(bucketed)]
+    assert sum(count < 16 for count in pairs) <= 3 and max(pairs) < 16 + 4, "whole updates, but for one an epoch"
 
     def padding(made):
-        rows = [tell([made.draw(examples[v.index], v) for v in update]) for update in visits(made)]
+        rows = [tell.slots([made.draw(examples[v.index], v) for v in update]) for update in visits(made)]
         return 1 - sum(map(sum, rows)) / sum(len(row) * max(row) for row in rows)
 
     assert padding(bucketed) < 0.5 * padding(plain)
@@ -148,7 +147,22 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
     assert sizes != sorted(sizes) and sizes != sorted(sizes, reverse=True), "in an order that is drawn"
     epochs = [{frozenset(v.index for v in update) for update in visits(bucketed)[first:last]} for first, last in itertools.pairwise([0, *bucketed.epochs])]
     assert len(epochs[0] & epochs[1]) < 3, "epochs share out anew"
-    assert plan(examples, bucket=4, slots=tell) == plan(examples, bucket=4, slots=tell)
+    assert plan(examples, bucket=4, lengths=tell) == plan(examples, bucket=4, lengths=tell)
+
+
+def test_rows_of_one_length_stay_as_they_are_drawn():
+    """Not in the data's order: neighbours there are often alike, or of one image."""
+    examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
+    made = plan(examples, epochs=1, batch_size=16, micro_batch=16, bucket=10, lengths=Collator(toys.model(), ["caption"]))
+    spread = [max(v.index for v in update) - min(v.index for v in update) for update in visits(made)]
+    assert min(spread) > 200
+
+
+def test_buckets_lose_nothing_however_unlike_examples_are():
+    examples = [Example(str(i), {"caption": "a " * (i % 50)}, ("q",) * (60 if i % 25 == 0 else i % 3)) for i in range(200)]
+    made = plan(examples, epochs=2, bucket=5, lengths=Collator(toys.model(), ["caption"]))
+    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter({(i, e): 1 for i in range(200) for e in range(2)})
+    assert all(visits(made))
 
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():

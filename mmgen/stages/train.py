@@ -47,7 +47,7 @@ def train(
     collate = Collator(model, step.inputs)
     plan = Plan.make(
         examples, seed=seed, step=name, epochs=training.epochs, batch_size=training.batch_size, micro_batch=training.micro_batch or training.batch_size,
-        bucket=training.bucket, slots=collate.slots,
+        bucket=training.bucket, lengths=collate,
     )  # fmt: skip
     if accelerator.num_processes > (most := max(map(len, plan.updates))):
         progress.say(f"{name}: an update has {most} micro-batches for {accelerator.num_processes} processes, so some have nothing to do; lower training.micro_batch")

@@ -20,6 +20,8 @@ from mmgen.tensors import Encoded, Slots, taken
 
 from . import Encoder
 
+ASKED = "asked_slots"  # a keyword that travels through the encoder to its last layer
+
 
 class EncoderCache(Cache):
     """Keys and values in transformers' own cache, kept in step with their layout."""
@@ -41,32 +43,23 @@ class EncoderCache(Cache):
                 last.copy_(last.gather(2, order.expand(-1, last.shape[1], -1, last.shape[3])))
 
 
-class LastLayer:
-    """Makes the last layer work for some slots only: all give it keys and values, but only those asked for go through its
-    queries and its feed-forward part. A hook on that layer, so that the encoder's own code stays whole.
-
-    `places` (B, A), while it is not None, are the slots that go on.
-    """
-
-    def __init__(self, layer: nn.Module) -> None:
-        self.places: Tensor | None = None
-        self.signature = inspect.signature(layer.forward)
-        layer.register_forward_pre_hook(self._narrow, with_kwargs=True)
-
-    def _narrow(self, layer: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-        if self.places is None:
-            return None
-        call = self.signature.bind(*args, **kwargs)
-        states, mask, cache = (call.arguments[name] for name in ("hidden_states", "attention_mask", "past_key_values"))
-        attention = layer.attention.self
-        heads = (*states.shape[:-1], -1, attention.attention_head_size)
-        keys, values = (project(states).view(heads).transpose(1, 2) for project in (attention.key, attention.value))
-        if cache is not None:
-            keys, values = cache.update(keys, values, attention.layer_idx)
-        call.arguments["past_key_values"] = Known(keys, values)
-        call.arguments["hidden_states"] = taken(states, self.places)
-        call.arguments["attention_mask"] = taken(mask[:, 0], self.places).unsqueeze(1)
-        return call.args, call.kwargs
+def narrow(layer: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+    """Before the last layer: where `ASKED` slots (B, A) come among the arguments, all slots give the layer keys and values, but
+    only those go on through its queries and its feed-forward part. A hook, so that the encoder's own code stays whole; what it
+    is to do comes with the call, so that calls may be nested or in several threads."""
+    if (asked := kwargs.pop(ASKED, None)) is None:
+        return None
+    call = inspect.signature(layer.forward).bind(*args, **kwargs)
+    states, mask, cache = (call.arguments[name] for name in ("hidden_states", "attention_mask", "past_key_values"))
+    attention = layer.attention.self
+    heads = (*states.shape[:-1], -1, attention.attention_head_size)
+    keys, values = (project(states).view(heads).transpose(1, 2) for project in (attention.key, attention.value))
+    if cache is not None:
+        keys, values = cache.update(keys, values, attention.layer_idx)
+    call.arguments["past_key_values"] = Known(keys, values)
+    call.arguments["hidden_states"] = taken(states, asked)
+    call.arguments["attention_mask"] = taken(mask[:, 0], asked).unsqueeze(1)
+    return call.args, call.kwargs
 
 
 class Known:
@@ -95,16 +88,21 @@ class EncoderBackbone(Backbone):
         self.max_positions = model.config.max_position_embeddings - self.first_position
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
-        self._accepts = inspect.signature(model.base_model.forward).parameters
-        self._last = LastLayer(model.base_model.encoder.layer[-1]) if config.narrows else None
+        self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
+        self._narrowing = [model.base_model.encoder.layer[-1]] if config.narrows else []  # in a list: it is the model's module
+        for layer in self._narrowing:
+            layer.register_forward_pre_hook(narrow, with_kwargs=True)
 
     def embed(self, ids: Tensor) -> Tensor:
         return self.model.get_input_embeddings()(ids)
 
     def encode(self, slots: Slots, cache: Cache | None = None, keep: Sequence[str] = ()) -> Encoded:
+        return self._encode(slots, cache, keep, {})
+
+    def _encode(self, slots: Slots, cache: Cache | None, keep: Sequence[str], more: dict) -> Encoded:
         keys = slots.layout if cache is None else cache.grow(slots.layout)
         mask = visible(slots.layout, keys).unsqueeze(1)  # (B, 1, L, M)
-        more = {} if cache is None else {"past_key_values": cache.states}
+        more |= {} if cache is None else {"past_key_values": cache.states}
         if "token_type_ids" in self._accepts:
             more["token_type_ids"] = slots.types
         eager = "attentions" in keep or self._attention != "sdpa"
@@ -125,15 +123,21 @@ class EncoderBackbone(Backbone):
         return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
 
     def states(self, slots: Slots, asked: Tensor, cache: Cache | None = None) -> Tensor:
-        if self._last is None:
-            return super().states(slots, asked, cache)
         most = int(asked.sum(1).max())
-        self._last.places = (~asked).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), those asked for first
-        try:
-            last = self.encode(slots, cache).last  # (B, A, H)
-        finally:
-            places, self._last.places = self._last.places, None
+        if not most or not self._narrows:
+            return super().states(slots, asked, cache)
+        places = (~asked).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), those asked for first
+        last = self._encode(slots, cache, (), {ASKED: places}).last  # (B, A, H)
         return last[asked.gather(1, places)]
+
+    @property
+    def _narrows(self) -> bool:
+        """Whether the layer with the hook is there, is still the last one, and is called once: checkpointing calls it again."""
+        layers = getattr(getattr(self.model.base_model, "encoder", None), "layer", ())
+        return any(
+            len(layers) and layer in layers[-1].modules() and not (layer.training and getattr(layer, "gradient_checkpointing", False))
+            for layer in self._narrowing
+        )
 
     def logits(self, states: Tensor) -> Tensor:
         model = self.model

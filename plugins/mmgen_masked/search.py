@@ -6,6 +6,8 @@ Its adapter is the small `Writer` below: a language model whose forward asks `Wr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig, PreTrainedModel
@@ -56,14 +58,21 @@ def search(model, prefix: Slots, options: Decoding, max_tokens: int) -> list[tup
     start = torch.full((prefix.positions.shape[0], 1), backbone.start_id, device=prefix.positions.device)
     writer = Writer(writing, len(backbone.tokenizer))
     out = writer.generate(start, generation_config=_generation_config(backbone, options, max_tokens))
-    scores = writer.compute_transition_scores(
-        out.sequences, out.logits, getattr(out, "beam_indices", None), normalize_logits=True
-    )
     tokens = out.sequences[:, 1:]
     ended = (tokens == backbone.end_id).cumsum(1) - (tokens == backbone.end_id).long() > 0  # slots after the end
-    scores = scores[:, : tokens.shape[1]].masked_fill(ended[:, : scores.shape[1]], 0)
-    means = scores.sum(1) / (~ended).sum(1)
+    means = _scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(ended, 0).sum(1) / (~ended).sum(1)
     return [(row.tolist(), mean.item()) for row, mean in zip(tokens, means, strict=True)]
+
+
+def _scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> Tensor:
+    """Log-probabilities (R, T) of tokens under the steps' logits, (R', V) each; `beams` (R, T): the rows that tokens were
+    chosen in, by default their own. Step by step: the logits of all steps are large enough once."""
+    own = torch.arange(len(tokens), device=tokens.device)
+    found = torch.zeros(tokens.shape, device=tokens.device)
+    for t, step in enumerate(logits[: tokens.shape[1]]):
+        rows = own if beams is None else beams[:, t].clamp(min=0)  # -1 behind a text's end
+        found[:, t] = (step[rows, tokens[:, t]] - step.logsumexp(-1)[rows]).float()
+    return found
 
 
 def _generation_config(backbone, options: Decoding, max_tokens: int) -> GenerationConfig:

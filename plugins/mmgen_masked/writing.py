@@ -24,24 +24,24 @@ class Writing:
         self.lengths = prefix.layout.real.sum(1, keepdim=True)  # (B, 1) real slots of X
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
         self.left = torch.zeros_like(self.lengths.squeeze(1), dtype=torch.bool)  # (B,) inputs that are done
-        self.going = torch.arange(len(self.left), device=self.left.device)  # (G,) those that the cache still holds
+        self.going = torch.arange(len(self.left), device=self.left.device)  # (G,) those that are still written for
 
     def next_logits(self, written: Tensor) -> Tensor:
         """written (B n, t), the tokens so far -> (B n, V); of an input that has left, zeros."""
         inputs, t = len(self.left), written.shape[1]
         rows = written.shape[0] // inputs
-        if self.cache is None:
-            told = self._slots(written.unsqueeze(1), t, self._repeated(self.lengths, rows))
-            return self._logits(self._repeated(self.prefix, rows).followed_by(told))
-        if t == 0:  # the rows are all alike
-            first = self._logits(self.prefix.followed_by(self._slots(written.view(inputs, rows, 0)[:, :1], 0, self.lengths)))
-            return self._repeated(first, rows)
         told = written.view(inputs, rows, t)
+        if t == 0:  # the rows are all alike
+            return self._repeated(self._logits(self.prefix.followed_by(self._slots(told[:, :1], 0, self.lengths))), rows)
         self.leave((told == self.model.backbone.end_id).any(2).all(1))
         self._drop()
         if not len(self.going):
             return torch.zeros(inputs * rows, len(self.model.backbone.tokenizer), device=written.device)
-        logits = self._logits(self._slots(told[self.going, :, -1:], t, self.lengths))
+        if self.cache is not None:
+            logits = self._logits(self._slots(told[self.going, :, -1:], t, self.lengths))
+        else:  # everything anew, a row a text
+            slots = self._slots(told[self.going].view(-1, 1, t), t, self._repeated(self.lengths, rows))
+            logits = self._logits(self._repeated(self.prefix, rows).followed_by(slots))
         if len(self.going) == inputs:
             return logits
         whole = logits.new_zeros(inputs, rows, logits.shape[-1])
@@ -56,7 +56,10 @@ class Writing:
         stay = (~self.left[self.going]).nonzero().squeeze(1)
         if len(stay) < len(self.going):
             self.going, self.lengths = self.going[stay], self.lengths[stay]
-            self.cache.select(stay)
+            if self.cache is not None:
+                self.cache.select(stay)
+            else:
+                self.prefix = apply(self.prefix, lambda tensor: tensor[stay])
 
     def _slots(self, told: Tensor, t: int, lengths: Tensor) -> Slots:
         """The last tokens (R, n, s) of n texts of t tokens each, step by step, and the n [MASK]s after them: n (s + 1) slots."""

@@ -1,5 +1,8 @@
 """The masked generator against the paper's procedure written out (tests/naive.py): not faster and similar, but the same."""
 
+import copy
+import pickle
+
 import naive
 import pytest
 import torch
@@ -119,6 +122,46 @@ def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
         torch.testing.assert_close(narrow_gradients[name], gradient, atol=1e-4, rtol=1e-4, msg=name)
 
 
+def test_calls_may_be_in_several_threads_and_models_copied(model):
+    """What the last layer is to work for comes with each call."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    batches = [toys.examples(count, seed=count) for count in (2, 3, 5, 7)]
+    wanted = [model.generate(batch) for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        found = [pool.submit(model.generate, batch) for batch in batches * 5]
+    assert [each.result() for each in found] == wanted * 5
+    for same in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert same.generate(batches[0]) == wanted[0]
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_gradient_checkpointing_of_the_encoder_learns_the_same(reentrant):
+    model, gradients = toys.model(dropout=0.0).train(), []
+    for checkpointing in (False, True):
+        if checkpointing:
+            model.backbone.model.gradient_checkpointing_enable({"use_reentrant": reentrant})
+        model.zero_grad()
+        model(batch_of(model, toys.examples())).sum.backward()
+        gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for name, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], gradient, atol=1e-4, rtol=1e-4, msg=name)
+
+
+@torch.no_grad()
+def test_another_last_layer_is_read_whole(model):
+    """A layer that replaces the last one is not ours to shorten; nothing asked for is nothing given."""
+    changed = toys.model()
+    layers = changed.backbone.model.base_model.encoder.layer
+    layers[-1], layers[0] = layers[0], layers[-1]
+    rows, labels = changed.rows(batch_of(changed, toys.examples()))
+    torch.testing.assert_close(changed.backbone.states(rows, labels != -100), changed.backbone.encode(rows).last[labels != -100], atol=CLOSE, rtol=0)
+    del layers[-1]
+    torch.testing.assert_close(changed.backbone.states(rows, labels != -100), changed.backbone.encode(rows).last[labels != -100], atol=CLOSE, rtol=0)
+    assert changed.backbone.states(rows, torch.zeros_like(labels, dtype=torch.bool)).shape == (0, 32)
+
+
 def test_the_last_layer_works_for_predicted_slots_only(model):
     """What it is there for: as many slots through the last feed-forward part as are predicted."""
     batch, worked = batch_of(model, toys.examples()), []
@@ -138,15 +181,17 @@ ENDING = {
 }
 
 
+@pytest.mark.parametrize("caches", [True, False], ids=["cache", "no cache"])
 @pytest.mark.parametrize("options", ENDING.values(), ids=ENDING)
-def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, monkeypatch):
+def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches, monkeypatch):
     """Texts of all lengths: the same with inputs leaving and without, and fewer rows are computed."""
     model, examples = toys.model(max_tokens=25, seed=1), toys.examples(12)
+    model.backbone.caches = caches
     with torch.no_grad():  # texts that depend on where they are, and may end anywhere
         model.backbone.model.base_model.embeddings.position_embeddings.weight.mul_(6)
         model.backbone.model.get_output_embeddings().bias[model.backbone.end_id] += 0.5
-    encode, rows = model.backbone.encode, []
-    monkeypatch.setattr(model.backbone, "encode", lambda slots, cache=None, keep=(): rows.append(len(slots.positions)) or encode(slots, cache, keep))
+    states, rows = model.backbone.states, []
+    monkeypatch.setattr(model.backbone, "states", lambda slots, asked, cache: rows.append(len(slots.positions)) or states(slots, asked, cache))
     found = []
     for leave in (Writing.leave, lambda self, done: None):
         monkeypatch.setattr(Writing, "leave", leave)
