@@ -50,8 +50,6 @@ def measure(terms: Terms, told: Callable[[str], None] = lambda line: None) -> li
         model = build(terms.shape, max(*IMAGES, terms.batch), WRITTEN, Path(folder), terms.dropout)
         never_end(model.backbone.model.get_output_embeddings(), model.backbone.end_id)
         ours = Ours(model, device)
-        if terms.compile:
-            ours.compile()
 
         def material(images: int, questions: int):
             return examples(terms.shape, model, images, questions, terms.tokens)

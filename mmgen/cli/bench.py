@@ -20,12 +20,13 @@ shared_options = [
     click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds that count; one more warms up."),
     click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1."),
     click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True),
-    click.option("--compile", "compiled", is_flag=True, help="Encoders and decoders through torch.compile."),
-    click.option("--threads", type=click.IntRange(1), help="Processor threads; by default torch's own choice."),
+    click.option("--threads", type=click.IntRange(1, 1024), help="Processor threads; by default torch's own choice."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON: settings, every round, ratios, counted work."),
     click.option("--markdown", is_flag=True, help="Print a Markdown table."),
 ]
 without_option = click.option("--without", multiple=True, type=click.Choice(["naive", "BERT2BERT", "causal BERT"]), help="Leave a contestant out. May be repeated.")
+
+compile_option = click.option("--compile", "compiled", is_flag=True, help="Encoders and decoders through torch.compile.")
 
 
 def with_shared_options(command):
@@ -43,6 +44,7 @@ def bench() -> None:
 @bench.command()
 @with_shared_options
 @without_option
+@compile_option
 @click.option("--questions", "-k", "questions", multiple=True, type=click.IntRange(1), help="Questions an image. May be repeated; by default 1, 3 and 5.")
 @click.option("--tokens", type=click.IntRange(2, 100), default=9, show_default=True, help="Tokens of a question, its end included.")
 def train(questions: tuple[int, ...], without: tuple[str, ...], tokens: int, as_json: bool, markdown: bool, **shared) -> None:
@@ -50,7 +52,7 @@ def train(questions: tuple[int, ...], without: tuple[str, ...], tokens: int, as_
     terms = _terms(tokens, without, **shared)
     from ..bench import racing
 
-    results = _measured(lambda told: racing.race_learning(terms, questions or (1, 3, 5), told))
+    results = _measured(lambda told: racing.race_learning(terms, tuple(dict.fromkeys(questions)) or (1, 3, 5), told))
     _show(results, terms, "a question", as_json, markdown)
 
 
@@ -95,7 +97,7 @@ def scaling(svg: Path | None, tokens: int, as_json: bool, markdown: bool, **shar
         click.echo(tables.plain_table(curves.HEADER, curves.rows(found)))
 
 
-def _terms(tokens: int, without: tuple[str, ...], *, layers: int, width: int, words: int, batch: int, rounds: int, device: str, precision: str, compiled: bool, threads: int | None):
+def _terms(tokens: int, without: tuple[str, ...], *, layers: int, width: int, words: int, batch: int, rounds: int, device: str, precision: str, threads: int | None, compiled: bool = False):
     """What the options say, as `mmgen.bench.racing.Terms`. Raises MmgenError for a device that is not there."""
     quiet()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -104,6 +106,8 @@ def _terms(tokens: int, without: tuple[str, ...], *, layers: int, width: int, wo
     from ..bench.counting import CONTESTANTS, Shape
     from ..bench.racing import Terms
 
+    if device.startswith("meta"):
+        raise MmgenError(f"--device {device}: not to be had here: it holds no numbers; cpu or cuda")
     if width % 4:
         raise MmgenError(f"--width {width}: must be a multiple of 4, or of 64 for heads of BERT's size")
     try:
