@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .configs import Decoding, FeaturesConfig
-from .errors import DataError, RunError, UnavailableError
+from .errors import DataError, RunError, UnavailableError, regular
 from .features import StoredEmbedder
+from .journal import sync
+from .memory import LESS_TO_WRITE, Halving
 from .parts import Broken, Extractor, Picture
 from .run import Run, load_run
 from .stages.extract import folder_pictures, picture
@@ -58,9 +63,9 @@ def _listed(source: Path, caption: str | None) -> Iterator[Request]:
 
 def _text(source: Path) -> str:
     try:
-        return source.read_text(encoding="utf-8-sig")
+        return regular(source).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{source}: cannot be read: {error}; save it as UTF-8, a JSON object a line") from None
+        raise DataError(f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}; save it as UTF-8, a JSON object a line") from None
 
 
 def _request(entry: Any, folder: Path, number: int, caption: str | None) -> Request:
@@ -106,10 +111,10 @@ def ask(run: Run, requests: Iterable[Request], options: Decoding, at_once: int =
     that are answered together, which is quicker, and later for the first."""
     inputs = run.recipe.steps[run.step].inputs
     extractors = {name: _extractor(run, name) for name in inputs if isinstance(run.model.embedders[name], StoredEmbedder)}
-    coming = iter(requests)
+    coming, halving = iter(requests), Halving("writing", LESS_TO_WRITE)
     while some := list(itertools.islice(coming, at_once)):
         read = [_read(run, inputs, extractors, request) for request in some]
-        written = iter(run.generate([one for one in read if isinstance(one, Example)], options))
+        written = iter(run.model.generate([one for one in read if isinstance(one, Example)], options, inputs, halving=halving))
         for request, one in zip(some, read, strict=True):
             yield request, one if isinstance(one, Broken) else next(written)
 
@@ -155,3 +160,54 @@ def as_json(request: Request, outcome: list[Generation] | Broken) -> Mapping[str
     if isinstance(outcome, Broken):
         return {"id": request.name, "error": outcome.reason}
     return {"id": request.name, "questions": [{"text": text.text, "score": round(text.score, 4)} for text in outcome]}
+
+
+@contextlib.contextmanager
+def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Calls of what it yields add lines to `.<name>.partial` beside `path`, each at once, and it takes the file's name when all
+    are there. Whatever stops that, the lines so far stay in it, an older file stays as it is, and a note on the exception says
+    so. Raises RunError when something cannot be written, at first before there is anything to add."""
+    partial, lines = path.with_name(f".{path.name}.partial"), 0
+
+    def add(line: Mapping[str, Any]) -> None:
+        nonlocal lines
+        with _refused(path):
+            _append(partial, json.dumps(line, ensure_ascii=False) + "\n")
+        lines += 1
+
+    with _refused(path):
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is no file")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(b"")
+    try:
+        yield add
+        with _refused(path):
+            sync(partial)
+            partial.replace(path)
+            sync(path.parent)
+    except BaseException as error:
+        if lines:
+            error.add_note(f"the answers so far ({lines}) are in {partial}; the same command begins anew")
+        else:
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def _append(path: Path, line: str) -> None:
+    """A whole line or nothing. Half a character, which some JSON files have and UTF-8 has not, is written as JSON spells it."""
+    before = path.stat().st_size
+    try:
+        with path.open("ab") as file:
+            file.write(line.encode("utf-8", "backslashreplace"))
+    except OSError:
+        os.truncate(path, before)
+        raise
+
+
+@contextlib.contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: cannot be written: {error.strerror or error}") from None

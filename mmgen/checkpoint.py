@@ -19,18 +19,22 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from .errors import RunError
+from .errors import RunError, regular
 from .journal import sync
 
 CHECKSUM = "crc32"  # its name in a safetensors file's metadata
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """`write` fills a temporary file beside `path`, which then takes its name. Raises RunError when the disk refuses."""
+    """`write` fills a temporary file beside `path`, which then takes its name, with the rights that any new file has there.
+    Raises RunError when the disk refuses."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        partial.touch()
+        rights = partial.stat().st_mode
         write(partial)
+        partial.chmod(rights)  # safetensors makes files that nobody else may read
         sync(partial)
         partial.replace(path)
         sync(path.parent)
@@ -74,6 +78,10 @@ def _refused(path: Path, error: Exception) -> RunError:
     return RunError(f"{path}: cannot be written: {why}; what was there before is untouched, and the same command goes on from there")
 
 
+def _closed(path: Path, error: PermissionError) -> RunError:
+    return RunError(f"{path}: may not be read: {error.strerror}; ask whoever it belongs to for the right to")
+
+
 def write_text(path: Path, text: str) -> None:
     """UTF-8; half a character, which some JSON files have and UTF-8 has not, is written as JSON spells it."""
     write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8", errors="backslashreplace"))
@@ -85,9 +93,11 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError(f"{path}: missing; is this a run folder?") from None
+    except PermissionError as error:
+        raise _closed(path, error) from None
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path}: damaged: {error}") from None
 
@@ -114,10 +124,13 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Tensors and metadata. Raises RunError for a file that is damaged, be it by one bit."""
     try:
+        regular(path).open("rb").close()  # safetensors calls missing whatever it cannot open
         with safe_open(path, "pt") as file:
             tensors, about = {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
+    except PermissionError as error:
+        raise _closed(path, error) from None
     except (OSError, SafetensorError, RuntimeError, ValueError, LookupError, TypeError) as error:  # torch's for odd types and shapes
         raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}") from None
     if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):

@@ -1,5 +1,10 @@
 """Errors that a person can cause. The command line prints them without a traceback and exits with 1."""
 
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
 LONGEST_LINE = 800  # characters
 
 
@@ -17,6 +22,14 @@ class MmgenError(Exception):
 def shown(text: str) -> str:
     """A text that came from outside, fit for a terminal: line by line printable, and none without end."""
     return "\n".join(_cut(_printable(line)) for line in text.split("\n"))
+
+
+def regular(path: Path) -> Path:
+    """The path, of a file that may be opened, or is not there. Raises OSError for pipes, sockets and devices: reading one may
+    never end, and no reader would say why."""
+    if path.exists() and not path.is_file() and not path.is_dir():  # opening a folder has an error of its own
+        raise OSError(errno.EINVAL, "it is no regular file but a pipe, socket or device", str(path))
+    return path
 
 
 def _printable(line: str) -> str:

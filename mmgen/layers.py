@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .errors import RecipeError
+from .errors import RecipeError, regular
 from .registry import did_you_mean
 
 Key = tuple[str, ...]  # the path of a value: ("steps", "both", "epochs")
@@ -95,7 +95,7 @@ def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tup
     try:
         if path.resolve() in seen:
             raise RecipeError(f"{asked}{path}: extends itself, by way of {' and '.join(map(str, seen))}")
-        text = path.read_bytes().decode("utf-8")
+        text = regular(path).read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise RecipeError(f"{asked}{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder") from None
     except (OSError, ValueError, RuntimeError) as error:  # a path that holds a NUL, or links that go in a circle

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -16,12 +18,28 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 SMALLER = "use shorter inputs (max_regions), a smaller encoder, or a larger device"
 LESS_TO_WRITE = f"look for fewer texts at a time (num_beams, num_return_sequences; generate's --n), {SMALLER}"
+SHORT = re.compile(  # what libraries below torch say; oneDNN says the first with " descriptor" of what it cannot compute at all
+    r"could not create a primitive(?! descriptor)|could not create a memory object|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|CUDA error: out of memory|std::bad_alloc"
+)
 log = logging.getLogger("mmgen")
 
 
 def out_of_memory(error: Exception) -> bool:
     """Whether a smaller batch might go through."""
-    return isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or should_reduce_batch_size(error):
+        return True
+    return isinstance(error, RuntimeError) and bool(SHORT.search(str(error)))
+
+
+@contextlib.contextmanager
+def told(where: str, advice: str) -> Iterator[None]:
+    """Raises RunError, with what to do, where memory runs out in work that cannot be done in pieces."""
+    try:
+        yield
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        raise RunError(f"{where}: out of memory; {advice}") from None
 
 
 class Halving:

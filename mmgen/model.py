@@ -115,31 +115,31 @@ class Model(nn.Module):
         options: Decoding | None = None,
         inputs: Sequence[str] | None = None,
         batch_size: int = 32,
+        halving: Halving | None = None,
     ) -> list[list[Generation]]:
         """Texts for examples, best first: `options.num_return_sequences` each. `inputs`: which of the model's inputs to
         read (all by default). Evaluates, and leaves the training mode as it was.
 
         A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single example
-        is too much."""
+        is too much. `halving`: shared by calls that go on from one another, so that none tries again what was too much before."""
         from .data import Collator, in_order, settle
 
         examples = list(examples)
         if batch_size < 1:
             raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
-        collate, halving = Collator(self, inputs or self.inputs, targets=False), Halving("writing", LESS_TO_WRITE, named=lambda index: examples[index].id)
+        collate, halving = Collator(self, inputs or self.inputs, targets=False), halving or Halving("writing", LESS_TO_WRITE)
         settled = [settle(example) for example in examples]
 
-        def texts(piece: Sequence[int]) -> list[list[Generation]]:
-            batch = collate([settled[index] for index in piece])
-            return self.generator.generate(self, batch.to(self.device), options or Decoding())
+        def texts(piece: Sequence[Example]) -> list[list[Generation]]:
+            return self.generator.generate(self, collate(piece).to(self.device), options or Decoding())
 
         training = self.training
         self.eval()
         try:
             found: dict[int, list[Generation]] = {}
             for batch in in_order(collate.slots(settled), batch_size):
-                for piece, written in halving.over(batch, texts):
-                    found |= zip(piece, written, strict=True)
+                pieces = halving.over([settled[index] for index in batch], texts)
+                found |= zip(batch, (one for _, written in pieces for one in written), strict=True)
             return [found[index] for index in range(len(examples))]
         finally:
             self.train(training)

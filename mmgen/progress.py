@@ -51,8 +51,8 @@ class Bars(Progress):
         )
 
         rate = TextColumn("{task.fields[rate]}")
-        columns = [TextColumn("{task.description:<26}"), BarColumn(24), MofNCompleteColumn(), rate, TimeElapsedColumn()]
-        with Progress(*columns, TimeRemainingColumn(), TextColumn("{task.fields[text]}"), console=self.console) as bars:
+        columns = [TextColumn("{task.description:<26}", markup=False), BarColumn(24), MofNCompleteColumn(), rate, TimeElapsedColumn()]
+        with Progress(*columns, TimeRemainingColumn(), TextColumn("{task.fields[text]}", markup=False), console=self.console) as bars:
             task = bars.add_task(label, total=total, completed=done, text="", rate="")
 
             def advance(steps: int = 1, text: str = "") -> None:

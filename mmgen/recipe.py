@@ -109,6 +109,7 @@ class Recipe(Config):
 
 PARTS = {"backbone": "backbone", "generator": "generator", "data": "dataset"}  # table -> kind of the part it describes
 NAMED_PARTS = {"inputs": "embedder", "metrics": "metric", "probes": "probe"}  # table of named tables -> kind
+THEN = {"training": {"bucket": 1}}  # what runs did that are older than a key, where its default is something else
 TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
 
 
@@ -120,7 +121,8 @@ def load(path: Path, registry: Registry, profile: str | None = None, sets: tuple
 
 
 def from_json(text: str, registry: Registry, source: str) -> Recipe:
-    """The recipe that a run folder keeps. `source` names the file in errors."""
+    """The recipe that a run folder keeps; keys that were not there yet when it was written have what they meant then. `source`
+    names the file in errors."""
     try:
         values = json.loads(text)
     except ValueError as error:
@@ -128,6 +130,9 @@ def from_json(text: str, registry: Registry, source: str) -> Recipe:
     if not isinstance(values, dict):
         raise RecipeError(f"{source}: not a recipe")
     profile = values.pop("profile", None)
+    for table, keys in THEN.items():
+        if isinstance(own := values.setdefault(table, {}), dict):
+            values[table] = {**keys, **own}
     return resolve(Layered(values, {}), registry, profile, source)
 
 

@@ -24,9 +24,9 @@ from typing import Any
 
 from . import checkpoint
 from .datasets import Datasets
-from .errors import RunError
+from .errors import PluginError, RecipeError, RunError
 from .recipe import Recipe, from_json
-from .registry import Registry
+from .registry import Registry, installed
 
 log = logging.getLogger("mmgen")
 
@@ -67,25 +67,40 @@ class RunFolder:
         return [cls(each) for each in sorted((each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))]
 
     def seeds(self) -> dict[int, RunFolder]:
-        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data."""
-        own, data = checkpoint.read_table(self.path / "recipe.json", seed=int), self.fingerprint()
+        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data. The
+        others are told of."""
+        own, data = self.identity(), self.fingerprint()
         found = {own["seed"]: self}
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
             beside = RunFolder(path.parent)
             try:
-                recipe, alike = checkpoint.read_table(path, seed=int), beside.fingerprint() == data
+                recipe, alike = beside.identity(), beside.fingerprint() == data
             except RunError as error:  # somebody else's damage is no reason to lose our own table
                 log.warning("%s; it is left out of what is over all seeds", error)
                 continue
-            named = path.parent.name == f"seed-{recipe['seed']}"  # and no copy of one
-            if alike and named and {**recipe, "seed": None, "probes": None} == {**own, "seed": None, "probes": None}:
-                found.setdefault(recipe["seed"], beside)
+            if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in found:  # a copy of one, or this one
+                continue
+            others = differences({**recipe, "seed": None, "probes": None}, {**own, "seed": None, "probes": None})
+            if others or not alike:
+                what = f"{others[0]}{' and more' * (len(others) > 1)}" if others else "its data are others"
+                log.warning("%s: not the same run with another seed (%s); it is left out of what is over all seeds", beside.path, what)
+                continue
+            found[recipe["seed"]] = beside
         return dict(sorted(found.items()))
 
     def fingerprint(self) -> str | None:
         """Of its data; None where it has not been written."""
         path = self.path / "data.json"
         return checkpoint.read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
+
+    def identity(self) -> dict[str, Any]:
+        """What `Recipe.identity` is of the recipe that was run, with every key there is today; as it was written where it cannot
+        be read any more, its plugin being gone. Raises RunError."""
+        saved = checkpoint.read_table(self.path / "recipe.json", seed=int)
+        try:
+            return self.recipe(installed()).identity()
+        except (RecipeError, PluginError):
+            return saved
 
     def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
         """What was run. Without `probes`, those whose plugin is gone are left out: they only look, and all else can do
@@ -107,8 +122,7 @@ class RunFolder:
         self._clear()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
-            before = checkpoint.read_json(self.path / "recipe.json")
-            changes = [change for change in differences(before, recipe.identity()) if not change.startswith("probes")]  # they only look
+            changes = [change for change in differences(self.identity(), recipe.identity()) if not change.startswith("probes")]  # they only look
             saved = checkpoint.read_table(self.path / "data.json", fingerprint=str)["fingerprint"] if (self.path / "data.json").exists() else fingerprint
             if saved != fingerprint:
                 changes.append("the data set's examples have changed")

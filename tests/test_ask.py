@@ -1,12 +1,20 @@
 """Runs with pictures: features extracted on the way, a frozen backbone, and questions about pictures never seen."""
 
 import json
+import os
+import resource
+import signal
 import subprocess
 import sys
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from safetensors.torch import load_file
+
+from mmgen.errors import RunError
 
 RECIPE = """\
 name = "seeing"
@@ -134,26 +142,131 @@ def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, mo
     assert answers[0] == answers[1] and len(answers[0]) == len(wanted) == 3
 
 
-def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, monkeypatch):
-    monkeypatch.chdir(seeing)
-    from click.testing import CliRunner
-
+def stopped(monkeypatch, out: Path, how: Callable[[], None]):
+    """What the command says that is stopped when two of three pictures have been asked about."""
     from mmgen import ask
     from mmgen.cli import main
-    from mmgen.errors import RunError
 
     whole = ask.ask
 
     def stops(*args, **named):
         for number, answer in enumerate(whole(*args, **named)):
             if number == 2:
-                raise RunError("writing: out of memory")
+                how()
             yield answer
 
     monkeypatch.setattr(ask, "ask", stops)
-    done = CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl")])
-    assert done.exit_code == 1 and "error: writing: out of memory" in done.output
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+    return CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(out)])
+
+
+def out_of_memory():
+    raise RunError("writing: out of memory")
+
+
+def send(number: int) -> Callable[[], None]:
+    return lambda: os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize(
+    ("how", "what"),
+    [(out_of_memory, "writing: out of memory"), (send(signal.SIGINT), "stopped"), (send(signal.SIGTERM), "stopped")],
+    ids=["error", "Ctrl-C", "SIGTERM"],
+)
+def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, monkeypatch, how, what):
+    monkeypatch.chdir(seeing)
+    handler = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    out, partial = tmp_path / "out.jsonl", tmp_path / ".out.jsonl.partial"
+    out.write_text("of an earlier time")
+    done = stopped(monkeypatch, out, how)
+    assert signal.signal(signal.SIGTERM, handler) is signal.SIG_DFL
+    assert done.exit_code == 1 and done.stdout.count("out.jsonl") == 0
+    assert done.stderr.splitlines()[-1] == f"error: {what}; the answers so far (2) are in {partial}; the same command begins anew"
+    assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["0", "1"]
+    assert out.read_text() == "of an earlier time"
+    monkeypatch.undo()
+    monkeypatch.chdir(seeing)
+    assert stopped(monkeypatch, out, lambda: None).exit_code == 0
+    assert len(out.read_text().splitlines()) == 3 and [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
+
+
+def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
+    code = """
+        import os, signal
+        from mmgen import ask
+        from mmgen.cli import main
+
+        def told(request, outcome, as_json=ask.as_json):
+            if request.name == "2":
+                os.kill(os.getpid(), signal.SIGKILL)
+            return as_json(request, outcome)
+
+        ask.as_json = told
+        main()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), "generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl")]
+    assert subprocess.run(command, cwd=seeing, capture_output=True).returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] == [".out.jsonl.partial"]
+    assert [json.loads(line)["id"] for line in (tmp_path / ".out.jsonl.partial").read_text().splitlines()] == ["0", "1"]
+
+
+def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
+    from mmgen import ask
+    from mmgen.cli import main
+
+    monkeypatch.chdir(seeing)
+    monkeypatch.setattr(ask, "load", None)
+    (tmp_path / "file").write_text("")
+    for out, why in ((tmp_path / "file/out.jsonl", "File exists"), ("/dev/null", "it is no file"), (tmp_path / ("x" * 250), "File name too long")):
+        done = CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(out)])
+        assert (done.exit_code, done.stderr) == (1, f"error: {out}: cannot be written: {why}\n")
+
+
+def test_a_folder_for_the_answers_is_made_and_a_wrong_run_leaves_nothing_in_it(seeing, tmp_path, monkeypatch):
+    from mmgen.cli import main
+
+    monkeypatch.chdir(seeing)
+    done = CliRunner().invoke(main, ["generate", "nowhere", "pictures", "--out", str(tmp_path / "new/out.jsonl")])
+    assert done.stderr == "error: nowhere: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)\n"
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_a_full_disk_keeps_whole_lines(tmp_path):
+    from mmgen.ask import answers_file
+
+    path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(RunError) as told, answers_file(path) as add:
+            add({"id": "\ud800", "questions": ["x" * 30]})
+            add({"id": "b", "questions": ["x" * 80]})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    partial = tmp_path / ".out.jsonl.partial"
+    assert str(told.value) == f"{path}: cannot be written: File too large"
+    assert told.value.__notes__ == [f"the answers so far (1) are in {partial}; the same command begins anew"]
+    assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["\ud800"] and not path.exists()
+
+
+def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatch, caplog):
+    monkeypatch.chdir(seeing)
+    import torch
+
+    from mmgen import ask
+
+    wanted = ask.requests([Path("pictures")], None) * 2
+    run = ask.load(PLACE, wanted)
+    generate, tried = run.model.generator.generate, []
+
+    def cramped(model, batch, options):
+        tried.append(len(batch.ids))
+        if len(batch.ids) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return generate(model, batch, options)
+
+    monkeypatch.setattr(run.model.generator, "generate", cramped)
+    assert len(list(ask.ask(run, wanted, ask.different(1), at_once=3))) == 6
+    assert tried == [3, 1, 1, 1, 1, 1, 1]
+    assert caplog.messages == ["writing: out of memory; from here on 1 example at a time"]
 
 
 def test_a_jsonl_of_pictures_with_captions(seeing):

@@ -1,11 +1,13 @@
 """Extracting: broken pictures are listed, what was stopped goes on, folders are read as people have them."""
 
+import io
 import threading
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from PIL import Image
+from rich.console import Console
 
 from mmgen import stages
 from mmgen.cli import main
@@ -13,7 +15,7 @@ from mmgen.errors import DataError
 from mmgen.filling import StoreWriter
 from mmgen.images import open_image
 from mmgen.parts import Broken, Extractor, Record
-from mmgen.progress import Progress
+from mmgen.progress import Bars, Progress
 from mmgen.stages.extract import Summary, extract, folder_pictures
 from mmgen.store import FeatureStore
 
@@ -181,3 +183,11 @@ def test_folders_without_images_and_with_two_of_one_key(tmp_path):
     with pytest.raises(DataError) as error:
         folder_pictures(tmp_path)
     assert str(error.value) == f"{tmp_path}/a.png: has the key 'a', and so has {tmp_path}/a.jpg; rename one of them"
+
+
+def test_a_name_with_brackets_is_shown_as_it_is_written():
+    bars, shown = Bars(), io.StringIO()
+    bars.console = Console(file=shown, force_terminal=True, color_system=None, width=200)
+    with bars.task("features: x[bold].h5", 2, "images") as advance:
+        advance(2, "[red] broken")
+    assert "features: x[bold].h5" in shown.getvalue() and "[red] broken" in shown.getvalue()

@@ -4,7 +4,11 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,6 +18,7 @@ from accelerate import Accelerator
 from mmgen.checkpoint import read_tensors, state
 from mmgen.data import Collator, Plan
 from mmgen.errors import RunError
+from mmgen.memory import SMALLER
 from mmgen.progress import Progress
 from mmgen.recipe import Step, Training
 from mmgen.stages.learner import Learner, halves, out_of_memory
@@ -183,12 +188,71 @@ def test_validation_is_cut_as_well(tmp_path):
     [
         (torch.OutOfMemoryError("HIP out of memory"), True),
         (RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."), True),
+        (MemoryError(), True),
+        (RuntimeError("could not create a primitive"), True),
+        (RuntimeError("could not create a primitive descriptor for a matmul primitive"), False),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (torch.AcceleratorError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"), True),
+        (torch.AcceleratorError("CUDA error: device-side assert triggered"), False),
+        (RuntimeError("std::bad_alloc"), True),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
         (KeyError("memory"), False),
     ],
 )
 def test_what_counts_as_out_of_memory(error, short):
     assert out_of_memory(error) is short
+
+
+SMALL = """
+    import resource, sys
+    from pathlib import Path
+    import torch, toys
+    from mmgen.errors import RunError
+    from test_learner import Told, learn, step
+    torch.set_num_threads(1)
+    learn(Path("warm"), toys.model(width=64), step(batch_size=2, micro_batch=2, epochs=1), toys.examples(2))
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), resource.RLIM_INFINITY))
+    told = Told()
+    try:
+        print(learn(Path("s"), toys.model(width=64), step(batch_size=800, micro_batch=800, epochs=1), toys.examples(400), told=told)[-1].get("halved"))
+    except RunError as error:
+        print(error)
+    print(told.lines[0])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says how much memory a process has taken, and keeps to a limit")
+def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
+    """Whatever library asks for the bytes that are not there, and whatever it says then. How far 120 MB go depends on these."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(SMALL)], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    ended, first = done.stdout.splitlines()
+    assert first == "step 's', update 0: out of memory; from here on micro-batches are cut into 2, for the same optimiser update"
+    assert re.fullmatch(r"\d+|step 's'(, update 0(, the optimiser's own state)?)?: out of memory.*; use .*", ended)
+
+
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [
+        ("mmgen.stages.learner.add_up", "step 's', update 0"),
+        ("torch.nn.utils.clip_grad_norm_", "step 's', update 0"),
+        ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's own state"),
+        ("mmgen.stages.train.Learner", "step 's'"),
+        ("mmgen.stages.learner.write_tensors", "step 's'"),
+    ],
+)
+def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, monkeypatch, place, where):
+    def short(*_, **__):
+        raise RuntimeError("CUDA error: out of memory")
+
+    monkeypatch.setattr(place, short)
+    with pytest.raises(RunError) as error:
+        learn(tmp_path / "s", toys.model())
+    todo = "use a smaller encoder, or a larger device" if "optimiser" in where else f"{SMALLER}; the last checkpoint is kept"
+    assert str(error.value) == f"{where}: out of memory; {todo}"
 
 
 def test_halves():
@@ -220,8 +284,10 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
     assert all(tensor.isfinite().all() for tensor in state(again).values())
 
 
-def plan():
-    return Plan.make(toys.examples(20), seed=0, step="s", epochs=2, batch_size=12, micro_batch=6)
+def plan(bucket=1):
+    """That of `step()`; with its bucket of 16, examples come in another order."""
+    examples = toys.examples(20)
+    return Plan.make(examples, seed=0, step="s", epochs=2, batch_size=12, micro_batch=6, bucket=bucket, lengths=Collator(toys.model(), ["caption"]))
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
@@ -258,10 +324,59 @@ def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
     stopped.forward = interrupted
     with pytest.raises(KeyboardInterrupt):
         learn(tmp_path / "stopped", stopped)
-    done = json.loads(read_tensors(tmp_path / "stopped/checkpoint.safetensors")[1]["cursor"])["done"]
-    assert 0 < done < len(expected)
+    assert len(whole_updates(plan(16), seen)) == done_in(tmp_path / "stopped") < len(expected)  # that one, and no more
     again = toys.model()
     assert learn(tmp_path / "stopped", again) == expected and apart(again, whole) == 0
+
+
+def whole_updates(plan, passes):
+    """The updates that so many passes are spread over."""
+    sizes, count = [len(update) for update in plan.updates], 0
+    while sum(sizes[:count]) < len(passes):
+        count += 1
+    return sizes[:count]
+
+
+def done_in(folder):
+    return json.loads(read_tensors(folder / "checkpoint.safetensors")[1]["cursor"])["done"]
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypatch, epoch, keep):
+    """It is made up for when the step goes on: the same log, the same best weights, the same bits."""
+    chosen, validation = step(keep=keep, learning_rate=0.05), toys.examples(5, seed=1)
+    whole, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
+    expected = learn(tmp_path / "whole", whole, chosen, validation=validation)
+    end = plan(16).epochs[epoch]
+    update = Learner.update
+
+    def interrupted(learner, number, *arguments, **more):
+        if number == end - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(learner, number, *arguments, **more)
+
+    monkeypatch.setattr(Learner, "update", interrupted)
+    monkeypatch.setattr("mmgen.stages.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
+    with pytest.raises(KeyboardInterrupt):
+        learn(tmp_path / "stopped", stopped, chosen, validation=validation)
+    assert len(validated) == epoch and done_in(tmp_path / "stopped") == end
+    monkeypatch.setattr(Learner, "update", update)
+    assert learn(tmp_path / "stopped", again, chosen, validation=validation) == expected and len(validated) == 2
+    assert apart(again, whole) == 0
+    assert {path.name for path in (tmp_path / "stopped").iterdir()} == {"log.jsonl", "weights.safetensors"}
+
+
+def test_a_stop_while_validating_is_not_put_off_by_an_update(tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return validate(*arguments)
+
+    monkeypatch.setattr("mmgen.stages.train.validate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learn(tmp_path / "s", toys.model(), validation=toys.examples(5, seed=1))
+    assert done_in(tmp_path / "s") == plan(16).epochs[0]
+    assert "validation_loss" in json.loads((tmp_path / "s/log.jsonl").read_text().splitlines()[-1])
 
 
 @pytest.fixture

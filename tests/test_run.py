@@ -81,13 +81,40 @@ def test_a_changed_recipe_is_refused_with_the_difference(whole):
     ]
 
 
+def older(place: Path) -> None:
+    """The run as one that is older than these keys."""
+    recipe = json.loads((place / "recipe.json").read_text())
+    for training in [recipe["training"], *(step["training"] for step in recipe["steps"].values())]:
+        del training["bucket"], training["keep"]
+    del recipe["decoding"]["num_beams"], recipe["sequence"], recipe["backbone"]["heads"]
+    (place / "recipe.json").write_text(json.dumps(recipe))
+
+
+def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE.replace("heads = 2", "heads = 4"))
+    run = ("run", "toy.toml", "--step", "first", "--set", "backbone.layers=1")
+    assert mmgen(tmp_path, *run, "--set", "training.bucket=1").returncode == 0
+    older(tmp_path / PLACE)
+    refused = mmgen(tmp_path, *run)
+    assert refused.returncode == 1 and refused.stderr.splitlines()[1:] == [f"  {place}training.bucket: 1 -> 16" for place in ("", "steps.first.", "steps.second.")]
+    beside = mmgen(tmp_path, *run, "--seed", "1")
+    assert beside.returncode == 0, beside.stderr
+    assert beside.stderr.splitlines()[-1] == (
+        "runs/toy/default/seed-0: not the same run with another seed (training.bucket: 1 -> 16 and more); it is left out of what is over all seeds"
+    )
+    assert not (tmp_path / PLACE).with_name("table.md").exists()
+    again = mmgen(tmp_path, *run, "--set", "training.bucket=1")
+    assert again.returncode == 0 and "nothing to do: all steps are done" in again.stdout, again.stderr
+    assert json.loads((tmp_path / PLACE / "recipe.json").read_text())["training"]["bucket"] == 1
+
+
 def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
     assert mmgen(whole, "run", "toy.toml", "--set", "training.workers=2").returncode == 0
 
 
 @pytest.mark.parametrize(
     ("moment", "how"),
-    [("steps/first/checkpoint.safetensors", signal.SIGKILL), ("steps/first/weights.safetensors", signal.SIGKILL), ("steps/second/checkpoint.safetensors", signal.SIGINT)],
+    [("steps/first/checkpoint.safetensors", signal.SIGKILL), ("steps/first/weights.safetensors", signal.SIGTERM), ("steps/second/checkpoint.safetensors", signal.SIGINT)],
 )
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment, how):
     """`python -m tests.kills` does more of this, at random moments."""
@@ -99,7 +126,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, mom
     os.kill(process.pid, how)
     said = process.communicate()[1]
     assert (tmp_path / PLACE / moment).exists() and not (tmp_path / PLACE / "steps/second/scores.json").exists()
-    if how is signal.SIGINT:
+    if how is not signal.SIGKILL:
         assert said.endswith("error: stopped; the same command goes on from the last checkpoint\n") and "Traceback" not in said and process.returncode == 1
     left = tmp_path / PLACE / "steps/first"
     (left / ".checkpoint.safetensors.123.partial").write_text("a kill left this")
@@ -245,6 +272,33 @@ def test_a_run_without_its_encoder_is_told(whole, tmp_path):
     shutil.copytree(whole / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
     with pytest.raises(RunError, match="the encoder's config.json and tokenizer are missing"):
         load_run(tmp_path / "run")
+
+
+def test_files_have_the_rights_of_any_new_file(whole, tmp_path):
+    (tmp_path / "new").touch()
+    rights = (tmp_path / "new").stat().st_mode
+    files = [path for path in (whole / PLACE).rglob("*") if path.is_file()]
+    assert {path.name for path in files} > {"weights.safetensors", "recipe.json"}
+    assert {path.name: oct(path.stat().st_mode) for path in files} == {path.name: oct(rights) for path in files}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize(("read", "name"), [("read_tensors", "weights.safetensors"), ("read_json", "recipe.json")])
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, read, name):
+    from mmgen import checkpoint
+    from mmgen.errors import RunError
+
+    checkpoint.write_tensors(tmp_path / name, {})
+    (tmp_path / name).chmod(0)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)  # so that the folders above are not asked
+    os.seteuid(65534)
+    try:
+        with pytest.raises(RunError) as error:
+            getattr(checkpoint, read)(Path(name))
+    finally:
+        os.seteuid(0)
+    assert str(error.value) == f"{name}: may not be read: Permission denied; ask whoever it belongs to for the right to"
 
 
 def test_damaged_weights_are_told(whole, tmp_path):

@@ -1,14 +1,17 @@
 """Nothing runs, is followed, or fills the memory because a file says so: pickles, foreign code, links, bombs, paths, scripts."""
 
 import ast
+import contextlib
 import gzip
 import io
 import json
+import os
 import pickle
 import re
 import shutil
 import struct
 import subprocess
+import threading
 import zipfile
 import zlib
 from pathlib import Path
@@ -19,9 +22,11 @@ import pytest
 from fuzz import folders
 from mmgen_questions import files as question_files
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
+from PIL import Image
 
 from mmgen import scoring
-from mmgen.checkpoint import read_tensors
+from mmgen.ask import requests
+from mmgen.checkpoint import read_json, read_tensors
 from mmgen.errors import DataError, MmgenError, RecipeError, RunError
 from mmgen.filling import StoreWriter
 from mmgen.images import open_image
@@ -29,7 +34,7 @@ from mmgen.parts import Record
 from mmgen.recipe import load
 from mmgen.registry import installed
 from mmgen.run import load_run, run
-from mmgen.stages.extract import extract
+from mmgen.stages.extract import extract, folder_pictures
 from mmgen.store import FeatureStore
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -323,6 +328,56 @@ def test_a_recipe_that_a_run_folder_brings_is_checked_like_any_other(kept):
     (kept / "recipe.json").write_text(json.dumps({**recipe, "profile": "../../x"}))
     with pytest.raises(RecipeError, match=rf"{kept}/recipe.json: profile: string should match pattern"):
         load_run(kept)
+
+
+# --- pipes ---
+
+READERS = {
+    "recipe.toml": lambda path: load(path, installed()),
+    "parent.toml": lambda path: load(child(path), installed()),
+    "picture.png": open_image,
+    "requests.jsonl": lambda path: requests([path], None),
+    "questions.json": question_files.read_text,
+    "predictions.json": scoring.read_predictions,
+    "weights.safetensors": read_tensors,
+    "recipe.json": read_json,
+}
+
+
+def child(path: Path) -> Path:
+    path.with_name("child.toml").write_text(f'extends = "{path.name}"')
+    return path.with_name("child.toml")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
+    """What nobody writes to would be read for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / name).symlink_to("pipe")
+    with unstuck(tmp_path / "pipe"):
+        told = refused(READERS[name], tmp_path / name)
+    assert str(tmp_path / name) in told and "it is no regular file but a pipe, socket or device" in told
+
+
+@contextlib.contextmanager
+def unstuck(pipe: Path):
+    """Whoever is waiting for the pipe after ten seconds reads nothing, and goes on to fail."""
+    timer = threading.Timer(10, lambda: os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK)))
+    timer.start()
+    yield
+    timer.cancel()
+
+
+def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    Image.new("RGB", (8, 8)).save(folder / "a.png")
+    (folder / "b.png").symlink_to("a.png")
+    os.mkfifo(folder / "c.png")
+    with unstuck(folder / "c.png"):
+        told = [refused(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
+    assert told == [f"{folder}/c.png: not an image that can be read: it is no regular file but a pipe, socket or device"]
+    assert open_image(folder / "b.png").size == (8, 8)
 
 
 # --- pages ---

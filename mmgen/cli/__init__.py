@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import signal
+import threading
+from collections.abc import Iterator
 
 import click
 
@@ -12,21 +16,58 @@ from . import bench, files, judge, plugin, probe, reports, runs, score
 
 
 class Commands(click.Group):
-    """Errors that a person can cause: their text, no traceback, exit code 1."""
+    """Errors that a person can cause, and being stopped: a line with what is noted on them, no traceback, exit code 1."""
 
     def invoke(self, context: click.Context):
         try:
-            return super().invoke(context)
+            with _stoppable():
+                return super().invoke(context)
+        except KeyboardInterrupt as stop:
+            how = context.meta.get(runs.GOES_ON)
+            _say(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
+            context.exit(1)
         except MmgenError as error:
-            click.echo(f"error: {error}", err=True)
+            _say(str(error), error)
             context.exit(1)
         except BrokenPipeError:
             os._exit(1)  # whoever read us has gone; nothing can be said any more
         except OSError as error:
             if error.filename is None:  # not about a file that somebody named
                 raise
-            click.echo(shown(f"error: {error.filename}: {error.strerror}"), err=True)
+            _say(shown(f"{error.filename}: {error.strerror}"), error)
             context.exit(1)
+
+
+def _say(what: str, error: BaseException) -> None:
+    notes = map(shown, getattr(error, "__notes__", ()))
+    click.echo(f"error: {'; '.join([what, *notes])}", err=True)
+
+
+class Stopped(KeyboardInterrupt):
+    """By Ctrl-C or SIGTERM. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if nobody had caught it.)"""
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """A scheduler's SIGTERM stops what is inside as Ctrl-C does; what is ignored (nohup's, a shell's &) stays so."""
+    asked = threading.Event()
+
+    def stop(*_: object) -> None:
+        asked.set()
+        raise Stopped
+
+    in_main_thread = threading.current_thread() is threading.main_thread()  # only that one is told of signals
+    heeded = [number for number in (signal.SIGINT, signal.SIGTERM) if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heeded}
+    try:
+        yield
+    except Exception as error:
+        if not asked.is_set():
+            raise
+        raise Stopped from error  # libraries make errors of their own of what comes up while they are imported
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

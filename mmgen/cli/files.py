@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..errors import DataError, MmgenError
-from .runs import load, profile_option, quiet, recipe_argument, set_option
+from .runs import goes_on, load, profile_option, quiet, recipe_argument, set_option
 
 
 @click.group()
@@ -31,8 +31,12 @@ def with_store_options(command):
     return command
 
 
+kept = goes_on("the images so far are kept, and the same command goes on with the others")
+
+
 @features.command("import")
 @with_store_options
+@kept
 def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
     """Fill STORE from SOURCE, a file (or folder) of features as it was published. Goes on where it was stopped."""
     config = _extractor(kind, sets)
@@ -45,6 +49,7 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 
 @features.command()
 @with_store_options
+@kept
 def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
     """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; goes on where it was stopped."""
     from ..stages.extract import folder_pictures

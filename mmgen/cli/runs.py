@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -13,6 +14,15 @@ recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
 profile_option = click.option("--profile", help="Which of the recipe's profiles to lay over it.")
 set_option = click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML. May be repeated.")
 
+GOES_ON = "mmgen.goes_on"
+
+
+@contextlib.contextmanager
+def goes_on(how: str) -> Iterator[None]:
+    """Decorates a command that need not begin anew: whoever stops it is told how it goes on."""
+    click.get_current_context().meta[GOES_ON] = how
+    yield
+
 
 @click.command()
 @recipe_argument
@@ -22,6 +32,7 @@ set_option = click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", h
 @click.option("--seed", type=int, help="The same as --set seed=N.")
 @click.option("--seeds", type=click.IntRange(1), default=1, help="How many runs, with seeds that follow one another; the table then has mean and spread.")
 @click.option("--fresh", is_flag=True, help="Throw away what the run folder holds and begin anew.")
+@goes_on("the same command goes on from the last checkpoint")
 def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | None, seed: int | None, seeds: int, fresh: bool) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
     chosen, _ = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
@@ -31,11 +42,8 @@ def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | No
     from .. import run as runs
     from ..progress import Bars
 
-    try:
-        for each in range(chosen.seed, chosen.seed + seeds):
-            runs.run(chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars())
-    except KeyboardInterrupt:
-        raise MmgenError("stopped; the same command goes on from the last checkpoint") from None
+    for each in range(chosen.seed, chosen.seed + seeds):
+        runs.run(chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars())
 
 
 @click.command()
@@ -120,28 +128,23 @@ def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, 
     from ..progress import Bars, Progress
 
     wanted = ask.requests(sources, caption or None)
-    loaded = ask.load(run, wanted, step)
     found = []
     progress = Bars() if out else Progress()
-    try:
+    with ask.answers_file(out) if out else contextlib.nullcontext(_print) as tell:
+        loaded = ask.load(run, wanted, step)
         with progress.task(f"{loaded.step}: asking", len(wanted), "pictures") as advance:
             for request, outcome in ask.ask(loaded, wanted, ask.different(n), at_once=16 if out else 1):
                 found.append(ask.as_json(request, outcome))
+                tell(found[-1])
                 advance()
-                if not out:
-                    _print(found[-1])
-    finally:  # whatever stops it, what has been asked is kept
-        if out and found:
-            from ..checkpoint import write_text
-
-            write_text(out, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in found))
-            click.echo(f"{out}: {len(found)} lines")
+    if out:
+        click.echo(f"{out}: {len(found)} lines")
     click.echo(f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}", err=True)
     if all("error" in line for line in found):
         raise MmgenError("no picture could be read")
 
 
-def _print(line) -> None:
+def _print(line: Mapping) -> None:
     click.echo(line["id"])
     if "error" in line:
         click.echo(f"    skipped: {line['error']}", err=True)

@@ -55,8 +55,7 @@ def _seeds(path: Path) -> list[RunFolder]:
 
 def _recipe(folder: RunFolder) -> dict[str, Any]:
     """What is compared: all settings but the names of the run and its seed."""
-    recipe = read_table(folder.path / "recipe.json")
-    return {key: value for key, value in recipe.items() if key not in ("seed", "name")}
+    return {key: value for key, value in folder.identity().items() if key not in ("seed", "name")}
 
 
 def _said_once(changes: Sequence[str], steps: int) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import DataError
+from ..errors import DataError, regular
 from ..recipe import Recipe, load
 from ..registry import Registry
 from ..runfolder import RunFolder
@@ -134,7 +134,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         text = _unpacked(path).decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {error}"
+        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {getattr(error, 'strerror', None) or error}"
         raise DataError(f"{path}: {reason}") from None
     try:
         whole = json.loads(text)
@@ -151,7 +151,7 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _unpacked(path: Path) -> bytes:
     """A file's bytes, unpacked where it is gzipped; of a bomb no more than is needed to tell."""
     whole = bytearray()
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     with gzip.open(path) if packed else path.open("rb") as file:
         while piece := file.read(PIECE):

@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils.memory import clear_device_cache
 from torch import Tensor
 
 from ..checkpoint import load_state, read_tensors, state, write_tensors, write_text
 from ..data import Collator, Plan
 from ..errors import RunError
-from ..memory import out_of_memory
+from ..memory import SMALLER, out_of_memory, told
 from ..model import Model
 from ..processes import add_up, any_of, listed, share_out
 from ..progress import Progress
@@ -77,20 +78,21 @@ class Learner:
         with precision(self.training.precision, self.accelerator.device):
             return self.sharded.loss(batch) if self.sharded else self.model(batch)
 
-    def update(self, number: int, micros: Micros, stop: bool = False) -> dict:
-        """One optimiser update from this process's micro-batches; what the log says of it. `stop`: tell all processes
-        to stop after it."""
+    def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict:
+        """One optimiser update from this process's micro-batches; what the log says of it. `stop`: asked behind the passes,
+        whether all processes shall stop after it. Raises RunError."""
         rate = schedule(number, len(self.plan), self.training.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * rate
-        losses, total = self._gradients(number, micros, stop)
-        norm = self._step(number, losses, total)
+        with told(f"step '{self.name}', update {number}", f"{SMALLER}; the last checkpoint is kept"):
+            losses, total = self._gradients(number, micros, stop)
+            norm = self._step(number, losses, total)
         limit = self.training.max_grad_norm
         record = {"update": number, "epoch": self.plan.epoch(number), "loss": (total[0] / total[1]).item(), "lr": rate * self.training.learning_rate, "grad_norm": norm}
         record |= {"clipped": norm > limit} if limit else {}
         return record | ({"halved": self.halved} if self.halved else {})
 
-    def _gradients(self, number: int, micros: Micros, stop: bool) -> tuple[list[tuple[Batch, Tensor]], Tensor]:
+    def _gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[list[tuple[Batch, Tensor]], Tensor]:
         """Gradients of the update's summed loss, over all processes -> this process's losses; (loss, tokens) of all."""
         spare = micros[-1]
         if self.accelerator.process_index >= len(self.plan.updates[number]):
@@ -98,7 +100,7 @@ class Learner:
         while True:
             found = self._attempt(number, micros, spare)
             mine = [parameter.grad is not None for parameter in self.names.values()]
-            self.stopping, again, *anywhere = any_of(self.accelerator, [stop, found is None, *mine])
+            self.stopping, again, *anywhere = any_of(self.accelerator, [stop(), found is None, *mine])
             if not again:
                 break
             self._halve(number, micros, failed=found is None)
@@ -157,8 +159,7 @@ class Learner:
     def _halve(self, number: int, micros: Micros, failed: bool) -> None:
         """Make ready for another attempt with smaller micro-batches. Raises RunError when there is nothing left to cut."""
         self.optimizer.zero_grad(set_to_none=True)
-        if self.accelerator.device.type == "cuda":
-            torch.cuda.empty_cache()
+        clear_device_cache(garbage_collection=True)
         where = f"step '{self.name}', update {number}: out of memory"
         pieces = [piece for micro, _ in micros for piece in self._cut(number, micro)]
         if failed and all(len(piece) == 1 and len(piece[0].targets) == 1 for piece in pieces):
@@ -174,12 +175,8 @@ class Learner:
         norm = (found.full_tensor() if self.sharded else found).item()
         if not math.isfinite(norm) or not math.isfinite(total[0].item()):
             self._refuse(number, losses, "gradient" if math.isfinite(total[0].item()) else "loss")
-        try:
+        with told(f"step '{self.name}', update {number}, the optimiser's own state", "use a smaller encoder, or a larger device"):
             self.optimizer.step()
-        except Exception as error:
-            if not out_of_memory(error):
-                raise
-            raise RunError(f"step '{self.name}', update {number}: out of memory for the optimiser's own state; use a smaller encoder, or a larger device") from None
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 

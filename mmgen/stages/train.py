@@ -1,6 +1,7 @@
 """Train: a step's updates one after another, from its start or from the last checkpoint, on any number of processes.
 
-Ctrl-C (or a scheduler's SIGTERM) waits for the update that is being computed, and leaves a checkpoint behind it.
+Ctrl-C (or a scheduler's SIGTERM) waits for the update that is being computed, and leaves a checkpoint behind it. It does not
+wait for the validation at an epoch's end: that is made up for when the step goes on, with the same weights.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -20,9 +21,9 @@ from accelerate import Accelerator
 from ..checkpoint import load_state, read_tensors, save_weights, state
 from ..data import Collator, Plan, in_order, settle, updates, watched
 from ..errors import RunError
-from ..memory import SMALLER
+from ..memory import SMALLER, told
 from ..model import Model
-from ..processes import add_up, share_out
+from ..processes import add_up, any_of, share_out
 from ..progress import Progress
 from ..recipe import Step
 from ..tensors import Example, Loss
@@ -53,24 +54,24 @@ def train(
         progress.say(f"{name}: an update has {most} micro-batches for {accelerator.num_processes} processes, so some have nothing to do; lower training.micro_batch")
     if training.shard and accelerator.num_processes == 1:
         progress.say(f"{name}: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N -m mmgen run ...`")
-    model.to("cpu" if shards(training, accelerator) else accelerator.device)  # each process takes its slices from there
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), interruptions() as asked:
+    with torch.random.fork_rng(devices), interruptions() as asked, told(f"step '{name}'", f"{SMALLER}; the last checkpoint is kept"):
+        model.to("cpu" if shards(training, accelerator) else accelerator.device)  # each process takes its slices from there
         learner = Learner(model, name, step, seed, plan, examples, collate, folder, accelerator, progress)
         before = _pairs(plan.updates[: learner.done], examples)
         with progress.task(f"{name}: learning", _pairs(plan.updates, examples), "questions", before) as advance:
             waits: list[float] = []
             began, model.slots = time.perf_counter(), [0, 0]
+            if learner.done in plan.epochs and validation and "validation_loss" not in learner.records[-1]:  # it was stopped before
+                _end_epoch(learner, validation, asked.is_set)
+                _keep(learner)
             for number, micros in watched(_updates(learner, examples, collate), waits):
-                record = learner.update(number, micros, stop=asked.is_set())
+                learner.records.append(learner.update(number, micros, stop=asked.is_set))
                 learner.done = number + 1
-                learner.records.append(record)
                 if learner.done in plan.epochs:
-                    record |= clipping(learner.records)
-                    if validation:
-                        record["validation_loss"] = validate(learner, validation)
+                    _end_epoch(learner, validation, asked.is_set)
                 advance(_pairs(plan.updates[number : number + 1], examples), _told(learner.records))
-                _keep(learner, record)
+                _keep(learner)
         finish(learner)
     if waits:
         progress.say(f"{name}: {_spent(model, sum(waits) / (time.perf_counter() - began))}")
@@ -94,8 +95,22 @@ def _updates(learner: Learner, examples: Sequence[Example], collate: Collator) -
     )  # fmt: skip
 
 
-def _keep(learner: Learner, record: dict) -> None:
+def _end_epoch(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> None:
+    """What the log's last record says of the epoch that it ends."""
+    record = learner.records[-1]
+    record |= clipping(learner.records)
+    if not validation:
+        return
+    if learner.stopping:
+        learner.save()
+        raise KeyboardInterrupt
+    record["validation_loss"] = validate(learner, validation)
+    (learner.stopping,) = any_of(learner.accelerator, [stop()])
+
+
+def _keep(learner: Learner) -> None:
     """A checkpoint now and then, after every epoch, and before stopping; the best weights where they are wanted."""
+    record = learner.records[-1]
     due = learner.done in learner.plan.epochs or learner.done % learner.training.checkpoint_every == 0
     better = record.get("validation_loss", math.inf) < learner.best
     learner.best = min(learner.best, record.get("validation_loss", math.inf))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, regular
 
 MOST_BYTES = 4 << 30  # no file is larger, unpacked
 PIECE = 1 << 24
@@ -27,7 +27,7 @@ NAMES = {
 def read_text(path: Path) -> str:
     """A UTF-8 file's text, unpacked where it is gzipped, without a byte-order mark. Raises DataError."""
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as file:
             data = _bounded(file)

@@ -1,0 +1,106 @@
+"""Ctrl-C and a scheduler's SIGTERM: every command ends with a line that says so, and how to go on where it can."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+import mmgen.cli.files
+import mmgen.cli.runs
+from mmgen.cli import main
+from mmgen.parts import Extractor, Record
+from mmgen.store import FeatureStore
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(params=SIGNALS, ids=lambda number: number.name)
+def number(request):
+    """A signal, of which this process knows what a terminal's knows."""
+    before = {number: signal.signal(number, handler) for number, handler in zip(SIGNALS, (signal.default_int_handler, signal.SIG_DFL), strict=True)}
+    yield request.param
+    for each, handler in before.items():
+        signal.signal(each, handler)
+
+
+class Stops(Extractor):
+    """The mean colour of every picture; sends a signal at the third."""
+
+    fingerprint = {"extractor": "means"}
+
+    def __init__(self, number=None):
+        self.number = number
+
+    def build(self):
+        return self
+
+    def records(self, source, skip=frozenset()):
+        for count, picture in enumerate(each for each in source if each.key not in skip):
+            if count == 2 and self.number:
+                os.kill(os.getpid(), self.number)
+            yield Record(picture.key, np.asarray(picture.load(), np.float32).mean((0, 1))[None])
+
+
+def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
+    (tmp_path / "photos").mkdir()
+    for name in "abcd":
+        Image.new("RGB", (8, 6)).save(tmp_path / "photos" / f"{name}.png")
+    command = ["features", "extract", str(tmp_path / "photos"), str(tmp_path / "x.h5"), "--type", "means"]
+    monkeypatch.setattr(mmgen.cli.files, "_extractor", lambda kind, sets: Stops(number))
+    before = signal.getsignal(number)
+    stopped = CliRunner().invoke(main, command)
+    assert signal.getsignal(number) is before
+    told = "error: stopped; the images so far are kept, and the same command goes on with the others"
+    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (1, told)
+    monkeypatch.setattr(mmgen.cli.files, "_extractor", lambda kind, sets: Stops())
+    assert "2 images written, 2 were there" in CliRunner().invoke(main, command).output
+    assert sorted(FeatureStore(tmp_path / "x.h5")) == ["a", "b", "c", "d"]
+
+
+def test_any_command_says_that_it_was_stopped(number, tmp_path):
+    """Also inside an `exec`, after which Python itself would make more of a KeyboardInterrupt."""
+    code = """
+        import mmgen.cli.runs
+        from mmgen.cli import main
+
+        mmgen.cli.runs.load = lambda *_: exec("import os; os.kill(os.getpid(), NUMBER)")
+        main()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code).replace("NUMBER", str(int(number))), "show", "x.toml"]
+    stopped = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (stopped.returncode, stopped.stdout, stopped.stderr) == (1, "", "error: stopped\n")
+
+
+def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
+    def imported(*_):
+        try:
+            os.kill(os.getpid(), number)
+        except BaseException:
+            raise ModuleNotFoundError("Could not import module") from None
+
+    monkeypatch.setattr(mmgen.cli.runs, "load", imported)
+    stopped = CliRunner().invoke(main, ["run", "x.toml"])
+    assert (stopped.exit_code, stopped.stderr) == (1, "error: stopped; the same command goes on from the last checkpoint\n")
+
+
+def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
+    (tmp_path / "x.toml").write_text("")
+    signal.signal(number, signal.SIG_IGN)
+    monkeypatch.setattr(mmgen.cli.runs, "load", lambda *_: os.kill(os.getpid(), number))
+    assert CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output == "1 set-ups in 1 recipe: all well\n"
+    assert signal.getsignal(number) is signal.SIG_IGN
+
+
+def test_elsewhere_than_in_the_main_thread_a_command_does_its_work():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(CliRunner().invoke(main, ["plugins"]).exit_code))
+    thread.start()
+    thread.join()
+    assert found == [0]
