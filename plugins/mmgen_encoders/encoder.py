@@ -49,17 +49,14 @@ def narrow(layer: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | 
     is to do comes with the call, so that calls may be nested or in several threads."""
     if (asked := kwargs.pop(ASKED, None)) is None:
         return None
-    call = inspect.signature(layer.forward).bind(*args, **kwargs)
-    states, mask, cache = (call.arguments[name] for name in ("hidden_states", "attention_mask", "past_key_values"))
+    (states, mask, *others), cache = args, kwargs["past_key_values"]  # as the families that narrow call their layers
     attention = layer.attention.self
     heads = (*states.shape[:-1], -1, attention.attention_head_size)
-    keys, values = (project(states).view(heads).transpose(1, 2) for project in (attention.key, attention.value))
+    keys, values = attention.key(states).view(heads).transpose(1, 2), attention.value(states).view(heads).transpose(1, 2)
     if cache is not None:
         keys, values = cache.update(keys, values, attention.layer_idx)
-    call.arguments["past_key_values"] = Known(keys, values)
-    call.arguments["hidden_states"] = taken(states, asked)
-    call.arguments["attention_mask"] = taken(mask[:, 0], asked).unsqueeze(1)
-    return call.args, call.kwargs
+    args = (taken(states, asked), taken(mask[:, 0], asked).unsqueeze(1), *others)
+    return args, kwargs | {"past_key_values": Known(keys, values)}
 
 
 class Known:
