@@ -216,7 +216,7 @@ SMALL = """
     resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), resource.RLIM_INFINITY))
     told = Told()
     try:
-        print(learn(Path("s"), toys.model(width=64), step(batch_size=800, micro_batch=800, epochs=1), toys.examples(400), told=told)[-1].get("halved"))
+        print(learn(Path("s"), toys.model(width=64), step(batch_size=2000, micro_batch=800, epochs=1), toys.examples(400), told=told)[-1].get("halved"))
     except RunError as error:
         print(error)
     print(told.lines[0])
