@@ -124,7 +124,6 @@ class Model(nn.Module):
         is too much. `halving`: shared by calls that go on from one another, so that none tries again what was too much before."""
         from .data import Collator, in_order, settle
 
-        examples = list(examples)
         if batch_size < 1:
             raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
         collate, halving = Collator(self, inputs or self.inputs, targets=False), halving or Halving("writing", LESS_TO_WRITE)
@@ -140,7 +139,7 @@ class Model(nn.Module):
             for batch in in_order(collate.slots(settled), batch_size):
                 pieces = halving.over([settled[index] for index in batch], texts)
                 found |= zip(batch, (one for _, written in pieces for one in written), strict=True)
-            return [found[index] for index in range(len(examples))]
+            return [found[index] for index in range(len(settled))]
         finally:
             self.train(training)
 

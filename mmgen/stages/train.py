@@ -165,17 +165,18 @@ def validate(learner: Learner, examples: Sequence[Example]) -> float:
     """Mean loss a token over examples, shared out over processes."""
     model, accelerator = learner.model, learner.accelerator
     batch_size = min(32, learner.training.micro_batch or 32) if learner.sharded else 32  # a batch that is not cut has to fit
+    examples = [settle(example) for example in examples]
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
-    for indices in in_order(learner.collate.slots([settle(example) for example in ours]), batch_size):
-        for loss in _losses(learner, [settle(ours[index]) for index in indices]):
+    for indices in in_order(learner.collate.slots(ours), batch_size):
+        for loss in _losses(learner, [ours[index] for index in indices]):
             total += torch.stack([loss.sum.double(), loss.count.double()])
     if learner.sharded:  # all processes make as many passes as the first one, which has most to do
         behind = math.ceil(len(examples[:: accelerator.num_processes]) / batch_size) - math.ceil(len(ours) / batch_size)
         for _ in range(behind):
-            list(_losses(learner, [settle(examples[0])]))
+            list(_losses(learner, examples[:1]))
     for name, module in model.named_modules():
         module.training = modes[name]
     add_up(accelerator, [total])

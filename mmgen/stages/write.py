@@ -48,19 +48,19 @@ def write(
     texts then; samples are drawn anew for every piece, so they are others (and the same again where the cuts are the same).
     """
     model.to(accelerator.device).eval()  # not in inference mode: parameters that are moved in there cannot learn afterwards
-    collate = Collator(model, step.inputs, targets=False)
+    collate, examples = Collator(model, step.inputs, targets=False), [settle(example) for example in examples]
     found: list[tuple[int, list[Generation]]] = []
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     halving = _halving(name, examples, accelerator, progress)
 
     def texts(number: int, whole: Sequence[int], piece: Sequence[int]) -> list[list[Generation]]:
-        batch = collate([settle(examples[index]) for index in piece]).to(accelerator.device)
+        batch = collate([examples[index] for index in piece]).to(accelerator.device)
         torch.manual_seed(derive(seed, name, "write", number, *(piece if len(piece) < len(whole) else ())))
         with precision(step.training.precision, accelerator.device):
             return model.generator.generate(model, batch, decoding)
 
     with torch.inference_mode(), torch.random.fork_rng(devices), progress.task(f"{name}: writing", len(examples), "questions") as advance:
-        for number, indices in enumerate(in_order(collate.slots([settle(example) for example in examples]), batch_size)):
+        for number, indices in enumerate(in_order(collate.slots(examples), batch_size)):
             if number % accelerator.num_processes == accelerator.process_index:
                 for piece, written in halving.over(indices, partial(texts, number, indices)):
                     found += zip(piece, written, strict=True)
