@@ -1,4 +1,5 @@
-"""The documentation site: `python -m sphinx -W docs site`, with mmgen-framework[docs]. It reads offline, from site/index.html."""
+"""The documentation site: `python -m sphinx -W docs site`, with mmgen-framework[docs]. It reads offline, from
+site/index.html."""
 
 import sys
 from pathlib import Path
@@ -13,7 +14,12 @@ exclude_patterns = ["_ext"]
 
 myst_heading_anchors = 4
 smartquotes = False
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": True, "exclude-members": "model_config, model_post_init"}
+autodoc_default_options = {
+    "members": True,
+    "member-order": "bysource",
+    "show-inheritance": True,
+    "exclude-members": "model_config, model_post_init",
+}
 autodoc_preserve_defaults = True
 add_module_names = False
 python_use_unqualified_type_names = True

@@ -34,8 +34,8 @@ class Request:
 
 
 def requests(sources: Sequence[Path], caption: str | None) -> list[Request]:
-    """Requests from image files, folders of images, and JSONL files of {"image": path, "caption": text}; from the caption
-    alone when there are no sources. Raises DataError."""
+    """Requests from image files, folders of images, and JSONL files of {"image": path, "caption": text}; from the
+    caption alone when there are no sources. Raises DataError."""
     found: list[Request] = []
     for source in sources:
         if source.is_dir():
@@ -47,7 +47,10 @@ def requests(sources: Sequence[Path], caption: str | None) -> list[Request]:
         else:
             raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file of them")
     if sources and not found:
-        raise DataError(f"{', '.join(map(str, sources))}: nothing to ask about; give a JSON object a line, like {{\"image\": \"photo.jpg\"}}")
+        raise DataError(
+            f"{', '.join(map(str, sources))}: nothing to ask about; give a JSON object a line, like "
+            f'{{"image": "photo.jpg"}}'
+        )
     return found or [Request("caption", None, caption)]
 
 
@@ -58,14 +61,19 @@ def _listed(source: Path, caption: str | None) -> Iterator[Request]:
         try:
             yield _request(json.loads(line), source.parent, number, caption)
         except (ValueError, RecursionError) as error:
-            raise DataError(f'{source}:{number}: not a line like {{"image": "photo.jpg", "caption": "..."}}: {error}') from None
+            raise DataError(
+                f'{source}:{number}: not a line like {{"image": "photo.jpg", "caption": "..."}}: {error}'
+            ) from None
 
 
 def _text(source: Path) -> str:
     try:
         return regular(source).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}; save it as UTF-8, a JSON object a line") from None
+        raise DataError(
+            f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}; save it as UTF-8, a JSON object a "
+            "line"
+        ) from None
 
 
 def _request(entry: Any, folder: Path, number: int, caption: str | None) -> Request:
@@ -90,10 +98,18 @@ def load(path: str | Path, requests: Iterable[Request], step: str | None = None)
     run = load_run(path, step)
     given = _given(run, list(requests))
     if step is None and set(run.recipe.steps[run.step].inputs) != given:
-        fitting = [name for name, each in run.recipe.steps.items() if set(each.inputs) == given and each.evaluate and run.folder.finished(name, "weights.safetensors")]
+        fitting = [
+            name
+            for name, each in run.recipe.steps.items()
+            if set(each.inputs) == given and each.evaluate and run.folder.finished(name, "weights.safetensors")
+        ]
         if not fitting:
             told = ", ".join(f"{name} ({' and '.join(each.inputs)})" for name, each in run.recipe.steps.items())
-            what = f"no step reads just {' and '.join(sorted(given))}" if given else "some requests have no picture, others no caption, and no step reads what all have"
+            what = (
+                f"no step reads just {' and '.join(sorted(given))}"
+                if given
+                else "some requests have no picture, others no caption, and no step reads what all have"
+            )
             raise RunError(f"{path}: {what}; its steps read: {told}; choose one with --step")
         run = load_run(path, fitting[-1])
     return run
@@ -106,15 +122,21 @@ def _given(run: Run, requests: list[Request]) -> set[str]:
     return given | (set(run.model.inputs) - pictures if all(request.caption for request in requests) else set())
 
 
-def ask(run: Run, requests: Iterable[Request], options: Decoding, at_once: int = 1) -> Iterator[tuple[Request, list[Generation] | Broken]]:
-    """Questions for every request, best first; a picture that cannot be read gives its reason instead. `at_once`: requests
-    that are answered together, which is quicker, and later for the first."""
+def ask(
+    run: Run, requests: Iterable[Request], options: Decoding, at_once: int = 1
+) -> Iterator[tuple[Request, list[Generation] | Broken]]:
+    """Questions for every request, best first; a picture that cannot be read gives its reason instead. `at_once`:
+    requests that are answered together, which is quicker, and later for the first."""
     inputs = run.recipe.steps[run.step].inputs
-    extractors = {name: _extractor(run, name) for name in inputs if isinstance(run.model.embedders[name], StoredEmbedder)}
+    extractors = {
+        name: _extractor(run, name) for name in inputs if isinstance(run.model.embedders[name], StoredEmbedder)
+    }
     coming, halving = iter(requests), Halving("writing", LESS_TO_WRITE)
     while some := list(itertools.islice(coming, at_once)):
         read = [_read(run, inputs, extractors, request) for request in some]
-        written = iter(run.model.generate([one for one in read if isinstance(one, Example)], options, inputs, halving=halving))
+        written = iter(
+            run.model.generate([one for one in read if isinstance(one, Example)], options, inputs, halving=halving)
+        )
         for request, one in zip(some, read, strict=True):
             yield request, one if isinstance(one, Broken) else next(written)
 
@@ -125,7 +147,9 @@ def _read(run: Run, inputs: Sequence[str], extractors: Mapping[str, Extractor], 
         values[name] = _record(extractors[name], request) if name in extractors else request.caption
     missing = [name for name, value in values.items() if value is None]
     if missing:
-        raise DataError(f"{request.name}: the step '{run.step}' reads {' and '.join(inputs)}, and there is no {missing[0]}")
+        raise DataError(
+            f"{request.name}: the step '{run.step}' reads {' and '.join(inputs)}, and there is no {missing[0]}"
+        )
     return next((value for value in values.values() if isinstance(value, Broken)), Example(request.name, values))
 
 
@@ -139,21 +163,28 @@ def _extractor(run: Run, name: str) -> Extractor:
     if not isinstance(config, FeaturesConfig) or config.extractor is None:
         made = embedder.fingerprint.get("extractor", embedder.fingerprint)
         raise UnavailableError(
-            f"{run.folder.path}: '{name}' was learnt from features of {made}, which cannot be made from a picture here; "
-            f"name the extractor that made them in the recipe ([inputs.{name}.extractor]), or evaluate with `mmgen run` on a features file"
+            f"{run.folder.path}: '{name}' was learnt from features of {made}, which cannot be made from a picture "
+            "here; "
+            f"name the extractor that made them in the recipe ([inputs.{name}.extractor]), or evaluate with `mmgen "
+            "run` on a features file"
         )
     extractor = config.extractor.build()
     if dict(extractor.fingerprint) != embedder.fingerprint and not config.allow_other_features:
         raise UnavailableError(
             f"{run.folder.path}: the extractor of '{name}' makes other features here than those learnt from "
-            f"({difference(dict(extractor.fingerprint), embedder.fingerprint)}); allow_other_features = true uses them all the same"
+            f"({difference(dict(extractor.fingerprint), embedder.fingerprint)}); allow_other_features = true uses them "
+            "all the same"
         )
     return extractor
 
 
 def different(n: int) -> Decoding:
     """How n different questions are looked for: diverse beam search, two beams a group."""
-    return Decoding() if n == 1 else Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)
+    return (
+        Decoding()
+        if n == 1
+        else Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)
+    )
 
 
 def as_json(request: Request, outcome: list[Generation] | Broken) -> Mapping[str, Any]:
@@ -164,9 +195,10 @@ def as_json(request: Request, outcome: list[Generation] | Broken) -> Mapping[str
 
 @contextlib.contextmanager
 def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Calls of what it yields add lines to `.<name>.partial` beside `path`, each at once, and it takes the file's name when all
-    are there. Whatever stops that, the lines so far stay in it, an older file stays as it is, and a note on the exception says
-    so. Raises RunError when something cannot be written, at first before there is anything to add."""
+    """Calls of what it yields add lines to `.<name>.partial` beside `path`, each at once, and it takes the file's name
+    when all are there. Whatever stops that, the lines so far stay in it, an older file stays as it is, and a note on
+    the exception says so. Raises RunError when something cannot be written, at first before there is anything to
+    add."""
     partial, lines = path.with_name(f".{path.name}.partial"), 0
 
     def add(line: Mapping[str, Any]) -> None:
@@ -195,7 +227,8 @@ def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
 
 
 def _append(path: Path, line: str) -> None:
-    """A whole line or nothing. Half a character, which some JSON files have and UTF-8 has not, is written as JSON spells it."""
+    """A whole line or nothing. Half a character, which some JSON files have and UTF-8 has not, is written as JSON
+    spells it."""
     before = path.stat().st_size
     try:
         with path.open("ab") as file:

@@ -41,8 +41,8 @@ def prefix_layout(mask: Tensor) -> Layout:
 class Cache:
     """Keys and values of slots already encoded, with their layout. A backbone that caches subclasses it.
 
-    The layout is kept here, so that what is remembered and who may look at it cannot drift apart. A subclass keeps its keys
-    and values in step by making every `_change` to them too; it may override single methods with faster ones.
+    The layout is kept here, so that what is remembered and who may look at it cannot drift apart. A subclass keeps its
+    keys and values in step by making every `_change` to them too; it may override single methods with faster ones.
     """
 
     def __init__(self) -> None:
@@ -69,8 +69,8 @@ class Cache:
         self._change(lambda t: t.index_select(0, rows))
 
     def rearrange(self, slots: Tensor) -> None:
-        """In place of the last m slots of every row stand copies of those of them that `slots` (B, m) names, counted from the
-        first of the m. Places keep their layout: what a slot holds changes, and not who may look there."""
+        """In place of the last m slots of every row stand copies of those of them that `slots` (B, m) names, counted
+        from the first of the m. Places keep their layout: what a slot holds changes, and not who may look there."""
         layout, first = self.layout, len(self) - slots.shape[1]
         self._change(lambda t: torch.cat([t[:, :first], taken(t[:, first:], slots)], 1))
         self.layout = layout

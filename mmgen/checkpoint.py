@@ -1,4 +1,5 @@
-"""Files that survive a kill: weights and training state as safetensors, everything else as JSON, each written atomically.
+"""Files that survive a kill: weights and training state as safetensors, everything else as JSON, each written
+atomically.
 
 No pickle is written or read. A file appears under its name whole or not at all.
 """
@@ -26,8 +27,8 @@ CHECKSUM = "crc32"  # its name in a safetensors file's metadata
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """`write` fills a temporary file beside `path`, which then takes its name, with the rights that any new file has there.
-    Raises RunError when the disk refuses."""
+    """`write` fills a temporary file beside `path`, which then takes its name, with the rights that any new file has
+    there. Raises RunError when the disk refuses."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,7 +47,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def write_folder(path: Path, write: Callable[[Path], None]) -> None:
-    """`write` fills a temporary folder beside `path`, which then takes its name. A kill may leave no folder, never half of one."""
+    """`write` fills a temporary folder beside `path`, which then takes its name. A kill may leave no folder, never half
+    of one."""
     partial, spent = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("partial", "spent.partial"))
     try:
         partial.mkdir(parents=True)
@@ -75,7 +77,9 @@ def clear_partials(folder: Path) -> None:
 
 def _refused(path: Path, error: Exception) -> RunError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return RunError(f"{path}: cannot be written: {why}; what was there before is untouched, and the same command goes on from there")
+    return RunError(
+        f"{path}: cannot be written: {why}; what was there before is untouched, and the same command goes on from there"
+    )
 
 
 def _closed(path: Path, error: PermissionError) -> RunError:
@@ -109,7 +113,9 @@ def read_table(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
         raise RunError(f"{path}: damaged: it holds no table")
     for name, kind in kinds.items():
         if not isinstance(table.get(name), kind):
-            raise RunError(f"{path}: damaged: '{name}' is {'missing' if name not in table else json.dumps(table[name])[:40]}")
+            raise RunError(
+                f"{path}: damaged: '{name}' is {'missing' if name not in table else json.dumps(table[name])[:40]}"
+            )
     return table
 
 
@@ -131,7 +137,14 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise RunError(f"{path}: missing; has this step been run?") from None
     except PermissionError as error:
         raise _closed(path, error) from None
-    except (OSError, SafetensorError, RuntimeError, ValueError, LookupError, TypeError) as error:  # torch's for odd types and shapes
+    except (
+        OSError,
+        SafetensorError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        TypeError,
+    ) as error:  # torch's for odd types and shapes
         raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}") from None
     if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):
         raise RunError(f"{path}: damaged: its checksum does not fit; take it from a copy, or delete it and run again")
@@ -169,7 +182,9 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
         )
     for name, tensor in tensors.items():
         if tensor.shape != own[name].shape:
-            raise RunError(f"{source}: {name} is {tuple(tensor.shape)} there and {tuple(own[name].shape)} in this model")
+            raise RunError(
+                f"{source}: {name} is {tuple(tensor.shape)} there and {tuple(own[name].shape)} in this model"
+            )
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise RunError(f"{source}: {name} is not finite (NaN or infinite); the file is damaged")
         own[name].copy_(tensor)

@@ -71,7 +71,8 @@ class Collator:
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
-        """About how many slots each settled example's row takes: its prefix and, where they are laid out, its targets."""
+        """About how many slots each settled example's row takes: its prefix and, where they are laid out, its
+        targets."""
         tails = self.tails(examples) if self.lay_out else [0] * len(examples)
         return [self.prefix(example) + tail for example, tail in zip(examples, tails, strict=True)]
 
@@ -85,7 +86,9 @@ class Collator:
         for first in range(0, len(examples), MEASURED):
             some = examples[first : first + MEASURED]
             tokens = iter(self._tokens([text for example in some for text in example.targets]))
-            found += [sum(2 * min(len(next(tokens)) + 1, self.max_tokens) - 1 for _ in example.targets) for example in some]
+            found += [
+                sum(2 * min(len(next(tokens)) + 1, self.max_tokens) - 1 for _ in example.targets) for example in some
+            ]
         return found
 
     def cut(self, examples: Sequence[Example]) -> int:
@@ -116,22 +119,34 @@ class Visit:
 class Plan:
     """What every optimiser update of a step learns from: `updates[u]` lists micro-batches, each a list of visits.
 
-    Examples come in an order drawn for each epoch, and an update has `batch_size` pairs (one input and one question) or a few
-    more. `bucket` updates at a time share their examples out by length, the short rows to one, the long ones to another, and then
-    come in an order that is drawn too. Micro-batches do not depend on the number of processes, so that any number computes the same.
-    """
+    Examples come in an order drawn for each epoch, and an update has `batch_size` pairs (one input and one question) or
+    a few more. `bucket` updates at a time share their examples out by length, the short rows to one, the long ones to
+    another, and then come in an order that is drawn too. Micro-batches do not depend on the number of processes, so
+    that any number computes the same."""
 
     seed: int
     step: str
     updates: tuple[tuple[tuple[Visit, ...], ...], ...]
-    epochs: tuple[int, ...]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of questions
+    epochs: tuple[
+        int, ...
+    ]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of questions
 
     @classmethod
     def make(
-        cls, examples: Sequence[Example], *, seed: int, step: str, epochs: int, batch_size: int, micro_batch: int, bucket: int = 1, lengths: Collator | None = None
+        cls,
+        examples: Sequence[Example],
+        *,
+        seed: int,
+        step: str,
+        epochs: int,
+        batch_size: int,
+        micro_batch: int,
+        bucket: int = 1,
+        lengths: Collator | None = None,
     ) -> Plan:
-        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding, and where
-        they are long it holds fewer, lest its slots be far more than usual. `lengths`: tells how long rows are; all are alike by default."""
+        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding,
+        and where they are long it holds fewer, lest its slots be far more than usual. `lengths`: tells how long rows
+        are; all are alike by default."""
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [len(example.targets) for example in examples]
@@ -142,11 +157,23 @@ class Plan:
             order = list(range(len(examples)))
             draw = random.Random(f"{seed}/{step}/order/{epoch}")
             draw.shuffle(order)
-            slots = [told.prefix(_seen(seed, step, epoch, example)) + tail for example, tail in zip(examples, tails, strict=True)] if told else tails
+            slots = (
+                [
+                    told.prefix(_seen(seed, step, epoch, example)) + tail
+                    for example, tail in zip(examples, tails, strict=True)
+                ]
+                if told
+                else tails
+            )
             budget = SLACK * micro_batch * sum(slots) / max(1, sum(pairs)) if micro_batch < batch_size else math.inf
             for chunk in _bucketed(order, pairs, slots, batch_size, bucket, draw):
                 chunk.sort(key=lambda index: (slots[index], index))
-                updates.append(tuple(tuple(Visit(i, epoch) for i in micro) for micro in _within(chunk, pairs, micro_batch, slots, budget)))
+                updates.append(
+                    tuple(
+                        tuple(Visit(i, epoch) for i in micro)
+                        for micro in _within(chunk, pairs, micro_batch, slots, budget)
+                    )
+                )
             ends.append(len(updates))
         return cls(seed, step, tuple(updates), tuple(ends))
 
@@ -182,10 +209,16 @@ def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[
 
 
 def _bucketed(
-    order: Sequence[int], pairs: Sequence[int], slots: Sequence[float], batch_size: int, bucket: int, draw: random.Random
-) -> list[list[int]]:  # fmt: skip
-    """`order` cut into updates. Of every `bucket` of them, but of no more than a quarter of them all, lest every epoch share out
-    alike, the examples are shared out by length; rows of one length stay as drawn. What is left over goes to the next ones."""
+    order: Sequence[int],
+    pairs: Sequence[int],
+    slots: Sequence[float],
+    batch_size: int,
+    bucket: int,
+    draw: random.Random,
+) -> list[list[int]]:
+    """`order` cut into updates. Of every `bucket` of them, but of no more than a quarter of them all, lest every epoch
+    share out alike, the examples are shared out by length; rows of one length stay as drawn. What is left over goes to
+    the next ones."""
     runs = _until(order, pairs, batch_size)
     bucket = min(bucket, len(runs) // 4)
     if bucket < 2:
@@ -201,7 +234,9 @@ def _bucketed(
     return shared
 
 
-def _within(chunk: Sequence[int], pairs: Sequence[int], most: int, slots: Sequence[float], budget: float) -> list[list[int]]:
+def _within(
+    chunk: Sequence[int], pairs: Sequence[int], most: int, slots: Sequence[float], budget: float
+) -> list[list[int]]:
     """`chunk` cut into runs that end once their pairs reach `most`, or before their slots pass the budget."""
     runs: list[list[int]] = []
     room, left = 0.0, 0
@@ -217,10 +252,14 @@ def _within(chunk: Sequence[int], pairs: Sequence[int], most: int, slots: Sequen
 class MicroBatches(torch.utils.data.Dataset):
     """The micro-batches of one process from an update on, each ready to learn from; item i is made by any worker."""
 
-    def __init__(self, examples: Sequence[Example], plan: Plan, collate: Collator, start: int, rank: int, world: int) -> None:
+    def __init__(
+        self, examples: Sequence[Example], plan: Plan, collate: Collator, start: int, rank: int, world: int
+    ) -> None:
         self.examples, self.plan, self.collate = examples, plan, collate
         self.places = [
-            (update, micro) for update in range(start, len(plan)) for micro in share(len(plan.updates[update]), rank, world)
+            (update, micro)
+            for update in range(start, len(plan))
+            for micro in share(len(plan.updates[update]), rank, world)
         ]
 
     def __len__(self) -> int:
@@ -233,13 +272,21 @@ class MicroBatches(torch.utils.data.Dataset):
 
 
 def share(micros: int, rank: int, world: int) -> list[int]:
-    """The micro-batches of an update that fall to a process. One that gets none repeats the last (with no weight), since
-    every process must take part in the averaging of gradients."""
+    """The micro-batches of an update that fall to a process. One that gets none repeats the last (with no weight),
+    since every process must take part in the averaging of gradients."""
     return list(range(rank, micros, world)) or [micros - 1]
 
 
 def updates(
-    examples: Sequence[Example], plan: Plan, collate: Collator, *, start: int = 0, rank: int = 0, world: int = 1, workers: int = 0, pin: bool = False
+    examples: Sequence[Example],
+    plan: Plan,
+    collate: Collator,
+    *,
+    start: int = 0,
+    rank: int = 0,
+    world: int = 1,
+    workers: int = 0,
+    pin: bool = False,
 ) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
     """(update, its micro-batches with their numbers) for one process, from `start` to the end."""
     micro_batches = MicroBatches(examples, plan, collate, start, rank, world)

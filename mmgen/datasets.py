@@ -1,4 +1,5 @@
-"""The data sets of a recipe: the one that its steps are scored on, and those that some steps bring of their own to learn from."""
+"""The data sets of a recipe: the one that its steps are scored on, and those that some steps bring of their own to
+learn from."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Datasets:
         return [self.learnt(step) for step in first.values()]
 
     def validated(self, step: str) -> Sequence[Example]:
-        """What a step's progress is measured on; empty where its data set has no such split, or the step learns from it."""
+        """What a step's progress is measured on; empty where its data set has no such split, or the step learns from
+        it."""
         config, dataset = self._of(step)
         watched = config.validate_on in dataset.splits() and config.validate_on != config.train
         return dataset.split(config.validate_on) if watched else ()
@@ -44,7 +46,8 @@ class Datasets:
         return self.main.split(self.recipe.data.evaluate)
 
     def texts(self) -> Iterator[str]:
-        """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data first."""
+        """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data
+        first."""
         for config, dataset in self._all():
             for example in dataset.split(config.train):
                 yield from example.targets

@@ -1,4 +1,5 @@
-"""Plots that look alike everywhere: one colour a step, ink that a page can replace, SVG and PNG files that repeat byte for byte.
+"""Plots that look alike everywhere: one colour a step, ink that a page can replace, SVG and PNG files that repeat byte
+for byte.
 
 matplotlib is used through its objects; nothing is kept between two drawings.
 """
@@ -24,7 +25,16 @@ COLOURS = (
     "#8c564b",
     "#7f7f7f",
 )  # told apart by the colour-blind too
-DARK = ("#4aa8dd", "#f08a4b", "#3cc49b", "#e0a3c5", "#d9ad3c", "#8fd0f5", "#c08f85", "#a8a8a8")  # the same on a dark page
+DARK = (
+    "#4aa8dd",
+    "#f08a4b",
+    "#3cc49b",
+    "#e0a3c5",
+    "#d9ad3c",
+    "#8fd0f5",
+    "#c08f85",
+    "#a8a8a8",
+)  # the same on a dark page
 INK = "#123456"  # stands for a page's own ink until a drawing is put there
 PLAIN_INK, DARK_INK = "#333333", "#e9e7e0"
 DOTS = 150  # an inch, of PNG files
@@ -40,17 +50,27 @@ def colours(steps: Sequence[str]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def figure(width: float, height: float, *, salt: str, ink: str = PLAIN_INK, paper: str = "white", layout: str = "constrained") -> Iterator[Any]:
-    """A matplotlib figure of so many inches in the house's style, to be drawn on and saved within. `salt`: names in the SVG
-    follow from it, so that a drawing repeats."""
+def figure(
+    width: float, height: float, *, salt: str, ink: str = PLAIN_INK, paper: str = "white", layout: str = "constrained"
+) -> Iterator[Any]:
+    """A matplotlib figure of so many inches in the house's style, to be drawn on and saved within. `salt`: names in the
+    SVG follow from it, so that a drawing repeats."""
     import matplotlib
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    style = {"svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    style = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": salt,
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+    }
     style |= {key: ink for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")}
     with matplotlib.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for a letter that the font lacks
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing from"
+        )  # a box stands for a letter that the font lacks
         made = Figure(figsize=(width, height), layout=layout, facecolor=paper)
         FigureCanvasAgg(made)
         yield made
@@ -74,7 +94,9 @@ def save(made: Any, path: Path) -> str:
 def inline(drawing: str, steps: Sequence[str], label: str) -> str:
     """An SVG without a file's heading, in a page's own colours and fonts."""
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)
-    drawing = re.sub(r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', rf'<svg \1 role="img" aria-label="{label}">', drawing, count=1)
+    drawing = re.sub(
+        r'<svg [^>]*?(viewBox="[^"]*")[^>]*>', rf'<svg \1 role="img" aria-label="{label}">', drawing, count=1
+    )
     drawing = drawing.replace(INK, "currentColor")
     for each in dict.fromkeys(colours(steps).values()):
         drawing = drawing.replace(each, f"var(--curve-{COLOURS.index(each)})")
@@ -82,7 +104,8 @@ def inline(drawing: str, steps: Sequence[str], label: str) -> str:
 
 
 def embedded(drawing: str) -> str:
-    """An SVG file as an address for an image of a page: it follows the page from light to dark, and nothing in it can run."""
+    """An SVG file as an address for an image of a page: it follows the page from light to dark, and nothing in it can
+    run."""
     drawing = drawing[drawing.index("<svg") :]
     paper = r'(<g id="patch_1">\s*<path [^>]*style="fill: )#ffffff'  # matplotlib's background, the first patch
     drawing = re.sub(paper, r"\1none", drawing, count=1)

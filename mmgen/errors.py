@@ -11,8 +11,8 @@ LONGEST_LINE = 800  # characters
 class MmgenError(Exception):
     """What is wrong, where, and what to do about it: one line each, shown as it stands.
 
-    But for what files of strangers may bring into it: control characters, which a terminal would obey, are spelt out, and
-    a line without end is cut in its middle.
+    But for what files of strangers may bring into it: control characters, which a terminal would obey, are spelt out,
+    and a line without end is cut in its middle.
     """
 
     def __str__(self) -> str:
@@ -25,15 +25,19 @@ def shown(text: str) -> str:
 
 
 def regular(path: Path) -> Path:
-    """The path, of a file that may be opened, or is not there. Raises OSError for pipes, sockets and devices: reading one may
-    never end, and no reader would say why."""
+    """The path, of a file that may be opened, or is not there. Raises OSError for pipes, sockets and devices: reading
+    one may never end, and no reader would say why."""
     if path.exists() and not path.is_file() and not path.is_dir():  # opening a folder has an error of its own
         raise OSError(errno.EINVAL, "it is no regular file but a pipe, socket or device", str(path))
     return path
 
 
 def _printable(line: str) -> str:
-    return line if line.isprintable() else "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    return (
+        line
+        if line.isprintable()
+        else "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+    )
 
 
 def _cut(line: str) -> str:

@@ -1,4 +1,5 @@
-"""Stored features as an input: the reader that takes them from a store, and W, the one linear layer in front of the encoder.
+"""Stored features as an input: the reader that takes them from a store, and W, the one linear layer in front of the
+encoder.
 
 What a plugin adds to it is a config, and what its slots are called: regions and grids are both this.
 """
@@ -44,7 +45,7 @@ class StoreReader(Reader):
         """Opened when first asked for, and checked against what W was learnt from. Raises DataError."""
         if self._store is None:
             if self.path is None:
-                raise DataError(f"{self.field}: no features; name a file of them (features = \"...\") or an extractor")
+                raise DataError(f'{self.field}: no features; name a file of them (features = "...") or an extractor')
             store = open_store(self.path)
             self._fits(store)
             self._store = store
@@ -58,41 +59,68 @@ class StoreReader(Reader):
         value = example.inputs.get(self.field)
         if isinstance(value, Record):
             if self.width is not None and value.features.shape[1] != self.width:
-                raise DataError(f"{self.field} of '{example.id}': features are {value.features.shape[1]} wide, the model's are {self.width}")
+                raise DataError(
+                    f"{self.field} of '{example.id}': features are {value.features.shape[1]} wide, the model's are "
+                    f"{self.width}"
+                )
             return value
         if not isinstance(value, str):
-            raise DataError(f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}")
+            raise DataError(
+                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
+            )
         return self.store.read(value, self.limit)
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError when images of examples are not in the store, or have no regions there."""
-        keys = dict.fromkeys(key for key in (example.inputs.get(self.field) for example in examples) if isinstance(key, str))
-        for absent, what in (([key for key in keys if key not in self.store], "no features"), ([key for key in keys if key in self.store and not self.store.count(key)], "no regions")):
+        keys = dict.fromkeys(
+            key for key in (example.inputs.get(self.field) for example in examples) if isinstance(key, str)
+        )
+        for absent, what in (
+            ([key for key in keys if key not in self.store], "no features"),
+            ([key for key in keys if key in self.store and not self.store.count(key)], "no regions"),
+        ):
             if absent:
                 shown = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
-                raise DataError(f"{self.store.path}: {what} of {len(absent)} of {len(keys)} images ({shown}); extract or import them, or leave the images out")
+                raise DataError(
+                    f"{self.store.path}: {what} of {len(absent)} of {len(keys)} images ({shown}); extract or import "
+                    "them, or leave the images out"
+                )
 
     def read(self, example: Example) -> np.ndarray:
         """(R, D + 4) float32, or (R, D) without boxes. Raises DataError for an image without regions."""
         record = self.record(example)
         if not len(record.features):
-            raise DataError(f"image '{record.key}' has no regions; leave it out, or extract its features with other settings")
+            raise DataError(
+                f"image '{record.key}' has no regions; leave it out, or extract its features with other settings"
+            )
         features = np.asarray(record.features[: self.limit], np.float32)
         if not np.isfinite(features).all():
-            raise DataError(f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make them again")
+            raise DataError(
+                f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make "
+                "them again"
+            )
         if not self.boxes:
             return features
         if record.boxes is None and len(features):
             raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
         boxes = np.zeros((0, 4)) if record.boxes is None else record.boxes[: self.limit]
         if not (np.abs(boxes) <= FARTHEST).all():
-            raise DataError(f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are relative to the image's size")
+            raise DataError(
+                f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
+                "relative to the image's size"
+            )
         return np.concatenate([features, boxes], 1, dtype=np.float32)
 
     def slots(self, example: Example) -> int:
         """Its regions, as the store's index counts them."""
         value = example.inputs.get(self.field)
-        regions = len(value.features) if isinstance(value, Record) else self.store.count(value) if isinstance(value, str) else 0
+        regions = (
+            len(value.features)
+            if isinstance(value, Record)
+            else self.store.count(value)
+            if isinstance(value, str)
+            else 0
+        )
         return regions if self.limit is None else min(regions, self.limit)
 
     def collate(self, items: Sequence[np.ndarray]) -> dict[str, Tensor]:
@@ -104,11 +132,15 @@ class StoreReader(Reader):
 
     def _fits(self, store: FeatureStore | Shards) -> None:
         if self.width is not None and store.width != self.width:
-            raise DataError(f"{store.path}: features are {store.width} wide, the model has learnt from features {self.width} wide")
+            raise DataError(
+                f"{store.path}: features are {store.width} wide, the model has learnt from features {self.width} wide"
+            )
         if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
             raise DataError(
-                f"{store.path}: features of {name(store.fingerprint)}, the model has learnt from features of {name(self.fingerprint)} "
-                f"({difference(store.fingerprint, self.fingerprint)}); allow_other_features = true reads them all the same"
+                f"{store.path}: features of {name(store.fingerprint)}, the model has learnt from features of "
+                f"{name(self.fingerprint)} "
+                f"({difference(store.fingerprint, self.fingerprint)}); allow_other_features = true reads them all the "
+                "same"
             )
 
 
@@ -179,8 +211,9 @@ class StoredEmbedder(Embedder):
 
     @torch.no_grad()
     def _begin(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
-        """W begins by giving vectors that lie about 0 and are as long as words, so that neither drowns the other. Features of
-        ReLU networks lie far from 0; without the bias every region would begin as nearly the same vector."""
+        """W begins by giving vectors that lie about 0 and are as long as words, so that neither drowns the other.
+        Features of ReLU networks lie far from 0; without the bias every region would begin as nearly the same
+        vector."""
         mean, spread = self._after_normalising(mean, deviation)
         weight, width = self.projection.weight, self.width
         boxes = weight.shape[1] - width

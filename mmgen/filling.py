@@ -40,9 +40,9 @@ class StoreWriter:
                 writer.add(record)
             writer.finish()
 
-    What is there already, in a partial store or in a finished one, is gone on with when its fingerprint and dtype are the
-    same, and refused with a DataError otherwise. `busy`: called again and again while another process fills it, instead of
-    refusing with a DataError.
+    What is there already, in a partial store or in a finished one, is gone on with when its fingerprint and dtype are
+    the same, and refused with a DataError otherwise. `busy`: called again and again while another process fills it,
+    instead of refusing with a DataError.
 
     keys        the images it holds
     duplicates  records that were not added because their image is there already
@@ -50,8 +50,12 @@ class StoreWriter:
     """
 
     def __init__(
-        self, path: str | Path, fingerprint: Mapping[str, Any], dtype: str = "float16", busy: Callable[[], None] | None = None
-    ) -> None:  # fmt: skip
+        self,
+        path: str | Path,
+        fingerprint: Mapping[str, Any],
+        dtype: str = "float16",
+        busy: Callable[[], None] | None = None,
+    ) -> None:
         self.path, self.partial = Path(path), Path(f"{path}.partial")
         self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
         self.duplicates = self.clipped = 0
@@ -109,13 +113,19 @@ class StoreWriter:
                 sync(self.path.parent)
             except (OSError, RuntimeError) as error:  # h5py raises both
                 why = str(error).partition("\n")[0]
-                raise RunError(f"{self.path}: cannot be written: {why}; the features are kept in {self.partial}, and the same command goes on from there") from None
+                raise RunError(
+                    f"{self.path}: cannot be written: {why}; the features are kept in {self.partial}, and the same "
+                    "command goes on from there"
+                ) from None
             finally:
                 assembling.unlink(missing_ok=True)
         self.partial.unlink()
 
     def _refuse(self) -> None:
-        raise DataError(f"{self.path}: another process is filling it; wait until it has ended (the same command then adds what is missing), or write elsewhere") from None
+        raise DataError(
+            f"{self.path}: another process is filling it; wait until it has ended (the same command then adds what is "
+            "missing), or write elsewhere"
+        ) from None
 
     def _begin(self) -> None:
         """Look at what is there."""
@@ -124,7 +134,9 @@ class StoreWriter:
         if self._finished:
             self._open.callback(self._finished.close)
             self.width = self._finished.width
-            self._same({"fingerprint": self._finished.fingerprint, "dtype": self._finished.describe()["dtype"]}, self.path)
+            self._same(
+                {"fingerprint": self._finished.fingerprint, "dtype": self._finished.describe()["dtype"]}, self.path
+            )
         self._journal = Journal(self.partial, self.purpose)
         self._open.callback(self._leave)
         self._same(self._journal.purpose, self.partial)
@@ -140,7 +152,10 @@ class StoreWriter:
     def _same(self, there: Mapping[str, Any], path: Path) -> None:
         for name, ours in self.purpose.items():
             if there.get(name) != ours:
-                raise DataError(f"{path}: holds features of another {name} ({difference(there.get(name), ours)}); delete it, or write elsewhere")
+                raise DataError(
+                    f"{path}: holds features of another {name} ({difference(there.get(name), ours)}); delete it, or "
+                    "write elsewhere"
+                )
 
     def _sources(self) -> Iterator[Record]:
         there = set()
@@ -148,7 +163,9 @@ class StoreWriter:
             there.update(self._finished)
             yield from self._finished.records()
         for entry in self._journal.entries:
-            if entry.key not in there:  # both hold it when a kill came between naming the store and deleting the journal
+            if (
+                entry.key not in there
+            ):  # both hold it when a kill came between naming the store and deleting the journal
                 yield self._journal.read(entry)
 
     def _find_room(self) -> None:
@@ -156,14 +173,18 @@ class StoreWriter:
         needed = self.partial.stat().st_size + SPARE_BYTES + (self.path.stat().st_size if self._finished else 0)
         free = shutil.disk_usage(self.path.parent).free
         if free < needed:
-            raise OSError(f"no room on the disk; it takes up to {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free")
+            raise OSError(
+                f"no room on the disk; it takes up to {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free"
+            )
 
     def _assemble(self, path: Path, progress: Callable[[], None]) -> None:
         import h5py
         import numpy as np
 
         first = [record for record, _ in zip(self._sources(), range(TRIED), strict=False)]
-        with h5py.File(path, "w", libver="v110") as file:  # older layouts have no checksums, and libhdf5 may loop where one is damaged
+        with h5py.File(
+            path, "w", libver="v110"
+        ) as file:  # older layouts have no checksums, and libhdf5 may loop where one is damaged
             about = {"format": FORMAT, "fingerprint": json.dumps(self.purpose["fingerprint"])}
             file.attrs.update({name: np.bytes_(text) for name, text in about.items()}, version=VERSION)
             layout = Layout.choose(first, self.width, self.purpose["dtype"])
@@ -196,7 +217,9 @@ class Layout:
         # the file's own filter: bytes of like significance together, then deflate
         shuffled = np.ascontiguousarray(sample).view(np.uint8).reshape(-1, sample.dtype.itemsize).T.tobytes()
         worth_it = len(zlib.compress(shuffled, 1)) < WORTH_IT * max(1, len(shuffled))
-        return cls(width, dtype, rows, {"compression": "gzip", "compression_opts": 1, "shuffle": True} if worth_it else {})
+        return cls(
+            width, dtype, rows, {"compression": "gzip", "compression_opts": 1, "shuffle": True} if worth_it else {}
+        )
 
 
 class _Rows:
@@ -219,12 +242,18 @@ class _Rows:
 
         count = len(record.features)
         self.known |= {name for name in PER_REGION if count and getattr(record, name) is not None}
-        labels = [self.labels.setdefault(label, len(self.labels)) for label in record.labels] if record.labels is not None else None
+        labels = (
+            [self.labels.setdefault(label, len(self.labels)) for label in record.labels]
+            if record.labels is not None
+            else None
+        )
         columns = {"boxes": record.boxes, "scores": record.scores, "labels": labels}
         arrays = {"features": record.features}
         for name, (kind, row) in PER_REGION.items():
             unknown = np.full((count, *row), np.nan if kind == "f" else -1, f"{kind}4")
-            arrays[name] = unknown if columns[name] is None else np.asarray(columns[name], f"{kind}4").reshape(count, *row)
+            arrays[name] = (
+                unknown if columns[name] is None else np.asarray(columns[name], f"{kind}4").reshape(count, *row)
+            )
         self.waiting.append(arrays)
         self.waiting_rows += count
         self.keys.append(record.key.encode())
@@ -245,11 +274,17 @@ class _Rows:
             texts["label_names"] = [label.encode() for label in self.labels]
         for name, values in texts.items():
             kind = h5py.string_dtype("utf-8", max(1, *map(len, values)) if len(values) > 1 else max(1, len(values[0])))
-            self.file.create_dataset(name, data=np.array(values, dtype=kind), dtype=kind, compression="gzip", shuffle=False, fletcher32=True)
-        self.file.create_dataset("ends", data=np.array(self.ends, np.int64), compression="gzip", shuffle=True, fletcher32=True)
+            self.file.create_dataset(
+                name, data=np.array(values, dtype=kind), dtype=kind, compression="gzip", shuffle=False, fletcher32=True
+            )
+        self.file.create_dataset(
+            "ends", data=np.array(self.ends, np.int64), compression="gzip", shuffle=True, fletcher32=True
+        )
 
     def _dataset(self, name: str, row: tuple[int, ...], dtype: str, rows: int, **filters: Any) -> None:
-        self.file.create_dataset(name, (0, *row), dtype, maxshape=(None, *row), chunks=(rows, *row), fletcher32=True, **filters)
+        self.file.create_dataset(
+            name, (0, *row), dtype, maxshape=(None, *row), chunks=(rows, *row), fletcher32=True, **filters
+        )
 
     def _write(self, rows: int) -> None:
         """The first `rows` of what waits; the rest waits on."""

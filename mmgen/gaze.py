@@ -1,8 +1,8 @@
 """Where a model looks while it writes: attention from the slot that each token was read off, to every slot it sees.
 
-Nothing here knows a generator or an encoder: the written text is laid out as for learning, so whatever slots predict its
-tokens are the ones whose attention is read. Reports and probes use it; `readings` tells it in words people can read.
-"""
+Nothing here knows a generator or an encoder: the written text is laid out as for learning, so whatever slots predict
+its tokens are the ones whose attention is read. Reports and probes use it; `readings` tells it in words people can
+read."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class Reading:
 
     words    what was written; the space before a word is kept
     units    input name -> what its words and regions are, in the order of the inputs
-    weights  way -> (W words, U units of all inputs and two more: marks such as [SEP], what was written), shares of attention
+    weights  way -> (W words, U units of all inputs and two more: marks such as [SEP], what was written), shares of
+             attention
     """
 
     words: tuple[str, ...]
@@ -77,15 +78,20 @@ def one_layer(layer: int, head: int | None = None) -> Way:
 
 
 def collate(model: Any, examples: Sequence[Example], inputs: Sequence[str]) -> Batch:
-    """Examples whose alternatives are chosen, as a batch of these inputs on the model's device, with nothing to learn."""
+    """Examples whose alternatives are chosen, as a batch of these inputs on the model's device, with nothing to
+    learn."""
     readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
     collated = {name: reader.collate([reader.read(each) for each in examples]) for name, reader in readers.items()}
     return Batch(tuple(example.id for example in examples), collated).to(model.device)
 
 
 def readings(
-    model: Any, examples: Sequence[Example], inputs: Sequence[str], texts: Sequence[Sequence[int]], ways: Mapping[str, Way]
-) -> list[Reading]:  # fmt: skip
+    model: Any,
+    examples: Sequence[Example],
+    inputs: Sequence[str],
+    texts: Sequence[Sequence[int]],
+    ways: Mapping[str, Way],
+) -> list[Reading]:
     """Of B examples and a text of token ids each, as `collate` and `gaze_ways` have them."""
     gazes = gaze_ways(model, collate(model, examples, inputs), texts, ways)
     found = []
@@ -135,7 +141,8 @@ def gaze_ways(
 
 
 def input_columns(model: Any, batch: Batch) -> list[dict[str, Tensor]]:
-    """Of every row, where in the prefix, which is `[CLS] input [SEP] input`, the real slots of each input stand: (N,)."""
+    """Of every row, where in the prefix, which is `[CLS] input [SEP] input`, the real slots of each input stand:
+    (N,)."""
     found: list[dict[str, Tensor]] = [{} for _ in batch.ids]
     place = 1
     for name, collated in batch.inputs.items():
@@ -163,8 +170,8 @@ def units(model: Any, name: str, example: Example, count: int) -> Units:
 
 
 def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[str, list[int]]]:
-    """Tokens as words, each with the places of its pieces; the space before a word is kept. `text(n)` is what the first n
-    tokens say, so that no tokenizer's spelling of pieces has to be known."""
+    """Tokens as words, each with the places of its pieces; the space before a word is kept. `text(n)` is what the first
+    n tokens say, so that no tokenizer's spelling of pieces has to be known."""
     words: list[tuple[str, list[int]]] = []
     told = 0  # letters so far, spaces not counted: a later token may take one back ("it 's" to "it's")
     for place in places:

@@ -1,5 +1,5 @@
-"""HDF5 files of strangers: libhdf5 comes to an end with one, what is taken out of it lies in it, holds no objects, and is no
-larger than it can be."""
+"""HDF5 files of strangers: libhdf5 comes to an end with one, what is taken out of it lies in it, holds no objects, and
+is no larger than it can be."""
 
 from __future__ import annotations
 
@@ -27,20 +27,24 @@ WALK = Path(__file__).with_name("walk.py")
 
 
 def opened(path: Path, names: Sequence[str], seal: str = "") -> h5py.File:
-    """A file to read, whose attributes and datasets of these names another process has walked through before (a tenth of a
-    second, once a file). `seal`: a text that only files with checksums over everything begin with; they are not walked
-    through. Raises DataError for a file over which libhdf5 loops, crashes or takes memory without end."""
+    """A file to read, whose attributes and datasets of these names another process has walked through before (a tenth
+    of a second, once a file). `seal`: a text that only files with checksums over everything begin with; they are not
+    walked through. Raises DataError for a file over which libhdf5 loops, crashes or takes memory without end."""
     import h5py
 
     if not (seal and _sealed(path, seal.encode())):
         about = path.stat()
         if trouble := _walk(path.absolute(), tuple(names), about.st_size, about.st_mtime_ns):
-            raise DataError(f"{path}: not opened: {trouble}; the file is damaged, or made to do harm: get it again, or make it again")
+            raise DataError(
+                f"{path}: not opened: {trouble}; the file is damaged, or made to do harm: get it again, or make it "
+                "again"
+            )
     return h5py.File(path, "r", locking="best-effort")
 
 
 def _sealed(path: Path, seal: bytes) -> bool:
-    """Whether a superblock has a checksum (from version 2 on), and the text lies where one covers it: not in a heap (GCOL)."""
+    """Whether a superblock has a checksum (from version 2 on), and the text lies where one covers it: not in a heap
+    (GCOL)."""
     with path.open("rb") as file:
         before, found, _ = file.read(4096).partition(seal)
     return bool(found) and before.startswith(SIGNATURE) and before[8] >= 2 and b"GCOL" not in before
@@ -48,8 +52,8 @@ def _sealed(path: Path, seal: bytes) -> bool:
 
 @functools.cache
 def _walk(path: Path, names: tuple[str, ...], size: int, changed: int) -> str:
-    """Why a walk through the file did not come back; "" when it did. Raises RunError where none can be begun. (`changed` is for
-    the cache: another file is walked anew.)"""
+    """Why a walk through the file did not come back; "" when it did. Raises RunError where none can be begun.
+    (`changed` is for the cache: another file is walked anew.)"""
     seconds = SECONDS + SECONDS_A_GIB * (size >> 30)
     # one thread: each would take addresses, of which the walk has so many only
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -69,13 +73,16 @@ def _walk(path: Path, names: tuple[str, ...], size: int, changed: int) -> str:
 
 
 def _not_begun(path: Path, why: str) -> RunError:
-    return RunError(f"{path}: is walked through by a process of its own before it is opened, and none can be begun: {why or 'it says nothing'}; see that `{sys.executable} -c 'import h5py'` works")
+    return RunError(
+        f"{path}: is walked through by a process of its own before it is opened, and none can be begun: "
+        f"{why or 'it says nothing'}; see that `{sys.executable} -c 'import h5py'` works"
+    )
 
 
 def own_dataset(file: h5py.File, name: str) -> h5py.Dataset:
-    """A dataset of this very file, with numbers or texts that lie in it. Raises ValueError when it is missing; when a link,
-    external storage or a virtual dataset would lead out of the file, since none of these is followed; when it holds
-    objects; and when it, or what is unpacked at once, claims far more memory than the file has bytes."""
+    """A dataset of this very file, with numbers or texts that lie in it. Raises ValueError when it is missing; when a
+    link, external storage or a virtual dataset would lead out of the file, since none of these is followed; when it
+    holds objects; and when it, or what is unpacked at once, claims far more memory than the file has bytes."""
     import h5py
 
     link = file.get(name, getlink=True)

@@ -31,4 +31,7 @@ def open_image(path: Path) -> Image.Image:
             with Image.open(regular(path)) as image:
                 return ImageOps.exif_transpose(image).convert("RGB")
     except Exception as error:  # decoders of damaged files raise nearly anything
-        raise DataError(f"{path}: not an image that can be read: {getattr(error, 'strerror', None) or str(error).partition(chr(10))[0] or type(error).__name__}") from None
+        raise DataError(
+            f"{path}: not an image that can be read: "
+            f"{getattr(error, 'strerror', None) or str(error).partition(chr(10))[0] or type(error).__name__}"
+        ) from None

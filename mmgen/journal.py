@@ -1,8 +1,8 @@
 """A journal of records: what a feature store is filled from, and what survives a kill at any moment.
 
 A line that says what the journal is for, then frames, one appended after another: length and checksum (12 bytes), then
-a record as safetensors. A torn frame at the end is cut off when the journal is opened again, so a kill costs at most the
-record that was being written.
+a record as safetensors. A torn frame at the end is cut off when the journal is opened again, so a kill costs at most
+the record that was being written.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Journal:
         if line.startswith(MAGIC) and line.endswith(b"\n"):
             self.purpose = self._purpose(line)
             self.entries = list(self._scan())
-        elif line[: len(MAGIC)] == MAGIC[: len(line)] and not self._file.read(1):  # new, or killed within its first line
+        elif line[: len(MAGIC)] == MAGIC[: len(line)] and not self._file.read(
+            1
+        ):  # new, or killed within its first line
             self.purpose = purpose
             with self._writing():
                 self._file.truncate(0)
@@ -104,7 +106,10 @@ class Journal:
         try:
             yield
         except OSError as error:
-            raise RunError(f"{self.path}: cannot be written: {error.strerror}; the {len(self.entries)} images in it are kept, and the same command goes on from there") from None
+            raise RunError(
+                f"{self.path}: cannot be written: {error.strerror}; the {len(self.entries)} images in it are kept, and "
+                "the same command goes on from there"
+            ) from None
 
     def _sync(self) -> None:
         self._file.flush()

@@ -68,7 +68,10 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
             raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")
         if not isinstance(chosen, str) or chosen not in profiles:
             where = "--profile" if profile else merged.place(("profile",))
-            raise RecipeError(f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: {', '.join(profiles) or 'none'}")
+            raise RecipeError(
+                f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: "
+                f"{', '.join(profiles) or 'none'}"
+            )
         origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", chosen)}
         merged.lay(profiles[chosen], origins)
     for setting in sets:
@@ -91,13 +94,16 @@ def profiles(path: Path) -> list[str]:
 
 
 def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tuple[dict, dict[Key, str]]]:
-    """The file's table after its parents', each with its origins. `asked`: the place that names the file, for errors."""
+    """The file's table after its parents', each with its origins. `asked`: the place that names the file, for
+    errors."""
     try:
         if path.resolve() in seen:
             raise RecipeError(f"{asked}{path}: extends itself, by way of {' and '.join(map(str, seen))}")
         text = regular(path).read_bytes().decode("utf-8")
     except FileNotFoundError:
-        raise RecipeError(f"{asked}{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder") from None
+        raise RecipeError(
+            f"{asked}{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder"
+        ) from None
     except (OSError, ValueError, RuntimeError) as error:  # a path that holds a NUL, or links that go in a circle
         raise RecipeError(f"{asked}{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     try:
@@ -144,12 +150,15 @@ def _paths(table: dict, at: Key = ()) -> list[Key]:
     return found
 
 
-_KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*'))*)\s*(=|\])""")
+_KEY = re.compile(
+    r"""\s*((?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*'))*)\s*(=|\])"""
+)
 _NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
 def lines(text: str) -> dict[Key, int]:
-    """The line of every key and table of a TOML text (tomllib keeps none). Values over several lines are passed over."""
+    """The line of every key and table of a TOML text (tomllib keeps none). Values over several lines are passed
+    over."""
     found: dict[Key, int] = {}
     table: Key = ()
     depth, quotes = 0, ""  # open brackets, or the triple quote, of a value over several lines

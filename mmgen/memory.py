@@ -1,4 +1,5 @@
-"""Work that runs out of memory is done again in halves, down to a single item; when that does not fit, a line says so."""
+"""Work that runs out of memory is done again in halves, down to a single item; when that does not fit, a line says
+so."""
 
 from __future__ import annotations
 
@@ -18,8 +19,10 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 SMALLER = "use shorter inputs (max_regions), a smaller encoder, or a larger device"
 LESS_TO_WRITE = f"look for fewer texts at a time (num_beams, num_return_sequences; generate's --n), {SMALLER}"
-SHORT = re.compile(  # what libraries below torch say; oneDNN says the first with " descriptor" of what it cannot compute at all
-    r"could not create a primitive(?! descriptor)|could not create a memory object|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|CUDA error: out of memory|std::bad_alloc"
+# what libraries below torch say; oneDNN says the first with " descriptor" of what it cannot compute at all
+SHORT = re.compile(
+    r"could not create a primitive(?! descriptor)|could not create a memory "
+    r"object|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|CUDA error: out of memory|std::bad_alloc"
 )
 log = logging.getLogger("mmgen")
 
@@ -60,22 +63,33 @@ class Halving:
     """
 
     def __init__(
-        self, where: str, advice: str, *, unit: str = "example", named: Callable[[Any], str] = attrgetter("id"), say: Callable[[str], None] = log.warning
-    ) -> None:  # fmt: skip
+        self,
+        where: str,
+        advice: str,
+        *,
+        unit: str = "example",
+        named: Callable[[Any], str] = attrgetter("id"),
+        say: Callable[[str], None] = log.warning,
+    ) -> None:
         self.where, self.advice, self.unit, self.named, self.say = where, advice, unit, named, say
         self.most: int | None = None  # items at a time, once memory has been short
         self._told: int | None = None
 
-    def over(self, items: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> Iterator[tuple[Sequence[Item], Result]]:
-        """Pieces of the items, one after another and none left out, and what `work` makes of each. Raises RunError when a single
-        item is too much."""
+    def over(
+        self, items: Sequence[Item], work: Callable[[Sequence[Item]], Result]
+    ) -> Iterator[tuple[Sequence[Item], Result]]:
+        """Pieces of the items, one after another and none left out, and what `work` makes of each. Raises RunError when
+        a single item is too much."""
         done = 0
         while done < len(items):
             piece = items[done : done + self.most] if self.most else items[done:]
             for result in self._attempt(piece, work):
                 if self.most != self._told:
                     self._told = self.most
-                    self.say(f"{self.where}: out of memory; from here on {self.most} {self.unit}{'s' * (self.most != 1)} at a time")
+                    self.say(
+                        f"{self.where}: out of memory; from here on {self.most} {self.unit}{'s' * (self.most != 1)} at "
+                        "a time"
+                    )
                 yield piece, result
                 done += len(piece)
 
@@ -89,6 +103,8 @@ class Halving:
         # only here, behind the error, is what it held let go of
         clear_device_cache(garbage_collection=True)
         if len(piece) == 1:
-            raise RunError(f"{self.where}: out of memory with a single {self.unit} ('{self.named(piece[0])}'); {self.advice}")
+            raise RunError(
+                f"{self.where}: out of memory with a single {self.unit} ('{self.named(piece[0])}'); {self.advice}"
+            )
         self.most = len(piece) // 2
         return []

@@ -26,7 +26,9 @@ class Model(nn.Module):
     inputs  names of the inputs it was composed of, in order; a batch may hold some of them only
     """
 
-    def __init__(self, backbone: Backbone, embedders: Mapping[str, Embedder], generator: Generator, close: bool = False) -> None:
+    def __init__(
+        self, backbone: Backbone, embedders: Mapping[str, Embedder], generator: Generator, close: bool = False
+    ) -> None:
         super().__init__()
         if generator.needs == "any" and backbone.masks != "any":
             raise PluginError(
@@ -72,12 +74,13 @@ class Model(nn.Module):
         return Slots(states, positions, torch.zeros_like(positions), prefix_layout(mask))
 
     def _fits(self, mask: Tensor) -> None:
-        """Raises DataError for rows that the encoder has no positions for. (The real slots are counted only when padding might be
-        to blame: counting waits for the device.)"""
+        """Raises DataError for rows that the encoder has no positions for. (The real slots are counted only when
+        padding might be to blame: counting waits for the device.)"""
         most = self.backbone.max_positions - self.generator.max_tokens
         if mask.shape[1] > most and int(mask.sum(1).max()) > most:
             raise DataError(
-                f"an example takes {int(mask.sum(1).max())} slots, and the encoder has {self.backbone.max_positions} positions, "
+                f"an example takes {int(mask.sum(1).max())} slots, and the encoder has {self.backbone.max_positions} "
+                "positions, "
                 f"{self.generator.max_tokens} of them for what is written; lower max_tokens or max_regions of an input"
             )
 
@@ -86,8 +89,9 @@ class Model(nn.Module):
         return self.written(tail.ids, tail.offsets + prefix.layout.real.sum(1, keepdim=True), tail.layout)
 
     def rows(self, batch: Batch) -> tuple[Slots, Tensor]:
-        """Whole rows to learn from, the prefix and then the tail, and the labels of their slots (B, L), -100 where nothing
-        is predicted. Real slots stand in front: a row is padded once, at its end, and not behind every input."""
+        """Whole rows to learn from, the prefix and then the tail, and the labels of their slots (B, L), -100 where
+        nothing is predicted. Real slots stand in front: a row is padded once, at its end, and not behind every
+        input."""
         prefix = self.prefix(batch)
         whole = prefix.followed_by(self.behind(prefix, batch.tail))
         real = whole.layout.real
@@ -120,13 +124,17 @@ class Model(nn.Module):
         """Texts for examples, best first: `options.num_return_sequences` each. `inputs`: which of the model's inputs to
         read (all by default). Evaluates, and leaves the training mode as it was.
 
-        A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single example
-        is too much. `halving`: shared by calls that go on from one another, so that none tries again what was too much before."""
+        A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single
+        example is too much. `halving`: shared by calls that go on from one another, so that none tries again what was
+        too much before."""
         from .data import Collator, in_order, settle
 
         if batch_size < 1:
             raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
-        collate, halving = Collator(self, inputs or self.inputs, targets=False), halving or Halving("writing", LESS_TO_WRITE)
+        collate, halving = (
+            Collator(self, inputs or self.inputs, targets=False),
+            halving or Halving("writing", LESS_TO_WRITE),
+        )
         settled = [settle(example) for example in examples]
 
         def texts(piece: Sequence[Example]) -> list[list[Generation]]:
@@ -152,7 +160,8 @@ def compose(
     folder: Path | None = None,
     close: bool = False,
 ) -> Model:
-    """A model from the configs of its parts; the same that a recipe does. `texts`, `folder`: see `BackboneConfig.build`."""
+    """A model from the configs of its parts; the same that a recipe does. `texts`, `folder`: see
+    `BackboneConfig.build`."""
     built = backbone.build(texts=texts, folder=folder)
     embedders = {name: reading(config, name).build(built) for name, config in inputs.items()}
     return Model(built, embedders, generator.build(built), close)

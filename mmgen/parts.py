@@ -52,13 +52,13 @@ class Embedder(nn.Module, abc.ABC):
         change nothing: a row's states do not depend on the other rows."""
 
     def keep(self) -> dict[str, Any]:
-        """Fields of its config that were found while building (a file's width, its fingerprint). A run keeps them, so that
-        the embedder can be built again without the files."""
+        """Fields of its config that were found while building (a file's width, its fingerprint). A run keeps them, so
+        that the embedder can be built again without the files."""
         return {}
 
     def describe(self, example: Example) -> dict[str, Any]:
-        """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N boxes, relative],
-        "scores": [N confidences]}; of a text also "text" and "spans": [N [first character, end]] in it."""
+        """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N boxes,
+        relative], "scores": [N confidences]}; of a text also "text" and "spans": [N [first character, end]] in it."""
         return {}
 
 
@@ -94,8 +94,8 @@ class Backbone(nn.Module, abc.ABC):
         `mmgen.attention.visible` tells, and are remembered too. `keep` may name "hidden" and "attentions"."""
 
     def states(self, slots: Slots, asked: Tensor, cache: Cache | None = None) -> Tensor:
-        """Last states of the slots `asked` (B, L) for, row by row: (n, H). For an encoder that can save the work that its last
-        layer would do for the others; those are remembered in the cache all the same."""
+        """Last states of the slots `asked` (B, L) for, row by row: (n, H). For an encoder that can save the work that
+        its last layer would do for the others; those are remembered in the cache all the same."""
         return self.encode(slots, cache).last[asked]
 
     @abc.abstractmethod
@@ -184,7 +184,9 @@ class Extractor(abc.ABC):
     fingerprint: Mapping[str, Any]
 
     @abc.abstractmethod
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         """One record an image, but for the keys in `skip` (a store that is being continued). Constant memory."""
 
     def count(self, source: Iterable[Picture] | Path) -> int | None:
@@ -226,7 +228,8 @@ class Metric(abc.ABC):
 
 @dataclass(frozen=True)
 class Trained:
-    """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time, they may be large."""
+    """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time, they may be
+    large."""
 
     name: str
     load: Any  # () -> mmgen.model.Model in eval mode, on the device to use
@@ -237,7 +240,8 @@ class Trained:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a probe looks into: trained steps, and the examples to look at, which have one of each input's alternatives."""
+    """What a probe looks into: trained steps, and the examples to look at, which have one of each input's
+    alternatives."""
 
     steps: Sequence[Trained]
     examples: Sequence[Example]
@@ -265,5 +269,6 @@ class Probe(abc.ABC):
 
     @abc.abstractmethod
     def run(self, subject: Subject, out: Path) -> Findings:
-        """Writes files into the folder `out`, which is there and empty. Raises UnavailableError or DataError, in one line,
-        when nothing can be had of any step; what a single step cannot give is a note. Leaves models as they were."""
+        """Writes files into the folder `out`, which is there and empty. Raises UnavailableError or DataError, in one
+        line, when nothing can be had of any step; what a single step cannot give is a note. Leaves models as they
+        were."""

@@ -25,10 +25,15 @@ from .stages.optimizer import derive
 
 
 def probe(
-    path: str | Path, names: Sequence[str] = (), *, steps: Sequence[str] = (), sets: Sequence[str] = (), progress: Progress | None = None
-) -> dict[str, Findings | MmgenError]:  # fmt: skip
-    """What probes find in a run's steps (by default all that have weights), or why one finds nothing. Files are in the run's
-    `probes/NAME/`. `names`, `sets`: see `chosen`. Raises RunError, RecipeError."""
+    path: str | Path,
+    names: Sequence[str] = (),
+    *,
+    steps: Sequence[str] = (),
+    sets: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> dict[str, Findings | MmgenError]:
+    """What probes find in a run's steps (by default all that have weights), or why one finds nothing. Files are in the
+    run's `probes/NAME/`. `names`, `sets`: see `chosen`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
     recipe = folder.recipe(registry, probes=not names)
     probes = chosen(recipe, names, sets, registry)
@@ -38,8 +43,8 @@ def probe(
 
 
 def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, ProbeConfig]:
-    """The recipe's probes, or those named: of the recipe, or else of those installed, with their defaults. `sets`: their
-    settings, such as "attention.layer=1". Raises RecipeError."""
+    """The recipe's probes, or those named: of the recipe, or else of those installed, with their defaults. `sets`:
+    their settings, such as "attention.layer=1". Raises RecipeError."""
     kinds = [part.name for part in registry.of_kind("probe")]
     wanted = list(dict.fromkeys(names)) or list(recipe.probes)
     if not wanted:
@@ -54,10 +59,18 @@ def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: 
     for name, settings in own.items():
         known = [*recipe.probes, *(kind for kind in kinds if kind not in recipe.probes)]
         if name not in known:
-            raise RecipeError(f"--probe {name}: no probe is called that{did_you_mean(name, known)}; there are: {', '.join(known)}")
+            raise RecipeError(
+                f"--probe {name}: no probe is called that{did_you_mean(name, known)}; there are: {', '.join(known)}"
+            )
         if not re.fullmatch(r"\w[\w.-]*", name):
-            raise RecipeError(f"probes.{name}: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder")
-        found[name] = part_from("probe", name, tuple(settings), registry) if name not in recipe.probes else _changed(recipe.probes[name], settings, registry)
+            raise RecipeError(
+                f"probes.{name}: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
+            )
+        found[name] = (
+            part_from("probe", name, tuple(settings), registry)
+            if name not in recipe.probes
+            else _changed(recipe.probes[name], settings, registry)
+        )
     return found
 
 
@@ -75,7 +88,10 @@ def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: P
     learnt = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     for name in steps:
         if name not in recipe.steps:
-            raise RunError(f"--step: there is no step '{name}'{did_you_mean(name, recipe.steps)}; there are: {', '.join(recipe.steps)}")
+            raise RunError(
+                f"--step: there is no step '{name}'{did_you_mean(name, recipe.steps)}; there are: "
+                f"{', '.join(recipe.steps)}"
+            )
         if name not in learnt:
             raise RunError(f"{folder.path}: the step '{name}' has not been learnt yet; go on with `mmgen run`")
     if not learnt:
@@ -83,7 +99,9 @@ def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: P
     dataset = recipe.data.build()
     examples = [settle(example) for example in dataset.split(recipe.data.evaluate)]
     trained = [_trained(folder, recipe, name) for name in learnt if not steps or name in steps]
-    return Subject(trained, examples, lambda: untaught(load_run(folder.path, learnt[-1])), _pictures(dataset, examples), progress)
+    return Subject(
+        trained, examples, lambda: untaught(load_run(folder.path, learnt[-1])), _pictures(dataset, examples), progress
+    )
 
 
 def _trained(folder: RunFolder, recipe: Recipe, name: str) -> Trained:
@@ -91,7 +109,9 @@ def _trained(folder: RunFolder, recipe: Recipe, name: str) -> Trained:
     texts = write.read(folder.step(name)) if folder.finished(name, "generations.jsonl") else []
     inputs = tuple(each for each in recipe.inputs if each in step.inputs)
     place = list(recipe.steps).index(name)
-    return Trained(name, lambda: _placed(load_run(folder.path, name).model), inputs, {each[0].id: each[0] for each in texts}, place)
+    return Trained(
+        name, lambda: _placed(load_run(folder.path, name).model), inputs, {each[0].id: each[0] for each in texts}, place
+    )
 
 
 def _placed(model: Model) -> Model:
@@ -99,8 +119,8 @@ def _placed(model: Model) -> Model:
 
 
 def untaught(run: Run) -> Model:
-    """The run's model, changed to one that has learnt nothing: the encoder as it is before weights are loaded into it, and
-    the embedders' layers drawn anew; what was measured of the features (mean, deviation) stays."""
+    """The run's model, changed to one that has learnt nothing: the encoder as it is before weights are loaded into it,
+    and the embedders' layers drawn anew; what was measured of the features (mean, deviation) stays."""
     with torch.random.fork_rng():
         torch.manual_seed(derive(run.recipe.seed, "untaught"))
         run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())

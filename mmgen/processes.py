@@ -1,8 +1,8 @@
 """Several processes as one: what they know is brought together, and when one of them ends the others say so.
 
-Processes are started by `accelerate launch` or `torchrun`; alone, all of this does nothing. Gradients are added up here and
-not by DistributedDataParallel while it goes backward, so that a process which runs out of memory half-way leaves no other
-waiting: all of them learn of it before anything is added up.
+Processes are started by `accelerate launch` or `torchrun`; alone, all of this does nothing. Gradients are added up here
+and not by DistributedDataParallel while it goes backward, so that a process which runs out of memory half-way leaves no
+other waiting: all of them learn of it before anything is added up.
 """
 
 from __future__ import annotations
@@ -29,10 +29,15 @@ LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? 
 def start() -> Accelerator:
     """The processes there are, and the device of this one. Raises RunError when they do not find together."""
     wanted = int(os.environ.get("WORLD_SIZE", "1"))
-    on_cpus = wanted > 1 and not torch.cuda.is_available()  # accelerate must be told that CPUs are meant, or each is a run of its own
+    on_cpus = (
+        wanted > 1 and not torch.cuda.is_available()
+    )  # accelerate must be told that CPUs are meant, or each is a run of its own
     accelerator = Accelerator(cpu=on_cpus, kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE)])
     if accelerator.num_processes != wanted:
-        raise RunError(f"{wanted} processes were started, but this one finds {accelerator.num_processes}; start them with `torchrun --nproc-per-node N -m mmgen run ...`")
+        raise RunError(
+            f"{wanted} processes were started, but this one finds {accelerator.num_processes}; start them with "
+            "`torchrun --nproc-per-node N -m mmgen run ...`"
+        )
     if not accelerator.is_main_process:
         logging.getLogger("mmgen").setLevel(logging.WARNING)  # what is said is said once
     return accelerator
@@ -54,7 +59,9 @@ def share_out(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
     if accelerator.num_processes == 1:
         return
     for lot in _lots(tensors):
-        together = torch.cat([tensor.flatten() for tensor in lot]).to(accelerator.device)  # a sharded model waits on the CPU
+        together = torch.cat([tensor.flatten() for tensor in lot]).to(
+            accelerator.device
+        )  # a sharded model waits on the CPU
         distributed.broadcast(together, 0)
         _hand_out(together, lot)
 
@@ -82,7 +89,8 @@ def together(accelerator: Accelerator) -> Iterator[None]:
         if accelerator.num_processes == 1 or not (isinstance(error, distributed.DistError) or LOST.search(str(error))):
             raise
         raise RunError(
-            f"process {accelerator.process_index} of {accelerator.num_processes}: another process has ended ({str(error).strip().splitlines()[0]}); "
+            f"process {accelerator.process_index} of {accelerator.num_processes}: another process has ended "
+            f"({str(error).strip().splitlines()[0]}); "
             "what it said last is above, or in its own output; the same command goes on from the last checkpoint"
         ) from None
 

@@ -15,7 +15,8 @@ class Progress:
 
     @contextlib.contextmanager
     def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-        """A piece of work of `total` steps (None: unknown), `done` of them earlier; call what it yields as steps are done."""
+        """A piece of work of `total` steps (None: unknown), `done` of them earlier; call what it yields as steps are
+        done."""
         yield lambda steps=1, text="": None
 
     def say(self, text: str) -> None:
@@ -51,8 +52,16 @@ class Bars(Progress):
         )
 
         rate = TextColumn("{task.fields[rate]}")
-        columns = [TextColumn("{task.description:<26}", markup=False), BarColumn(24), MofNCompleteColumn(), rate, TimeElapsedColumn()]
-        with Progress(*columns, TimeRemainingColumn(), TextColumn("{task.fields[text]}", markup=False), console=self.console) as bars:
+        columns = [
+            TextColumn("{task.description:<26}", markup=False),
+            BarColumn(24),
+            MofNCompleteColumn(),
+            rate,
+            TimeElapsedColumn(),
+        ]
+        with Progress(
+            *columns, TimeRemainingColumn(), TextColumn("{task.fields[text]}", markup=False), console=self.console
+        ) as bars:
             task = bars.add_task(label, total=total, completed=done, text="", rate="")
 
             def advance(steps: int = 1, text: str = "") -> None:

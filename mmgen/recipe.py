@@ -33,19 +33,37 @@ class Training(Config):
     """How a step learns. A step may override any of it in its own `training` table."""
 
     batch_size: int = Field(128, ge=1, description="pairs (one input, one question) an optimiser update")
-    micro_batch: int | None = Field(None, ge=1, description="pairs at a time; several make an update. By default the whole batch")
-    bucket: int = Field(16, ge=1, description="updates that share their examples out by length, for less padding; 1: each has whatever comes")
+    micro_batch: int | None = Field(
+        None, ge=1, description="pairs at a time; several make an update. By default the whole batch"
+    )
+    bucket: int = Field(
+        16,
+        ge=1,
+        description="updates that share their examples out by length, for less padding; 1: each has whatever comes",
+    )
     epochs: int = Field(5, ge=1, description="visits of every example")
     learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
-    input_learning_rate: float | None = Field(None, gt=0, description="highest learning rate of embedders; by default learning_rate")
-    warmup: float = Field(0.1, ge=0, le=1, description="share of the updates over which the rate rises; then it falls to 0, both linearly")
+    input_learning_rate: float | None = Field(
+        None, gt=0, description="highest learning rate of embedders; by default learning_rate"
+    )
+    warmup: float = Field(
+        0.1, ge=0, le=1, description="share of the updates over which the rate rises; then it falls to 0, both linearly"
+    )
     weight_decay: float = Field(0.01, ge=0, description="AdamW's, but for biases and norms")
     max_grad_norm: float | None = Field(1.0, gt=0, description="gradients are scaled down to this norm")
     precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 on a GPU that has it, else fp32")
-    keep: Literal["last", "best"] = Field("last", description="weights of the last epoch, or of the lowest validation loss")
-    checkpoint_every: int = Field(200, ge=1, description="updates between checkpoints; one is written after every epoch too")
+    keep: Literal["last", "best"] = Field(
+        "last", description="weights of the last epoch, or of the lowest validation loss"
+    )
+    checkpoint_every: int = Field(
+        200, ge=1, description="updates between checkpoints; one is written after every epoch too"
+    )
     workers: int = Field(0, ge=0, description="processes that prepare batches; no number changes the result")
-    shard: bool = Field(False, description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for encoders too large for one")
+    shard: bool = Field(
+        False,
+        description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for "
+        "encoders too large for one",
+    )
 
 
 class Sequence(Config):
@@ -58,11 +76,18 @@ class Step(Config):
     """One row of the table: which inputs it reads, what it learns, where it starts."""
 
     inputs: tuple[str, ...] = Field(min_length=1, description="names of inputs")
-    learn: tuple[str, ...] = Field(min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)')
+    learn: tuple[str, ...] = Field(
+        min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)'
+    )
     start: str = Field(PRETRAINED, description='"pretrained", or the step whose weights it goes on from')
     training: Training = Field(Training(), description="the recipe's training settings, with this step's own")
-    data: SerializeAsAny[DatasetConfig] | None = Field(None, description="what it learns from, a table like [data]; by default the recipe's own data")
-    evaluate: bool = Field(True, description="write for the recipe's data.evaluate and score it, a row of the table; false for a warm start")
+    data: SerializeAsAny[DatasetConfig] | None = Field(
+        None, description="what it learns from, a table like [data]; by default the recipe's own data"
+    )
+    evaluate: bool = Field(
+        True,
+        description="write for the recipe's data.evaluate and score it, a row of the table; false for a warm start",
+    )
 
 
 class Recipe(Config):
@@ -74,7 +99,9 @@ class Recipe(Config):
     seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
     output: str = Field("runs", strict=True, description="where run folders go")
     backbone: SerializeAsAny[BackboneConfig]
-    inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(min_length=1, description="embedders, in the order of the sequence")
+    inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(
+        min_length=1, description="embedders, in the order of the sequence"
+    )
     generator: SerializeAsAny[GeneratorConfig]
     sequence: Sequence = Sequence()
     training: Training = Training()
@@ -113,16 +140,18 @@ THEN = {"training": {"bucket": 1}}  # what runs did that are older than a key, w
 TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
 
 
-def load(path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = ()) -> tuple[Recipe, Layered]:
-    """A recipe file with its profile and settings laid over it, and where every value came from. Raises RecipeError with
-    every mistake found, a line each."""
+def load(
+    path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = ()
+) -> tuple[Recipe, Layered]:
+    """A recipe file with its profile and settings laid over it, and where every value came from. Raises RecipeError
+    with every mistake found, a line each."""
     layers, chosen = read(path, profile, sets)
     return resolve(layers, registry, chosen, str(path)), layers
 
 
 def from_json(text: str, registry: Registry, source: str) -> Recipe:
-    """The recipe that a run folder keeps; keys that were not there yet when it was written have what they meant then. `source`
-    names the file in errors."""
+    """The recipe that a run folder keeps; keys that were not there yet when it was written have what they meant then.
+    `source` names the file in errors."""
     try:
         values = json.loads(text)
     except ValueError as error:
@@ -158,14 +187,18 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
             built[table] = check.part(kind, values.pop(table), (table,))
     for table, kind in NAMED_PARTS.items():
         named = check.tables(values.pop(table, {}), (table,))
-        built[table] = named and {name: part if part is None else check.part(kind, part, (table, name)) for name, part in named.items()}
+        built[table] = named and {
+            name: part if part is None else check.part(kind, part, (table, name)) for name, part in named.items()
+        }
     built["inputs"] = built["inputs"] and {name: _reading(config, name) for name, config in built["inputs"].items()}
     training = values.get("training", {})
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))
     steps = check.tables(values.pop("steps", {}), ("steps",))
     whole = training if built["training"] is not None else {}  # a mistake in there has been told, once is enough
-    built["steps"] = steps and {name: step if step is None else check.step(step, whole, ("steps", name)) for name, step in steps.items()}
+    built["steps"] = steps and {
+        name: step if step is None else check.step(step, whole, ("steps", name)) for name, step in steps.items()
+    }
     check.top({**values, **built})
     check.fits(built)
     if check.problems:
@@ -196,11 +229,14 @@ class _Check:
         self.problems.append(": ".join(filter(None, (place, ".".join(path), text))))
 
     def tables(self, value: Any, path: Key) -> dict[str, Any] | None:
-        """A table of named tables. None stands for what is no table: told here, and not once more by what builds on it."""
+        """A table of named tables. None stands for what is no table: told here, and not once more by what builds on
+        it."""
         if not isinstance(value, dict):
             return self.problem(path, "must be a table")
         for name, inner in value.items():
-            if not re.fullmatch(NAME, name) or (path == ("inputs",) and "." in name):  # names become those of files and modules
+            if not re.fullmatch(NAME, name) or (
+                path == ("inputs",) and "." in name
+            ):  # names become those of files and modules
                 self.problem((*path, name), "a name is made of letters, digits, '_' and '-', a step's of '.' too")
             elif not isinstance(inner, dict):
                 self.problem((*path, name), f"must be a table: write it as [{'.'.join(path)}.{name}]")
@@ -249,10 +285,20 @@ class _Check:
         own = table.get("training", {})
         if not isinstance(own, dict):
             return self.problem((*path, "training"), "must be a table")
-        whole = self.table(Training, {**training, **own}, (*path, "training")) if own else self.table(Training, training, ("training",))
+        whole = (
+            self.table(Training, {**training, **own}, (*path, "training"))
+            if own
+            else self.table(Training, training, ("training",))
+        )
         parts = {"data": self.part("dataset", table["data"], (*path, "data"))} if table.get("data") is not None else {}
-        step = self.table(Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path)
-        return step.model_copy(update={"training": whole, **parts}) if step and whole and None not in parts.values() else None
+        step = self.table(
+            Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path
+        )
+        return (
+            step.model_copy(update={"training": whole, **parts})
+            if step and whole and None not in parts.values()
+            else None
+        )
 
     def top(self, values: dict[str, Any]) -> None:
         """The recipe's own keys."""
@@ -273,16 +319,27 @@ class _Check:
             for key, known in (("inputs", [*inputs]), ("learn", [*inputs, "backbone"])):
                 for wanted in getattr(step, key):
                     if wanted not in known and inputs:
-                        self.problem(("steps", name, key), f"there is no input '{wanted}'{did_you_mean(wanted, known)}; there are: {', '.join(known)}")
+                        self.problem(
+                            ("steps", name, key),
+                            f"there is no input '{wanted}'{did_you_mean(wanted, known)}; there are: {', '.join(known)}",
+                        )
             for wanted in step.learn:
                 if wanted in inputs and wanted not in step.inputs:
-                    self.problem(("steps", name, "learn"), f"'{wanted}' is not among the step's inputs, so it cannot learn")
+                    self.problem(
+                        ("steps", name, "learn"), f"'{wanted}' is not among the step's inputs, so it cannot learn"
+                    )
             if name == PRETRAINED:
-                self.problem(("steps", name), "a step's name is made of letters, digits, '_', '-' and '.', and is not 'pretrained'")
+                self.problem(
+                    ("steps", name),
+                    "a step's name is made of letters, digits, '_', '-' and '.', and is not 'pretrained'",
+                )
             if len(set(step.inputs)) < len(step.inputs):
                 self.problem(("steps", name, "inputs"), "an input is named twice")
             if step.start != PRETRAINED and step.start not in steps:
-                self.problem(("steps", name, "start"), f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}")
+                self.problem(
+                    ("steps", name, "start"),
+                    f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}",
+                )
             elif circle := _circle(steps, name):
                 self.problem(("steps", name, "start"), f"goes in a circle: {' -> '.join(circle)}")
 

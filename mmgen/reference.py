@@ -1,4 +1,5 @@
-"""Every key of a recipe in Markdown, from the pydantic models of what is installed: the page of reference of a recipe."""
+"""Every key of a recipe in Markdown, from the pydantic models of what is installed: the page of reference of a
+recipe."""
 
 from __future__ import annotations
 

@@ -96,8 +96,8 @@ class Registry:
         return sorted((part for part in self.parts if part.kind == kind), key=lambda part: part.name)
 
     def get(self, kind: str, name: str) -> Part:
-        """The one part of this kind and name. Raises PluginError: unknown (with did-you-mean, what is installed and what
-        is broken), or provided twice."""
+        """The one part of this kind and name. Raises PluginError: unknown (with did-you-mean, what is installed and
+        what is broken), or provided twice."""
         found = [part for part in self.of_kind(kind) if part.name == name]
         if len(found) == 1:
             return found[0]
@@ -184,7 +184,11 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
         yield Broken(source, _unknown_hook(error))
         return
     for name, function in vars(module).items():
-        if name.startswith("register_") and inspect.isfunction(function) and not hasattr(function, f"{hookspecs.GROUP}_impl"):
+        if (
+            name.startswith("register_")
+            and inspect.isfunction(function)
+            and not hasattr(function, f"{hookspecs.GROUP}_impl")
+        ):
             yield Broken(source, f"{name} is not decorated with @mmgen.hookimpl")
     for kind, (hook, wanted) in KINDS.items():
         for implementation in getattr(manager.hook, hook).get_hookimpls():
@@ -201,13 +205,18 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
 
 def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], config: object) -> Part | Broken:
     if not (inspect.isclass(config) and issubclass(config, wanted)):
-        return Broken(source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{wanted.__name__}")
+        return Broken(
+            source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{wanted.__name__}"
+        )
     told = config.model_fields["type"]
     name = told.default
     if not isinstance(name, str) or not name:
         return Broken(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
     if typing.get_args(told.annotation) != (name,):
-        return Broken(source, f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"')
+        return Broken(
+            source,
+            f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"',
+        )
     if config.build is wanted.build:
         return Broken(source, f"{hook}: {config.__name__} has no method build, which makes the part")
     return Part(kind, name, config, source)
@@ -218,26 +227,37 @@ def _not_a_plugin(source: Source, module: object) -> str:
     if not isinstance(module, ModuleType):
         return f'the entry point must name a module, and names {module!r}; write  {source.plugin} = "PACKAGE"'
     if not any(name.startswith("register_") for name in vars(module)):
-        return f"provides nothing: {module.__name__} has none of the hooks {', '.join(hook for hook, _ in KINDS.values())}"
+        return (
+            f"provides nothing: {module.__name__} has none of the hooks {', '.join(hook for hook, _ in KINDS.values())}"
+        )
     return ""
 
 
 def _too_new(asked: object) -> str:
-    """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it can."""
+    """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it
+    can."""
     if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
-        return f"MMGEN_API is {asked!r}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for"
+        return (
+            f"MMGEN_API is {asked!r}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for"
+        )
     if asked > API_VERSION:
-        return f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)"
+        return (
+            f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; upgrade "
+            "mmgen (pip install -U mmgen-framework)"
+        )
     return ""
 
 
 def _written_api(module: str) -> object:
-    """The `MMGEN_API` in the source of a module that could not be imported: what a newer contract has, an older one lacks."""
+    """The `MMGEN_API` in the source of a module that could not be imported: what a newer contract has, an older one
+    lacks."""
     try:
         spec = importlib.util.find_spec(module)
         tree = ast.parse(Path(spec.origin).read_bytes())
         plain = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None]
-        assigned = [node for node in plain if ast.unparse(getattr(node, "target", None) or node.targets[0]) == "MMGEN_API"]
+        assigned = [
+            node for node in plain if ast.unparse(getattr(node, "target", None) or node.targets[0]) == "MMGEN_API"
+        ]
         return ast.literal_eval(assigned[-1].value) if assigned else API_VERSION
     except Exception:  # it cannot be found or read either; why it could not be imported says more
         return API_VERSION
@@ -254,4 +274,10 @@ def _unknown_hook(error: Exception) -> str:
 
 def _reason(error: BaseException) -> str:
     text = str(error).strip().partition("\n")[0]
-    return text if isinstance(error, ImportError) and text else f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return (
+        text
+        if isinstance(error, ImportError) and text
+        else f"{type(error).__name__}: {text}"
+        if text
+        else type(error).__name__
+    )

@@ -36,7 +36,8 @@ from .tensors import Example, Generation
 
 
 def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progress: Progress | None = None) -> RunFolder:
-    """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts from."""
+    """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
+    from."""
     accelerator = processes.start()
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
@@ -60,7 +61,13 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
             with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
                 run_step(recipe, name, model, initial, datasets, folder, accelerator, progress)
         if accelerator.is_main_process:
-            show(recipe, folder, datasets.main, lambda step: load_run(folder.path, step).model.to(accelerator.device), progress)
+            show(
+                recipe,
+                folder,
+                datasets.main,
+                lambda step: load_run(folder.path, step).model.to(accelerator.device),
+                progress,
+            )
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
     return folder
@@ -126,7 +133,10 @@ def warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress
     for examples in datasets.learnt_by(steps):
         cut, total = collate.cut(examples), sum(len(example.targets) for example in examples)
         if cut:
-            progress.say(f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end counts) and are cut")
+            progress.say(
+                f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end "
+                "counts) and are cut"
+            )
 
 
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
@@ -134,10 +144,14 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
     texts = list(datasets.texts()) if datasets else None
     with torch.random.fork_rng():
         torch.manual_seed(derive(recipe.seed, "model"))
-        return compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close)
+        return compose(
+            recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close
+        )
 
 
-def fill_stores(recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress) -> Recipe:
+def fill_stores(
+    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress
+) -> Recipe:
     """The recipe with a features file for every input that names an extractor instead of one.
 
     The file is kept beside the seeds' folders and is used by all of them.
@@ -148,8 +162,12 @@ def fill_stores(recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerat
         if extractor is None or config.features is not None:
             continue
         path = features_file(name, extractor, recipe, folder)
-        if accelerator.is_main_process and not all_in(path, pictures := list(datasets.pictures())):  # broken ones may have been mended
-            summary = extract.extract(extractor.build(), pictures, path, progress=progress, wait=True)  # another seed may be at it
+        if accelerator.is_main_process and not all_in(
+            path, pictures := list(datasets.pictures())
+        ):  # broken ones may have been mended
+            summary = extract.extract(
+                extractor.build(), pictures, path, progress=progress, wait=True
+            )  # another seed may be at it
             for key, reason in summary.broken:
                 progress.say(f"{name}: picture '{key}' was skipped: {reason}")
         accelerator.wait_for_everyone()
@@ -169,7 +187,9 @@ def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder:
     """Where the features of an input lie that its extractor makes of the run's pictures."""
     data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
-    made_from = json.dumps([extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint])
+    made_from = json.dumps(
+        [extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint]
+    )
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
@@ -181,12 +201,16 @@ def keep_parts(model: Model, folder: RunFolder) -> None:
         for name, before in read_table(folder.path / "inputs.json", **dict.fromkeys(kept, dict)).items():
             if before != json.loads(json.dumps(kept.get(name))):
                 changes = "; ".join(differences(before, kept.get(name)))
-                raise RunError(f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); give those back, or use --fresh")
+                raise RunError(
+                    f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); "
+                    "give those back, or use --fresh"
+                )
     write_json(folder.path / "inputs.json", kept)
 
 
 def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
-    """Raises DataError now for what a later step would stumble over: examples that lack an input, images without features."""
+    """Raises DataError now for what a later step would stumble over: examples that lack an input, images without
+    features."""
     for name in steps:
         step = recipe.steps[name]
         for wanted in step.inputs:
@@ -238,7 +262,10 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
     for name, embedder in model.embedders.items():
         if json.loads(json.dumps(embedder.keep())) != kept[name]:
-            raise RunError(f"{path_kept}: damaged: it does not hold all that '{name}' was learnt with; copy it from where the run was made")
+            raise RunError(
+                f"{path_kept}: damaged: it does not hold all that '{name}' was learnt with; copy it from where the run "
+                "was made"
+            )
     load_weights(model, folder.step(chosen) / "weights.safetensors")
     return Run(folder, recipe, chosen, model.eval())
 
@@ -262,4 +289,6 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path
     dataset = recipe.data.build()
     own = report.gather(recipe, folder, dataset)
     found = report.over_seeds(own, folder) or own
-    return report.write_page(recipe, folder, dataset, found, lambda step: load_run(folder.path, step).model.to(device), progress, shown)
+    return report.write_page(
+        recipe, folder, dataset, found, lambda step: load_run(folder.path, step).model.to(device), progress, shown
+    )

@@ -1,9 +1,9 @@
 """A run's folder: what is in it, whose it is, and that only one process writes it.
 
-    runs/<name>/<profile>/seed-<n>/
-        recipe.json  environment.json  data.json  inputs.json  backbone/
-        steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
-        times.json  table.md  report.html  curves/  probes/<probe>/
+runs/<name>/<profile>/seed-<n>/
+    recipe.json  environment.json  data.json  inputs.json  backbone/
+    steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
+    times.json  table.md  report.html  curves/  probes/<probe>/
 """
 
 from __future__ import annotations
@@ -60,15 +60,21 @@ class RunFolder:
 
     @classmethod
     def found_in(cls, path: Path) -> list[RunFolder]:
-        """The runs that a path stands for: itself, or those whose seeds it holds, in their order; a copy beside them is none."""
+        """The runs that a path stands for: itself, or those whose seeds it holds, in their order; a copy beside them is
+        none."""
         if (path / "recipe.json").exists():
             return [cls(path)]
         numbers = {each.parent: each.parent.name.removeprefix("seed-") for each in path.glob("seed-*/recipe.json")}
-        return [cls(each) for each in sorted((each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each]))]
+        return [
+            cls(each)
+            for each in sorted(
+                (each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each])
+            )
+        ]
 
     def seeds(self) -> dict[int, RunFolder]:
-        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data. The
-        others are told of."""
+        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data.
+        The others are told of."""
         own, data = self.identity(), self.fingerprint()
         found = {own["seed"]: self}
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
@@ -83,7 +89,11 @@ class RunFolder:
             others = differences({**recipe, "seed": None, "probes": None}, {**own, "seed": None, "probes": None})
             if others or not alike:
                 what = f"{others[0]}{' and more' * (len(others) > 1)}" if others else "its data are others"
-                log.warning("%s: not the same run with another seed (%s); it is left out of what is over all seeds", beside.path, what)
+                log.warning(
+                    "%s: not the same run with another seed (%s); it is left out of what is over all seeds",
+                    beside.path,
+                    what,
+                )
                 continue
             found[recipe["seed"]] = beside
         return dict(sorted(found.items()))
@@ -94,8 +104,8 @@ class RunFolder:
         return checkpoint.read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def identity(self) -> dict[str, Any]:
-        """What `Recipe.identity` is of the recipe that was run, with every key there is today; as it was written where it cannot
-        be read any more, its plugin being gone. Raises RunError."""
+        """What `Recipe.identity` is of the recipe that was run, with every key there is today; as it was written where
+        it cannot be read any more, its plugin being gone. Raises RunError."""
         saved = checkpoint.read_table(self.path / "recipe.json", seed=int)
         try:
             return self.recipe(installed()).identity()
@@ -111,7 +121,11 @@ class RunFolder:
         saved = checkpoint.read_json(path)
         if not probes and isinstance(saved, dict) and isinstance(saved.get("probes"), dict):
             there = {part.name for part in registry.of_kind("probe")}
-            lost = [name for name, each in saved["probes"].items() if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"] not in there]
+            lost = [
+                name
+                for name, each in saved["probes"].items()
+                if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"] not in there
+            ]
             saved["probes"] = {name: each for name, each in saved["probes"].items() if name not in lost}
         return from_json(json.dumps(saved), registry, str(path))
 
@@ -122,12 +136,25 @@ class RunFolder:
         self._clear()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
-            changes = [change for change in differences(self.identity(), recipe.identity()) if not change.startswith("probes")]  # they only look
-            saved = checkpoint.read_table(self.path / "data.json", fingerprint=str)["fingerprint"] if (self.path / "data.json").exists() else fingerprint
+            changes = [
+                change for change in differences(self.identity(), recipe.identity()) if not change.startswith("probes")
+            ]  # they only look
+            saved = (
+                checkpoint.read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
+                if (self.path / "data.json").exists()
+                else fingerprint
+            )
             if saved != fingerprint:
                 changes.append("the data set's examples have changed")
             if changes:
-                raise RunError("\n".join([f"{self.path} holds a run of another recipe; use --fresh to do it anew, or another name:", *(f"  {change}" for change in changes)]))
+                raise RunError(
+                    "\n".join(
+                        [
+                            f"{self.path} holds a run of another recipe; use --fresh to do it anew, or another name:",
+                            *(f"  {change}" for change in changes),
+                        ]
+                    )
+                )
         checkpoint.write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
         checkpoint.write_json(self.path / "environment.json", self._environments())
         checkpoint.write_json(self.path / "recipe.json", recipe.identity())
@@ -166,7 +193,8 @@ class RunFolder:
                 weights.with_name(spent).unlink(missing_ok=True)
 
     def _environments(self) -> dict[str, Any]:
-        """This sitting's environment, and those of earlier sittings in which something else could have changed the result."""
+        """This sitting's environment, and those of earlier sittings in which something else could have changed the
+        result."""
         now, path = environment(), self.path / "environment.json"
         earlier = []
         if path.exists() and any(self.path.glob("steps/*/*")):
@@ -179,15 +207,17 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one run writes here. The system lets go of the lock when its process ends, however it ends; it is one that
-        children do not inherit, or a loader's worker would hold it on for a while."""
+        """Only one run writes here. The system lets go of the lock when its process ends, however it ends; it is one
+        that children do not inherit, or a loader's worker would hold it on for a while."""
         import fcntl
 
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / LOCK).open("a+")
         except OSError as error:
-            raise RunError(f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=...") from None
+            raise RunError(
+                f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=..."
+            ) from None
         with file:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -205,7 +235,11 @@ class RunFolder:
 def differences(before: Any, now: Any, path: str = "") -> list[str]:
     """What differs between two tables, a line each: path: then -> now."""
     if isinstance(before, dict) and isinstance(now, dict):
-        return [line for key in dict.fromkeys([*before, *now]) for line in differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))]
+        return [
+            line
+            for key in dict.fromkeys([*before, *now])
+            for line in differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+        ]
     return [] if before == now else [f"{path}: {json.dumps(before)} -> {json.dumps(now)}"]
 
 
@@ -227,7 +261,9 @@ def environment() -> dict[str, Any]:
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "processes": int(os.environ.get("WORLD_SIZE", 1)),
-        "can change the result": "to rounding, and so in the end other texts: another device, cpu, number of threads or of processes, or version of "
-        "torch; another version of transformers, tokenizers or timm; steps/*/log.jsonl: `halved`, updates that ran out of memory. "
+        "can change the result": "to rounding, and so in the end other texts: another device, cpu, number of threads "
+        "or of processes, or version of "
+        "torch; another version of transformers, tokenizers or timm; steps/*/log.jsonl: `halved`, updates that ran out "
+        "of memory. "
         "Not: loader workers, kills and resumes, when checkpoints are written",
     }

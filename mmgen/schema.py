@@ -1,7 +1,7 @@
 """The JSON schema of recipes, from the pydantic models of every installed part: editors complete and check with it.
 
-It describes one layer of a recipe: since `extends`, profiles and `--set` lay tables over one another, nothing is required
-in any single file. What a whole recipe lacks, `mmgen check` says.
+It describes one layer of a recipe: since `extends`, profiles and `--set` lay tables over one another, nothing is
+required in any single file. What a whole recipe lacks, `mmgen check` says.
 """
 
 from __future__ import annotations

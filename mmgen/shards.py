@@ -1,7 +1,7 @@
 """Feature stores in several files, read as one: what is too large for one file, or was made on several machines.
 
-`open_store` takes a file, a folder of them, or a pattern (`regions/*.h5`). All files must be of one fingerprint and width,
-and hold each image once.
+`open_store` takes a file, a folder of them, or a pattern (`regions/*.h5`). All files must be of one fingerprint and
+width, and hold each image once.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ class Shards:
         store = self._of(key)
         if store is None:
             example = next((f", '{each}' say" for each in self), "")
-            raise DataError(f"{self.path}: no features of image '{key}' among the {len(self)} images of {len(self.stores)} files{example}; extract or import them, or leave the image out")
+            raise DataError(
+                f"{self.path}: no features of image '{key}' among the {len(self)} images of {len(self.stores)} "
+                f"files{example}; extract or import them, or leave the image out"
+            )
         return store.read(key, limit)
 
     def count(self, key: str) -> int:
@@ -106,7 +109,9 @@ class Shards:
             "files": len(each),
             "images": images,
             "regions": regions,
-            "regions per image": [min(c[0] for c in counts), round(regions / images, 1), max(c[2] for c in counts)] if counts else [0, 0.0, 0],
+            "regions per image": [min(c[0] for c in counts), round(regions / images, 1), max(c[2] for c in counts)]
+            if counts
+            else [0, 0.0, 0],
             "images without regions": sum(about["images without regions"] for about in each),
             "width": self.width,
             "dtype": _one_or_all(about["dtype"] for about in each),
@@ -120,9 +125,14 @@ class Shards:
         first = self.stores[0]
         for store in self.stores[1:]:
             if store.fingerprint != first.fingerprint:
-                raise DataError(f"{store.path}: made by something else than {first.path} ({difference(store.fingerprint, first.fingerprint)}); features read together must be made alike")
+                raise DataError(
+                    f"{store.path}: made by something else than {first.path} "
+                    f"({difference(store.fingerprint, first.fingerprint)}); features read together must be made alike"
+                )
             if store.width != first.width:
-                raise DataError(f"{store.path}: features are {store.width} wide, those of {first.path} are {first.width}")
+                raise DataError(
+                    f"{store.path}: features are {store.width} wide, those of {first.path} are {first.width}"
+                )
 
     def _index(self) -> None:
         """All keys sorted, and which file each is in."""
@@ -135,7 +145,10 @@ class Shards:
         (twice,) = np.nonzero(self._keys[1:] == self._keys[:-1])
         if len(twice):
             one, other = (self.stores[self._files[place]].path for place in (twice[0], twice[0] + 1))
-            raise DataError(f"{other}: image '{self._keys[twice[0]].decode()}' is in {one} too ({len(twice)} images are in two files); each must be in one")
+            raise DataError(
+                f"{other}: image '{self._keys[twice[0]].decode()}' is in {one} too ({len(twice)} images are in two "
+                "files); each must be in one"
+            )
 
     def _of(self, key: str) -> FeatureStore | None:
         import numpy as np

@@ -10,7 +10,9 @@ from .layers import Key, Layered
 
 def toml(values: dict[str, Any], layers: Layered) -> str:
     """Tables in their order; each value is followed by the place it was written at, or by `default`."""
-    lines: list[tuple[str, str]] = [(f"# profile {values['profile']}, already laid over", "")] if values["profile"] else []
+    lines: list[tuple[str, str]] = (
+        [(f"# profile {values['profile']}, already laid over", "")] if values["profile"] else []
+    )
     _table({**values, "profile": None}, (), layers, lines)
     width = min(60, max(len(left) for left, origin in lines if origin))
     return "\n".join(f"{left:<{width}}  # {origin}" if origin else left for left, origin in lines)
@@ -43,5 +45,9 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(name)} = {_value(inner)}" for name, inner in value.items() if inner is not None) + "}"
+        return (
+            "{"
+            + ", ".join(f"{_key(name)} = {_value(inner)}" for name, inner in value.items() if inner is not None)
+            + "}"
+        )
     return json.dumps(value, ensure_ascii=False)

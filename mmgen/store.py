@@ -10,8 +10,8 @@ Everything lies end to end, image after image; `ends` says where each one's rows
     labels    (rows,)     int32     position in label_names; -1 where unknown                          (may be absent)
     label_names (m,)      UTF-8
 
-with the attributes `format`, `version`, `fingerprint` (JSON: what made it); `mmgen.filling` writes it, checksums and all.
-"""
+with the attributes `format`, `version`, `fingerprint` (JSON: what made it); `mmgen.filling` writes it, checksums and
+all."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def image_key(name: str) -> str:
 class FeatureStore:
     """The features of images by key. Holds keys and row numbers only; features are read from the file when asked for.
 
-    A file of at most `in_memory` bytes is read whole at the first read. It can be pickled and forked: every process opens
-    the file for itself, at its first read. Raises DataError when the file is missing, damaged, or something else.
+    A file of at most `in_memory` bytes is read whole at the first read. It can be pickled and forked: every process
+    opens the file for itself, at its first read. Raises DataError when the file is missing, damaged, or something else.
     """
 
     def __init__(self, path: str | Path, in_memory: int = IN_MEMORY) -> None:
@@ -85,7 +85,10 @@ class FeatureStore:
         place = self._find(key)
         if place is None:
             example = f", '{self.encoded_keys[0].decode()}' say" if len(self) else ""
-            raise DataError(f"{self.path}: no features of image '{key}' among its {len(self)} images{example}; extract or import them, or leave the image out")
+            raise DataError(
+                f"{self.path}: no features of image '{key}' among its {len(self)} images{example}; extract or import "
+                "them, or leave the image out"
+            )
         return self._record(key, place, limit)
 
     def count(self, key: str) -> int:
@@ -113,7 +116,9 @@ class FeatureStore:
             "path": str(self.path),
             "images": len(self),
             "regions": int(regions.sum()),
-            "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())] if len(self) else [0, 0.0, 0],
+            "regions per image": [int(regions.min()), round(float(regions.mean()), 1), int(regions.max())]
+            if len(self)
+            else [0, 0.0, 0],
             "images without regions": int((regions == 0).sum()),
             "width": self.width,
             "dtype": str(features.dtype),
@@ -133,7 +138,9 @@ class FeatureStore:
         try:
             rows = {name: dataset[first:last] for name, dataset in self._rows().items()}
         except OSError as error:
-            raise DataError(f"{self.path}: image '{key}' cannot be read: {_short(error)}; the file is damaged, make it again") from None
+            raise DataError(
+                f"{self.path}: image '{key}' cannot be read: {_short(error)}; the file is damaged, make it again"
+            ) from None
         boxes, scores, labels = (rows.get(name) for name in PER_REGION)
         return Record(
             key,
@@ -145,7 +152,10 @@ class FeatureStore:
 
     def _named(self, key: str, labels: np.ndarray) -> tuple[str, ...]:
         if labels.max(initial=-1) >= len(self._label_names):
-            raise DataError(f"{self.path}: image '{key}' has a label of number {labels.max()}, and there are {len(self._label_names)}; the file is damaged")
+            raise DataError(
+                f"{self.path}: image '{key}' has a label of number {labels.max()}, and there are "
+                f"{len(self._label_names)}; the file is damaged"
+            )
         return tuple(self._label_names[label] for label in labels)
 
     def _find(self, key: str) -> int | None:
@@ -177,14 +187,18 @@ class FeatureStore:
         import numpy as np
 
         if not self.path.is_file():
-            raise DataError(f"{self.path}: no such file; features are made by `mmgen features extract` or `mmgen features import`")
+            raise DataError(
+                f"{self.path}: no such file; features are made by `mmgen features extract` or `mmgen features import`"
+            )
         try:
             self._file = opened(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()
             self.fingerprint = self._attributes()
             self._held = ["features", *(name for name in PER_REGION if name in self._file)]
             self.encoded_keys, self._ends = self._index("keys", "S"), self._index("ends", "i")
-            self._label_names = [name.decode() for name in self._index("label_names", "S")] if "labels" in self._held else []
+            self._label_names = (
+                [name.decode() for name in self._index("label_names", "S")] if "labels" in self._held else []
+            )
             self._check()
             self._handles = {name: self._file[name] for name in self._held}
             self._memory: dict[str, np.ndarray] | None = None
@@ -205,9 +219,14 @@ class FeatureStore:
         """The fingerprint, once the file has said that it is a store."""
         attributes = self._file.attrs
         if not isinstance(form := attributes.get("format"), str | bytes) or form not in (FORMAT, FORMAT.encode()):
-            raise DataError(f"{self.path}: an HDF5 file, but no feature store; `mmgen features import` reads published layouts")
+            raise DataError(
+                f"{self.path}: an HDF5 file, but no feature store; `mmgen features import` reads published layouts"
+            )
         if attributes.get("version") != VERSION:
-            raise DataError(f"{self.path}: a feature store of version {attributes.get('version')}; this mmgen reads version {VERSION}")
+            raise DataError(
+                f"{self.path}: a feature store of version {attributes.get('version')}; this mmgen reads version "
+                f"{VERSION}"
+            )
         fingerprint = json.loads(attributes["fingerprint"])
         if not isinstance(fingerprint, dict):
             raise ValueError("its fingerprint is no table")
@@ -269,7 +288,9 @@ def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
     for values in (record.boxes, record.scores):
         if values is not None and np.asarray(values).dtype.kind not in "fiu":
             raise wrong(f"boxes or scores are {np.asarray(values).dtype}, which are no real numbers")
-    boxes, scores = (None if values is None else np.asarray(values, np.float32) for values in (record.boxes, record.scores))
+    boxes, scores = (
+        None if values is None else np.asarray(values, np.float32) for values in (record.boxes, record.scores)
+    )
     if scores is not None and (scores.shape != (regions,) or not np.isfinite(scores).all()):
         raise wrong(f"scores of shape {scores.shape} for {regions} regions, or not finite")
     if boxes is not None:

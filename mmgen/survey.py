@@ -36,14 +36,18 @@ def survey(recipe: Recipe) -> Iterator[str]:
     yield from _shown(splits[recipe.data.train][:3])
 
 
-def _split(recipe: Recipe, backbone: Backbone, name: str, examples: Sequence[Example], inputs: Iterable[str]) -> Iterator[str]:
+def _split(
+    recipe: Recipe, backbone: Backbone, name: str, examples: Sequence[Example], inputs: Iterable[str]
+) -> Iterator[str]:
     """Of a split, and of those inputs that are read from it."""
     questions = [text for example in examples for text in example.targets]
     lengths = _lengths(backbone, questions)
     limit = recipe.generator.max_tokens if hasattr(recipe.generator, "max_tokens") else None
     cut = sum(length + 1 > limit for length in lengths) if limit else 0
     yield f"{name}: {len(examples)} examples, {len(questions)} targets"
-    yield f"  target tokens       {_spread(lengths)}" + (f"; {cut} are over max_tokens = {limit} with their end and will be cut" if cut else "")
+    yield f"  target tokens       {_spread(lengths)}" + (
+        f"; {cut} are over max_tokens = {limit} with their end and will be cut" if cut else ""
+    )
     for input_, config in recipe.inputs.items():
         if input_ not in inputs:
             continue
@@ -54,12 +58,19 @@ def _split(recipe: Recipe, backbone: Backbone, name: str, examples: Sequence[Exa
         if isinstance(config, FeaturesConfig):
             yield from _features(input_, config, [value for value in values if isinstance(value, str)])
         else:
-            yield f"  {input_ + ' tokens':<19} {_spread(_lengths(backbone, [value for value in values if isinstance(value, str)]))}"
+            yield (
+                f"  {input_ + ' tokens':<19} "
+                f"{_spread(_lengths(backbone, [value for value in values if isinstance(value, str)]))}"
+            )
 
 
 def _features(input_: str, config: FeaturesConfig, keys: list[str]) -> Iterator[str]:
     if config.features is None:
-        yield f"  {input_:<19} {len(set(keys))} images; features will be made by '{config.extractor.type}'" if config.extractor else f"  {input_:<19} neither features nor an extractor is named"
+        yield (
+            f"  {input_:<19} {len(set(keys))} images; features will be made by '{config.extractor.type}'"
+            if config.extractor
+            else f"  {input_:<19} neither features nor an extractor is named"
+        )
         return
     try:
         store = open_store(config.features)
@@ -67,7 +78,10 @@ def _features(input_: str, config: FeaturesConfig, keys: list[str]) -> Iterator[
         empty = sum(key in store and not store.count(key) for key in dict.fromkeys(keys))
         told_empty = f", {empty} are without regions" if empty else ""
         told = f", {len(absent)} have none ({', '.join(absent[:3])})" if absent else ""
-        yield f"  {input_:<19} {len(set(keys)) - len(absent)} of {len(set(keys))} images have features in {config.features}{told}{told_empty}"
+        yield (
+            f"  {input_:<19} {len(set(keys)) - len(absent)} of {len(set(keys))} images have features in "
+            f"{config.features}{told}{told_empty}"
+        )
     except MmgenError as error:
         yield f"  {input_:<19} {error}"
 
@@ -75,7 +89,9 @@ def _features(input_: str, config: FeaturesConfig, keys: list[str]) -> Iterator[
 def _overlaps(recipe: Recipe, splits: dict[str, Sequence[Example]]) -> Iterator[str]:
     """Images that are in two splits."""
     pictured = next((name for name, config in recipe.inputs.items() if isinstance(config, FeaturesConfig)), None)
-    keys = {name: {example.inputs.get(pictured, example.id) for example in examples} for name, examples in splits.items()}
+    keys = {
+        name: {example.inputs.get(pictured, example.id) for example in examples} for name, examples in splits.items()
+    }
     names = list(keys)
     for place, one in enumerate(names):
         for other in names[place + 1 :]:
@@ -94,7 +110,11 @@ def _shown(examples: Sequence[Example]) -> Iterator[str]:
 
 
 def _lengths(backbone: Backbone, texts: list[str]) -> list[int]:
-    return [len(ids) for ids in backbone.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]] if texts else []
+    return (
+        [len(ids) for ids in backbone.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]]
+        if texts
+        else []
+    )
 
 
 def _spread(lengths: list[int]) -> str:

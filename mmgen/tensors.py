@@ -1,10 +1,10 @@
 """What passes between the parts: small frozen dataclasses, and the one legend of shape letters.
 
-    B  examples in a batch        K  questions of one example       V  words in the vocabulary
-    N  slots of one input         P  slots of the whole prefix      S  slots of the tail (what is written)
-    L  slots of a whole row       M  slots a query may look at (those kept in a cache included)
-    E  width a backbone reads     H  width of its states            T  tokens of a target, its end included
-    R  regions of an image        D  width of a feature
+B  examples in a batch        K  questions of one example       V  words in the vocabulary
+N  slots of one input         P  slots of the whole prefix      S  slots of the tail (what is written)
+L  slots of a whole row       M  slots a query may look at (those kept in a cache included)
+E  width a backbone reads     H  width of its states            T  tokens of a target, its end included
+R  regions of an image        D  width of a feature
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Batch:
-    """What loader workers make of examples: every input collated by its reader, the targets laid out by the generator."""
+    """What loader workers make of examples: every input collated by its reader, the targets laid out by the
+    generator."""
 
     ids: tuple[str, ...]
     inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> what its reader collated; in the step's order

@@ -39,7 +39,9 @@ class Network:
     width (C), digest (of the weights) and device follow. Raises DataError for an unknown model, weights or level.
     """
 
-    def __init__(self, model: str, weights: str, seed: int, level: int, size: int, fit: Literal["pad", "stretch"] = "pad") -> None:
+    def __init__(
+        self, model: str, weights: str, seed: int, level: int, size: int, fit: Literal["pad", "stretch"] = "pad"
+    ) -> None:
         self.size, self.fit = size, fit
         self.module, self.width = load(model, weights, seed, level, size)
         self.digest = digest(self.module)
@@ -47,7 +49,9 @@ class Network:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.module.to(self.device)
         mean, deviation = about.get("mean", (0.485, 0.456, 0.406)), about.get("std", (0.229, 0.224, 0.225))
-        self.mean, self.deviation = (torch.tensor(numbers, device=self.device).view(3, 1, 1) for numbers in (mean, deviation))
+        self.mean, self.deviation = (
+            torch.tensor(numbers, device=self.device).view(3, 1, 1) for numbers in (mean, deviation)
+        )
 
     @torch.inference_mode()
     def __call__(self, images: Sequence[Image.Image]) -> tuple[Tensor, Tensor]:
@@ -84,7 +88,9 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
     if weights not in ("pretrained", "random"):
         path = Path(weights)
         if path.suffix != ".safetensors" or not path.is_file():
-            raise DataError(f"weights '{weights}': neither \"pretrained\" nor \"random\" nor a .safetensors file that exists")
+            raise DataError(
+                f'weights \'{weights}\': neither "pretrained" nor "random" nor a .safetensors file that exists'
+            )
         options["pretrained_cfg_overlay"] = {"file": str(path)}
     try:
         with torch.random.fork_rng(devices=[]):
@@ -92,14 +98,21 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
             module = timm.create_model(model, pretrained=weights != "random", features_only=True, **options)
             levels = module.feature_info.channels()
             if not -len(levels) <= level < len(levels):
-                raise DataError(f"'{model}' has {len(levels)} levels of maps, 0 to {len(levels) - 1}; there is no level {level}")
+                raise DataError(
+                    f"'{model}' has {len(levels)} levels of maps, 0 to {len(levels) - 1}; there is no level {level}"
+                )
             torch.manual_seed(seed)
-            module = timm.create_model(model, pretrained=weights != "random", features_only=True, out_indices=(level % len(levels),), **options)
+            module = timm.create_model(
+                model, pretrained=weights != "random", features_only=True, out_indices=(level % len(levels),), **options
+            )
     except DataError:
         raise
     except Exception as error:  # the hub's, safetensors' and timm's own, of many kinds
         reason = str(error).strip().partition("\n")[0]
-        raise DataError(f"'{model}' with weights '{weights}' cannot be loaded: {reason}; offline, name a local .safetensors file or \"random\"") from None
+        raise DataError(
+            f"'{model}' with weights '{weights}' cannot be loaded: {reason}; offline, name a local .safetensors file "
+            'or "random"'
+        ) from None
     if weights == "random":
         _open_branches(module)
     return module.eval().requires_grad_(False), levels[level]
@@ -121,10 +134,15 @@ def weights_name(weights: str) -> str:
 
 def described(
     source: Iterable[Picture], skip: frozenset[str], size: int, describe: Callable[[Sequence[Opened]], Iterable[Record]]
-) -> Iterator[Record | Broken]:  # fmt: skip
-    """Records of pictures, but for the keys in `skip`: opened and described `size` at a time, fewer where memory is short. Those
-    that cannot be opened are broken, and come where they are met."""
-    halving = Halving("extracting features", "use a smaller network, smaller pictures (image_size), or a larger device", unit="picture", named=lambda opened: opened[0].key)
+) -> Iterator[Record | Broken]:
+    """Records of pictures, but for the keys in `skip`: opened and described `size` at a time, fewer where memory is
+    short. Those that cannot be opened are broken, and come where they are met."""
+    halving = Halving(
+        "extracting features",
+        "use a smaller network, smaller pictures (image_size), or a larger device",
+        unit="picture",
+        named=lambda opened: opened[0].key,
+    )
     batch: list[Opened] = []
     for picture in source:
         if picture.key in skip:
@@ -139,7 +157,9 @@ def described(
     yield from _records(batch, describe, halving)
 
 
-def _records(batch: Sequence[Opened], describe: Callable[[Sequence[Opened]], Iterable[Record]], halving: Halving) -> Iterator[Record]:
+def _records(
+    batch: Sequence[Opened], describe: Callable[[Sequence[Opened]], Iterable[Record]], halving: Halving
+) -> Iterator[Record]:
     for _, records in halving.over(batch, lambda part: list(describe(part))):
         yield from records
 
@@ -151,7 +171,8 @@ def precision(device: torch.device) -> contextlib.AbstractContextManager:
 
 @torch.no_grad()
 def _open_branches(module: nn.Module) -> None:
-    """Residual branches begin closed, with a norm of weight 0, which is for learning; untaught they would do nothing."""
+    """Residual branches begin closed, with a norm of weight 0, which is for learning; untaught they would do
+    nothing."""
     for part in module.modules():
         weight = getattr(part, "weight", None)
         if isinstance(part, nn.BatchNorm2d | nn.GroupNorm | nn.LayerNorm) and weight is not None and not weight.any():

@@ -1,10 +1,10 @@
 """Walks through an HDF5 file in a process of its own: `python walk.py PATH SECONDS NAME...`.
 
-libhdf5 may loop for ever over a damaged file, take memory without end or crash, inside a call that Python cannot interrupt.
-So a file of strangers is walked through here before it is read (see `hdf5.opened`): all is touched that reading the names
-touches. Ends with 0 whatever is wrong with the file in an orderly way, since its reader says that better; is killed by
-the system after so many seconds of computing; and ends with a line that says so when the file takes memory without end.
-"""
+libhdf5 may loop for ever over a damaged file, take memory without end or crash, inside a call that Python cannot
+interrupt. So a file of strangers is walked through here before it is read (see `hdf5.opened`): all is touched that
+reading the names touches. Ends with 0 whatever is wrong with the file in an orderly way, since its reader says that
+better; is killed by the system after so many seconds of computing; and ends with a line that says so when the file
+takes memory without end."""
 
 import contextlib
 import resource
@@ -13,7 +13,9 @@ from pathlib import Path
 
 import h5py
 
-MEMORY = 1 << 30  # bytes of addresses that it may take beyond those of Python, numpy and h5py; walking takes next to nothing
+MEMORY = (
+    1 << 30
+)  # bytes of addresses that it may take beyond those of Python, numpy and h5py; walking takes next to nothing
 TOO_MUCH = 1 << 29  # bytes in use
 STATUS = Path("/proc/self/status")
 SMALL = 16 << 20  # bytes up to which numbers are read, through their filters; of what is larger, where they lie
@@ -61,8 +63,8 @@ def _stop_if_too_much() -> None:
 
 
 def _memory(kind: str) -> int:
-    """Bytes of this process: addresses (VmSize), or at most in use so far (VmHWM); 0 where the system does not say. (What
-    getrusage says begins with the memory of the process that started this one.)"""
+    """Bytes of this process: addresses (VmSize), or at most in use so far (VmHWM); 0 where the system does not say.
+    (What getrusage says begins with the memory of the process that started this one.)"""
     told = STATUS.read_text().partition(f"{kind}:")[2] if STATUS.exists() else ""
     return int(told.split()[0]) << 10 if told else 0
 

@@ -10,7 +10,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background; tests of Ctrl-C want it as a terminal has it
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # started in the background; tests of Ctrl-C want it as a terminal has it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -1,5 +1,5 @@
-"""`python -m tests.flips --files 4000`: how often turned bits make libhdf5 loop, crash or take all memory over a file without
-checksums, as the walk through it finds before it is read (`mmgen.hdf5`)."""
+"""`python -m tests.flips --files 4000`: how often turned bits make libhdf5 loop, crash or take all memory over a file
+without checksums, as the walk through it finds before it is read (`mmgen.hdf5`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def main() -> None:
             path.unlink()
             if trouble:
                 print(f"file {number}: {trouble}", flush=True)
-    print(f"{asked.files} files of {len(whole)} bytes: " + ", ".join(f"{count} {what}" for what, count in found.most_common()))
+    print(
+        f"{asked.files} files of {len(whole)} bytes: "
+        + ", ".join(f"{count} {what}" for what, count in found.most_common())
+    )
 
 
 if __name__ == "__main__":

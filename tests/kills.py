@@ -2,11 +2,11 @@
 
     python -m tests.kills --kills 20
 
-A small run with everything in it (features extracted from pictures, two steps, checkpoints, writing, scoring, the table) is
-killed with SIGKILL and started again until it ends; then the next one, until there have been enough kills. Every second
-kill comes at a moment drawn evenly from the time that a whole run takes; the others are aimed, since what is short would
-hardly be met: one phase after another is waited for, and then for a drawn time between 0.1 ms and 0.1 s. Weights, logs,
-texts, scores and features are compared to the bit, and nothing half-written may be left over.
+A small run with everything in it (features extracted from pictures, two steps, checkpoints, writing, scoring, the
+table) is killed with SIGKILL and started again until it ends; then the next one, until there have been enough kills.
+Every second kill comes at a moment drawn evenly from the time that a whole run takes; the others are aimed, since what
+is short would hardly be met: one phase after another is waited for, and then for a drawn time between 0.1 ms and 0.1 s.
+Weights, logs, texts, scores and features are compared to the bit, and nothing half-written may be left over.
 """
 
 from __future__ import annotations
@@ -69,7 +69,17 @@ type = "discovery"
 """
 PLACE = Path("runs/kills/default/seed-0")
 STEPS = ("caption", "both")
-PHASES = ("starting", "extracting", "putting features together", "learning", "writing a checkpoint", "beginning a step", "writing", "scoring", "drawing the report")
+PHASES = (
+    "starting",
+    "extracting",
+    "putting features together",
+    "learning",
+    "writing a checkpoint",
+    "beginning a step",
+    "writing",
+    "scoring",
+    "drawing the report",
+)
 
 
 def command() -> list[str]:
@@ -110,9 +120,11 @@ def claimed(folder: Path, process: subprocess.Popen) -> bool:
 
 
 def run_and_kill(folder: Path, aim: str | None, after: float) -> str | None:
-    """Start or go on with the run in `folder` and kill it, `after` seconds after it or its phase `aim` has begun: the phase
-    it was in, or None when it ended before."""
-    process = subprocess.Popen(command(), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    """Start or go on with the run in `folder` and kill it, `after` seconds after it or its phase `aim` has begun: the
+    phase it was in, or None when it ended before."""
+    process = subprocess.Popen(
+        command(), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     while process.poll() is None and not claimed(folder, process):
         time.sleep(0.002)
     while process.poll() is None and aim and phase(folder) != aim:
@@ -148,11 +160,17 @@ def differences(one: Path, other: Path) -> list[str]:
     told = {"environment.json", "times.json", ".lock", "report.html"}
 
     def files(folder: Path) -> dict[Path, Path]:
-        return {path.relative_to(folder): path for path in (folder / PLACE.parent).rglob("*") if path.is_file() and path.name not in told}
+        return {
+            path.relative_to(folder): path
+            for path in (folder / PLACE.parent).rglob("*")
+            if path.is_file() and path.name not in told
+        }
 
     ours, theirs = files(one), files(other)
     same = {".h5": same_features, ".safetensors": same_tensors}
-    changed = [path for path in ours.keys() & theirs.keys() if not same.get(path.suffix, same_bytes)(ours[path], theirs[path])]
+    changed = [
+        path for path in ours.keys() & theirs.keys() if not same.get(path.suffix, same_bytes)(ours[path], theirs[path])
+    ]
     return sorted(map(str, [*changed, *(path for path in ours.keys() ^ theirs.keys() if path.suffix != ".lock")]))
 
 
@@ -165,15 +183,22 @@ def same_tensors(one: Path, other: Path) -> bool:
     from mmgen.checkpoint import read_tensors
 
     (ours, about), (theirs, also) = read_tensors(one), read_tensors(other)
-    return about == also and ours.keys() == theirs.keys() and all(ours[name].numpy().tobytes() == theirs[name].numpy().tobytes() for name in ours)
+    return (
+        about == also
+        and ours.keys() == theirs.keys()
+        and all(ours[name].numpy().tobytes() == theirs[name].numpy().tobytes() for name in ours)
+    )
 
 
 def same_features(one: Path, other: Path) -> bool:
     from mmgen.store import FeatureStore
 
     stores = FeatureStore(one), FeatureStore(other)
-    return all(store.fingerprint == stores[0].fingerprint and list(store) == list(stores[0]) for store in stores) and all(
-        (a.features == b.features).all() and (a.boxes == b.boxes).all() and a.labels == b.labels for a, b in zip(*(store.records() for store in stores), strict=True)
+    return all(
+        store.fingerprint == stores[0].fingerprint and list(store) == list(stores[0]) for store in stores
+    ) and all(
+        (a.features == b.features).all() and (a.boxes == b.boxes).all() and a.labels == b.labels
+        for a, b in zip(*(store.records() for store in stores), strict=True)
     )
 
 

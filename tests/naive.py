@@ -20,7 +20,9 @@ def distribution(backbone, prefix: torch.Tensor, written: list[int]) -> torch.Te
         first = encoder.config.pad_token_id + 1
     encoder.set_attn_implementation("eager")
     out = encoder.base_model(
-        inputs_embeds=states[None], attention_mask=sees[None, None], position_ids=torch.arange(first, first + length)[None]
+        inputs_embeds=states[None],
+        attention_mask=sees[None, None],
+        position_ids=torch.arange(first, first + length)[None],
     )
     encoder.set_attn_implementation("sdpa")
     return backbone.logits(out.last_hidden_state[0, -1]).log_softmax(-1)

@@ -69,7 +69,9 @@ def seeing(tmp_path_factory) -> Path:
     from mmgen_scenes import Scenes
 
     (folder / "pictures").mkdir()
-    for number, picture in enumerate(list(Scenes(train_size=1, val_size=1, test_size=3, seed=5).build().pictures())[:3]):
+    for number, picture in enumerate(
+        list(Scenes(train_size=1, val_size=1, test_size=3, seed=5).build().pictures())[:3]
+    ):
         picture.load().save(folder / "pictures" / f"{number}.png")
     return folder
 
@@ -98,7 +100,10 @@ def test_w_is_one_linear_layer_over_features_and_box(seeing):
 
 
 def test_an_encoder_built_on_the_spot_is_said_not_to_be_pretrained(seeing):
-    assert "built on the spot" in (seeing / "said.txt").read_text() and "not pretrained" in (seeing / "said.txt").read_text()
+    assert (
+        "built on the spot" in (seeing / "said.txt").read_text()
+        and "not pretrained" in (seeing / "said.txt").read_text()
+    )
 
 
 def test_targets_that_are_cut_are_counted(seeing):
@@ -117,7 +122,11 @@ def test_the_step_is_chosen_by_what_is_given(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
     from mmgen import ask
 
-    for caption, sources, step in (("a dog", [], "caption"), (None, [Path("pictures/0.png")], "image_frozen"), ("a dog", [Path("pictures/0.png")], "both")):
+    for caption, sources, step in (
+        ("a dog", [], "caption"),
+        (None, [Path("pictures/0.png")], "image_frozen"),
+        ("a dog", [Path("pictures/0.png")], "both"),
+    ):
         assert ask.load(PLACE, ask.requests(sources, caption)).step == step
 
 
@@ -138,7 +147,13 @@ def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, mo
 
     wanted = ask.requests([Path("pictures")], None)
     run = ask.load(PLACE, wanted)
-    answers = [[(request.name, [text.text for text in texts]) for request, texts in ask.ask(run, wanted, ask.different(2), at_once)] for at_once in (1, 2)]
+    answers = [
+        [
+            (request.name, [text.text for text in texts])
+            for request, texts in ask.ask(run, wanted, ask.different(2), at_once)
+        ]
+        for at_once in (1, 2)
+    ]
     assert answers[0] == answers[1] and len(answers[0]) == len(wanted) == 3
 
 
@@ -180,7 +195,10 @@ def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, m
     done = stopped(monkeypatch, out, how)
     assert signal.signal(signal.SIGTERM, handler) is signal.SIG_DFL
     assert done.exit_code == 1 and done.stdout.count("out.jsonl") == 0
-    assert done.stderr.splitlines()[-1] == f"error: {what}; the answers so far (2) are in {partial}; the same command begins anew"
+    assert (
+        done.stderr.splitlines()[-1]
+        == f"error: {what}; the answers so far (2) are in {partial}; the same command begins anew"
+    )
     assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["0", "1"]
     assert out.read_text() == "of an earlier time"
     monkeypatch.undo()
@@ -203,7 +221,16 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
         ask.as_json = told
         main()
     """
-    command = [sys.executable, "-c", textwrap.dedent(code), "generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl")]
+    command = [
+        sys.executable,
+        "-c",
+        textwrap.dedent(code),
+        "generate",
+        str(PLACE),
+        "pictures",
+        "--out",
+        str(tmp_path / "out.jsonl"),
+    ]
     assert subprocess.run(command, cwd=seeing, capture_output=True).returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == [".out.jsonl.partial"]
     assert [json.loads(line)["id"] for line in (tmp_path / ".out.jsonl.partial").read_text().splitlines()] == ["0", "1"]
@@ -216,7 +243,11 @@ def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing
     monkeypatch.chdir(seeing)
     monkeypatch.setattr(ask, "load", None)
     (tmp_path / "file").write_text("")
-    for out, why in ((tmp_path / "file/out.jsonl", "File exists"), ("/dev/null", "it is no file"), (tmp_path / ("x" * 250), "File name too long")):
+    for out, why in (
+        (tmp_path / "file/out.jsonl", "File exists"),
+        ("/dev/null", "it is no file"),
+        (tmp_path / ("x" * 250), "File name too long"),
+    ):
         done = CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(out)])
         assert (done.exit_code, done.stderr) == (1, f"error: {out}: cannot be written: {why}\n")
 
@@ -295,11 +326,23 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["nowhere", "pictures/0.png"], "error: nowhere: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"),
-        ([str(PLACE), "absent.png"], "error: absent.png: no such file; give an image, a folder of images, or a JSONL file of them"),
+        (
+            ["nowhere", "pictures/0.png"],
+            "error: nowhere: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)",
+        ),
+        (
+            [str(PLACE), "absent.png"],
+            "error: absent.png: no such file; give an image, a folder of images, or a JSONL file of them",
+        ),
         ([str(PLACE)], "error: give a picture, a folder or a JSONL file of them, or --caption"),
-        ([str(PLACE), "--caption", "x", "--step", "bothh"], f"error: {PLACE}: no weights of a step 'bothh'; there are: caption, image_frozen, both"),
-        ([str(PLACE), "--caption", "x", "--step", "both"], "error: caption: the step 'both' reads image and caption, and there is no image"),
+        (
+            [str(PLACE), "--caption", "x", "--step", "bothh"],
+            f"error: {PLACE}: no weights of a step 'bothh'; there are: caption, image_frozen, both",
+        ),
+        (
+            [str(PLACE), "--caption", "x", "--step", "both"],
+            "error: caption: the step 'both' reads image and caption, and there is no image",
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_said_in_one_line(seeing, arguments, expected):
@@ -338,7 +381,10 @@ def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
     shutil.copy(tmp_path / "other.h5", tmp_path / "seeing" / store.relative_to(seeing))
     shutil.rmtree(tmp_path / "seeing" / PLACE / "steps/both")
     refused = mmgen(tmp_path / "seeing", "run", "seeing.toml")
-    assert refused.returncode == 1 and "the features of 'image' are not those its steps have learnt from (fingerprint" in refused.stderr
+    assert (
+        refused.returncode == 1
+        and "the features of 'image' are not those its steps have learnt from (fingerprint" in refused.stderr
+    )
 
 
 def test_other_pictures_have_other_features(seeing):
@@ -367,13 +413,27 @@ def test_an_image_without_regions_is_told_before_anything_is_learnt(seeing, tmp_
             empty = Record(record.key, record.features[:0], np.zeros((0, 4), np.float32))
             writer.add(empty if record.key == "train-00003" else record)
         writer.finish()
-    done = mmgen(seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}")
+    done = mmgen(
+        seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}"
+    )
     assert done.returncode == 1 and "no regions of 1 of 12 images ('train-00003')" in done.stderr
     assert not list(seeing.glob("runs/holes/**/weights.safetensors"))
 
 
 def test_a_store_without_the_wanted_image_is_told(seeing, tmp_path):
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
-    done = mmgen(seeing, "run", "seeing.toml", "--set", "name=other", "--set", "data.seed=1", "--set", "data.train_size=14", "--set", f"inputs.image.features={store}")
+    done = mmgen(
+        seeing,
+        "run",
+        "seeing.toml",
+        "--set",
+        "name=other",
+        "--set",
+        "data.seed=1",
+        "--set",
+        "data.train_size=14",
+        "--set",
+        f"inputs.image.features={store}",
+    )
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "train-00012" in done.stderr or "train-00013" in done.stderr

@@ -19,7 +19,8 @@ def layout(slots) -> Layout:
 
 
 def may_look(query, key) -> bool:
-    """X sees X; y_t sees X and y_<=t; m_t sees X and y_<t; only within one question; nobody sees padding or a [MASK]."""
+    """X sees X; y_t sees X and y_<=t; m_t sees X and y_<t; only within one question; nobody sees padding or a
+    [MASK]."""
     (role, group, time), (key_role, key_group, key_time) = query, key
     if role == PAD or key_role in (PAD, MASK):
         return False

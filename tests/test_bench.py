@@ -115,7 +115,9 @@ def test_the_command_prints_json_with_every_round():
     done = CliRunner().invoke(main, ["bench", "train", *OPTIONS, "-k", "2", "--json", "--without", "naive"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert [(row["case"], row["contestant"], len(row["seconds"])) for row in found["results"]] == [("K = 2", name, 1) for name in (OURS, BERT2BERT, CAUSAL)]
+    assert [(row["case"], row["contestant"], len(row["seconds"])) for row in found["results"]] == [
+        ("K = 2", name, 1) for name in (OURS, BERT2BERT, CAUSAL)
+    ]
     assert found["settings"]["shape"]["width"] == 16 and found["settings"]["rounds"] == 1
 
 

@@ -24,7 +24,9 @@ def visits(plan):
 def test_every_example_is_visited_once_an_epoch():
     examples = toys.examples(30)
     made = plan(examples)
-    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter({(i, e): 1 for i in range(30) for e in range(2)})
+    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter(
+        {(i, e): 1 for i in range(30) for e in range(2)}
+    )
     assert len(made) == made.epochs[-1]
 
 
@@ -84,7 +86,9 @@ def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
     model, examples = toys.model(), toys.examples(20)
     whole = list(updates(examples, plan(examples), Collator(model, ["caption"])))
     late = list(updates(examples, plan(examples), Collator(model, ["caption"]), start=3))
-    assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [(n, [b.ids for _, b in micros]) for n, micros in whole[3:]]
+    assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [
+        (n, [b.ids for _, b in micros]) for n, micros in whole[3:]
+    ]
 
 
 def test_evaluation_takes_every_example_once():
@@ -94,7 +98,9 @@ def test_evaluation_takes_every_example_once():
     batches = list(in_order(slots, 4))
     assert sorted(index for indices in batches for index in indices) == list(range(25))
     ranges = [(min(slots[i] for i in indices), max(slots[i] for i in indices)) for indices in batches]
-    assert all(longest <= shortest for (_, longest), (shortest, _) in itertools.pairwise(ranges)), "rows of like length together"
+    assert all(longest <= shortest for (_, longest), (shortest, _) in itertools.pairwise(ranges)), (
+        "rows of like length together"
+    )
 
 
 def test_nothing_to_learn_from_is_said():
@@ -111,8 +117,11 @@ def test_an_example_without_the_wanted_input_is_named():
 
 def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
     """Whole rows count, prefix and questions together; only the inputs that a step reads."""
-    examples = [Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)]
+    examples = [
+        Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)
+    ]
     sizes = {"epochs": 1, "batch_size": 32, "micro_batch": 8}
+
     def slots(*inputs):
         return Collator(toys.model(max_tokens=30), inputs)
 
@@ -127,14 +136,20 @@ def test_slots_are_those_that_rows_take():
     model, examples = toys.model(), [settle(example) for example in toys.examples(20)]
     collate = Collator(model, ["caption"])
     assert collate.slots(examples) == [model.rows(collate([example]))[0].layout.role.shape[1] for example in examples]
-    assert Collator(model, ["caption"], targets=False).slots(examples) == [model.prefix(collate([example])).layout.role.shape[1] for example in examples]
+    assert Collator(model, ["caption"], targets=False).slots(examples) == [
+        model.prefix(collate([example])).layout.role.shape[1] for example in examples
+    ]
 
 
 def test_buckets_share_out_by_length_and_keep_everything_else():
     examples = toys.examples(150)
     tell = Collator(toys.model(), ["caption"])
-    plain, bucketed = (plan(examples, epochs=3, batch_size=16, micro_batch=16, bucket=bucket, lengths=tell) for bucket in (1, 4))
-    assert Counter((v.index, v.epoch) for update in visits(bucketed) for v in update) == Counter({(i, e): 1 for i in range(150) for e in range(3)})
+    plain, bucketed = (
+        plan(examples, epochs=3, batch_size=16, micro_batch=16, bucket=bucket, lengths=tell) for bucket in (1, 4)
+    )
+    assert Counter((v.index, v.epoch) for update in visits(bucketed) for v in update) == Counter(
+        {(i, e): 1 for i in range(150) for e in range(3)}
+    )
     pairs = [sum(len(examples[v.index].targets) for v in update) for update in visits(bucketed)]
     assert sum(count < 16 for count in pairs) <= 3 and max(pairs) < 16 + 4, "whole updates, but for one an epoch"
 
@@ -145,7 +160,10 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
     assert padding(bucketed) < 0.5 * padding(plain)
     sizes = [len(update) for update in visits(bucketed)]
     assert sizes != sorted(sizes) and sizes != sorted(sizes, reverse=True), "in an order that is drawn"
-    epochs = [{frozenset(v.index for v in update) for update in visits(bucketed)[first:last]} for first, last in itertools.pairwise([0, *bucketed.epochs])]
+    epochs = [
+        {frozenset(v.index for v in update) for update in visits(bucketed)[first:last]}
+        for first, last in itertools.pairwise([0, *bucketed.epochs])
+    ]
     assert len(epochs[0] & epochs[1]) < 3, "epochs share out anew"
     assert plan(examples, bucket=4, lengths=tell) == plan(examples, bucket=4, lengths=tell)
 
@@ -153,15 +171,21 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
 def test_rows_of_one_length_stay_as_they_are_drawn():
     """Not in the data's order: neighbours there are often alike, or of one image."""
     examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
-    made = plan(examples, epochs=1, batch_size=16, micro_batch=16, bucket=10, lengths=Collator(toys.model(), ["caption"]))
+    made = plan(
+        examples, epochs=1, batch_size=16, micro_batch=16, bucket=10, lengths=Collator(toys.model(), ["caption"])
+    )
     spread = [max(v.index for v in update) - min(v.index for v in update) for update in visits(made)]
     assert min(spread) > 200
 
 
 def test_buckets_lose_nothing_however_unlike_examples_are():
-    examples = [Example(str(i), {"caption": "a " * (i % 50)}, ("q",) * (60 if i % 25 == 0 else i % 3)) for i in range(200)]
+    examples = [
+        Example(str(i), {"caption": "a " * (i % 50)}, ("q",) * (60 if i % 25 == 0 else i % 3)) for i in range(200)
+    ]
     made = plan(examples, epochs=2, bucket=5, lengths=Collator(toys.model(), ["caption"]))
-    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter({(i, e): 1 for i in range(200) for e in range(2)})
+    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter(
+        {(i, e): 1 for i in range(200) for e in range(2)}
+    )
     assert all(visits(made))
 
 
@@ -172,7 +196,10 @@ def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
     apart = prefix.followed_by(model.behind(prefix, batch.tail))
     rows, labels = model.rows(batch)
     real = rows.layout.real
-    assert real.sum() == apart.layout.real.sum() and real.shape[1] == apart.layout.real.sum(1).max() < apart.layout.real.shape[1]
+    assert (
+        real.sum() == apart.layout.real.sum()
+        and real.shape[1] == apart.layout.real.sum(1).max() < apart.layout.real.shape[1]
+    )
     assert torch.equal(real, torch.arange(real.shape[1]) < real.sum(1, keepdim=True))
     assert model.slots == [int(real.sum()), real.numel()]
     with torch.no_grad():

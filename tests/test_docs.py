@@ -19,7 +19,14 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# ([\w./]+\.(?:py|toml|jsonl))\n")
 GUIDES = ("index.md", "recipes.md", "scoring.md")  # pages whose commands follow from each other
-FEW = ("data.train_size=8", "data.val_size=2", "data.test_size=4", "training.epochs=1", "backbone.layers=1", "data.image_size=64")
+FEW = (
+    "data.train_size=8",
+    "data.val_size=2",
+    "data.test_size=4",
+    "training.epochs=1",
+    "backbone.layers=1",
+    "data.image_size=64",
+)
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -160,7 +167,10 @@ def extension(name: str) -> ModuleType:
 def test_the_page_of_commands_has_each_with_its_options():
     page = extension("pages").commands()
     for name, command in main.commands.items():
-        for told, below in ((f"mmgen {name}", command), *((f"mmgen {name} {one}", each) for one, each in getattr(command, "commands", {}).items())):
+        for told, below in (
+            (f"mmgen {name}", command),
+            *((f"mmgen {name} {one}", each) for one, each in getattr(command, "commands", {}).items()),
+        ):
             assert re.search(rf"^##+ {told}$", page, re.MULTILINE)
             section = re.split(rf"^##+ {told}$", page, flags=re.MULTILINE)[1]
             for option in (option for option in below.params if getattr(option, "help", None)):
@@ -184,8 +194,14 @@ def test_links_into_the_examples_stay_on_the_site_and_absent_pages_leave_the_nav
 def test_docstrings_keep_their_code_and_their_columns():
     rst = extension("docstrings").rst
     assert rst("A `part`s width, *E* of [a|b_]") == r"A ``part``\ s width, \*E\* of [a\|b\_]"
-    assert rst("Either:\n\n    if x:\n        y\n\n    z") == "Either:\n\n.. code-block:: text\n\n    if x:\n        y\n\n    z"
-    assert rst("size   E, of words\n       and more\nmasks  any") == ".. code-block:: text\n\n    size   E, of words\n           and more\n    masks  any"
+    assert (
+        rst("Either:\n\n    if x:\n        y\n\n    z")
+        == "Either:\n\n.. code-block:: text\n\n    if x:\n        y\n\n    z"
+    )
+    assert (
+        rst("size   E, of words\n       and more\nmasks  any")
+        == ".. code-block:: text\n\n    size   E, of words\n           and more\n    masks  any"
+    )
     assert rst("Two words. And more,\nover lines.") == "Two words. And more,\nover lines."
 
 

@@ -1,4 +1,5 @@
-"""The packages in examples/: installed from their own folders, their tests pass and their recipes run, three inputs in one prefix."""
+"""The packages in examples/: installed from their own folders, their tests pass and their recipes run, three inputs in
+one prefix."""
 
 import json
 import shutil
@@ -13,9 +14,15 @@ from toys import RECIPE
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PACKAGES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
 FEW = (
-    "data.train_size=12", "data.val_size=2", "data.test_size=3", "data.image_size=64", "training.epochs=1", "backbone.layers=1",
-    "backbone.width=40", 'metrics.overlap.type="diversity"',
-)  # fmt: skip
+    "data.train_size=12",
+    "data.val_size=2",
+    "data.test_size=3",
+    "data.image_size=64",
+    "training.epochs=1",
+    "backbone.layers=1",
+    "backbone.width=40",
+    'metrics.overlap.type="diversity"',
+)
 SMALL = settings(*FEW)
 SET_UPS = {  # name -> folder, and what its run is called with
     "masked": ("mmgen_audio", []),

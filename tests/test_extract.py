@@ -86,13 +86,18 @@ def test_broken_pictures_are_listed(folder, tmp_path):
     summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
     assert summary.written == 5
     assert [key for key, _ in summary.broken] == ["cut", "empty", "text"]
-    assert all(reason.startswith(f"{folder}/") and "not an image that can be read: " in reason for _, reason in summary.broken)
+    assert all(
+        reason.startswith(f"{folder}/") and "not an image that can be read: " in reason for _, reason in summary.broken
+    )
 
 
 def test_stopped_and_gone_on_with(folder, tmp_path):
     with pytest.raises(DataError) as error:
         extract(Means(most=2), folder_pictures(folder), tmp_path / "s.h5")
-    assert str(error.value) == f"the disk is gone; 2 images are kept in {tmp_path}/s.h5.partial, and the same command goes on from there"
+    assert (
+        str(error.value)
+        == f"the disk is gone; 2 images are kept in {tmp_path}/s.h5.partial, and the same command goes on from there"
+    )
     summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
     assert (summary.written, summary.skipped) == (3, 2)
     again = Told()
@@ -103,7 +108,13 @@ def test_stopped_and_gone_on_with(folder, tmp_path):
 def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp_path, monkeypatch):
     """The other one ends with half of the pictures, and the rest is made here."""
     monkeypatch.setattr(stages.extract, "WAIT", 0.02)
-    path, pictures, lines, began, end = tmp_path / "s.h5", folder_pictures(folder), [], threading.Event(), threading.Event()
+    path, pictures, lines, began, end = (
+        tmp_path / "s.h5",
+        folder_pictures(folder),
+        [],
+        threading.Event(),
+        threading.Event(),
+    )
 
     def other():
         with StoreWriter(path, Means.fingerprint) as writer:
@@ -131,9 +142,23 @@ def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp
 
 
 def test_a_folder_is_no_store_and_a_file_no_folder(folder, tmp_path):
-    arguments = ["features", "extract", str(folder), str(tmp_path), "--type", "timm_grid", "--set", 'weights="random"', "--set", 'model="resnet18"']
+    arguments = [
+        "features",
+        "extract",
+        str(folder),
+        str(tmp_path),
+        "--type",
+        "timm_grid",
+        "--set",
+        'weights="random"',
+        "--set",
+        'model="resnet18"',
+    ]
     done = CliRunner().invoke(main, arguments)
-    assert (done.exit_code, done.output) == (1, f"error: {tmp_path}: is a folder; name a file in it, such as {tmp_path}/features.h5\n")
+    assert (done.exit_code, done.output) == (
+        1,
+        f"error: {tmp_path}: is a folder; name a file in it, such as {tmp_path}/features.h5\n",
+    )
     with pytest.raises(DataError) as error:
         folder_pictures(folder / "notes.txt")
     assert str(error.value) == f"{folder}/notes.txt: is a file; give a folder of images"
@@ -144,7 +169,9 @@ def test_nothing_readable(tmp_path):
     (tmp_path / "images" / "a.jpg").write_text("no")
     with pytest.raises(DataError) as error:
         extract(Means(), folder_pictures(tmp_path / "images"), tmp_path / "s.h5")
-    assert str(error.value).startswith(f"{tmp_path}/s.h5: not made, no image gave features; the first of 1: a: {tmp_path}/images/a.jpg: not an image")
+    assert str(error.value).startswith(
+        f"{tmp_path}/s.h5: not made, no image gave features; the first of 1: a: {tmp_path}/images/a.jpg: not an image"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
 
@@ -169,7 +196,9 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
     Image.new("RGB", (30, 40)).save(tmp_path / "a.png")
     for limit in (1000, 100):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        with pytest.raises(DataError, match="a.png: not an image that can be read: Image size .1200 pixels. exceeds limit"):
+        with pytest.raises(
+            DataError, match="a.png: not an image that can be read: Image size .1200 pixels. exceeds limit"
+        ):
             open_image(tmp_path / "a.png")
 
 

@@ -1,4 +1,5 @@
-"""Sharded training (`training.shard`): processes that hold slices of a model learn what one learns that holds it whole."""
+"""Sharded training (`training.shard`): processes that hold slices of a model learn what one learns that holds it
+whole."""
 
 import gc
 import json
@@ -38,7 +39,11 @@ from mmgen.testing.tiny import Tiny
 UNLIKE = (Bert, Albert, Electra, DistilBert, SqueezeBert)  # the others' modules are BERT's
 ENCODERS = {family.model_fields["type"].default: family for family in UNLIKE}
 VALIDATION = toys.examples(3, seed=1)  # two for one process, one for the other
-KEYS = ("key.bias", "k_lin.bias", "read.bias")  # the gradient of attention's keys' biases is rounding alone, which Adam blows up
+KEYS = (
+    "key.bias",
+    "k_lin.bias",
+    "read.bias",
+)  # the gradient of attention's keys' biases is rounding alone, which Adam blows up
 STOPPED = 4  # the update at which a run is as good as killed
 SLICES = """
     from pathlib import Path
@@ -71,7 +76,12 @@ class BentEmbedder(Embedder):
 def bent():
     """A model whose input learns too."""
     torch.manual_seed(0)
-    return compose(Bert(layers=2, width=32, heads=4, vocabulary=90, dropout=0.3), {"caption": Bent()}, Masked(max_tokens=9), texts=[" ".join(toys.WORDS)] * 3)
+    return compose(
+        Bert(layers=2, width=32, heads=4, vocabulary=90, dropout=0.3),
+        {"caption": Bent()},
+        Masked(max_tokens=9),
+        texts=[" ".join(toys.WORDS)] * 3,
+    )
 
 
 def tiny():
@@ -81,14 +91,23 @@ def tiny():
 
 
 def frozen(**training):
-    return Step(inputs=("caption",), learn=("caption",), training=Training(batch_size=12, micro_batch=6, epochs=1, learning_rate=1e-2, **training))
+    return Step(
+        inputs=("caption",),
+        learn=("caption",),
+        training=Training(batch_size=12, micro_batch=6, epochs=1, learning_rate=1e-2, **training),
+    )
 
 
-# What is learnt in slices and whole, each with the step's settings: uneven updates, layers that are run several times over
-# (ALBERT), heads of several modules (ELECTRA, DistilBERT), tied words, dropout, logits that are made again on the way back.
+# What is learnt in slices and whole, each with the step's settings: uneven updates, layers that are run several times
+# over
+# (ALBERT), heads of several modules (ELECTRA, DistilBERT), tied words, dropout, logits that are made again on the way
+# back.
 MODELS = {name: (lambda family=family: toys.model(family, dropout=0.1)) for name, family in ENCODERS.items()}
 MODELS |= {"tiny": tiny, "frozen": bent, "best": bent, "long": toys.model}
-STEPS = {"best": {"epochs": 4, "learning_rate": 0.1, "warmup": 0.0, "keep": "best"}, "long": {"epochs": 1, "batch_size": 500, "micro_batch": 300}}
+STEPS = {
+    "best": {"epochs": 4, "learning_rate": 0.1, "warmup": 0.0, "keep": "best"},
+    "long": {"epochs": 1, "batch_size": 500, "micro_batch": 300},
+}
 
 
 def chosen(name, **more):
@@ -111,12 +130,36 @@ def in_slices(folder: Path) -> None:
         assert not [parameter for parameter in model.parameters() if isinstance(parameter, DTensor)]
         load_weights(written := make(), folder / name / "weights.safetensors")
         assert apart(model, written) == 0, name  # in every process, whoever wrote the file
-    train(toys.model(dropout=0.0), "s", step(shard=True, epochs=1, precision="bf16"), toys.examples(20), (), folder=folder / "bf16", **common)
+    train(
+        toys.model(dropout=0.0),
+        "s",
+        step(shard=True, epochs=1, precision="bf16"),
+        toys.examples(20),
+        (),
+        folder=folder / "bf16",
+        **common,
+    )
     for name in ("resumed", "halved"):
-        train(toys.model(dropout=0.3), "s", step(shard=True, checkpoint_every=1), toys.examples(20), VALIDATION, folder=folder / name, **common)
+        train(
+            toys.model(dropout=0.3),
+            "s",
+            step(shard=True, checkpoint_every=1),
+            toys.examples(20),
+            VALIDATION,
+            folder=folder / name,
+            **common,
+        )
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
         stop(patch)
-        train(toys.model(dropout=0.3), "s", step(shard=True, checkpoint_every=1), toys.examples(20), VALIDATION, folder=folder / "stopped", **common)
+        train(
+            toys.model(dropout=0.3),
+            "s",
+            step(shard=True, checkpoint_every=1),
+            toys.examples(20),
+            VALIDATION,
+            folder=folder / "stopped",
+            **common,
+        )
     accelerator.wait_for_everyone()
     (folder / f"told-{accelerator.process_index}.json").write_text(json.dumps(counted(folder / "counted", common)))
 
@@ -152,7 +195,12 @@ def counted(folder, common) -> dict:
             return record
         told["held"] = sum(storage.nbytes() for place, storage in storages().items() if place not in before)
         told["slices"] = sum(p.to_local().nbytes for p in learner.sharded.parameters.values())
-        told["moments"] = sum(t.to_local().nbytes for kept in learner.optimizer.state.values() for t in kept.values() if isinstance(t, DTensor))
+        told["moments"] = sum(
+            t.to_local().nbytes
+            for kept in learner.optimizer.state.values()
+            for t in kept.values()
+            if isinstance(t, DTensor)
+        )
         return record
 
     with pytest.MonkeyPatch.context() as patch:
@@ -175,7 +223,17 @@ def with_little_memory(folder: Path) -> None:
         Cramped(model, pairs=0)
     try:
         with processes.together(accelerator):
-            train(model, "s", step(shard=True), toys.examples(20), (), seed=0, folder=folder / "cramped", accelerator=accelerator, progress=Progress())
+            train(
+                model,
+                "s",
+                step(shard=True),
+                toys.examples(20),
+                (),
+                seed=0,
+                folder=folder / "cramped",
+                accelerator=accelerator,
+                progress=Progress(),
+            )
     except MmgenError as error:
         (folder / f"said-{accelerator.process_index}.txt").write_text(str(error))
     os._exit(0)  # not waiting for each other
@@ -211,26 +269,35 @@ def slices(torch_can, tmp_path_factory) -> Path:
 def alike(ours: list[dict], theirs: list[dict]) -> None:
     for our, their in zip(ours, theirs, strict=True):
         assert our.keys() == their.keys()
-        assert our["loss"] == pytest.approx(their["loss"], abs=1e-5) and our["grad_norm"] == pytest.approx(their["grad_norm"], rel=1e-3)
+        assert our["loss"] == pytest.approx(their["loss"], abs=1e-5) and our["grad_norm"] == pytest.approx(
+            their["grad_norm"], rel=1e-3
+        )
         assert our.get("validation_loss") == pytest.approx(their.get("validation_loss"), abs=1e-5)
 
 
 def close(ours: dict, theirs: dict) -> None:
-    assert {name: (value.shape, value.dtype) for name, value in ours.items()} == {name: (value.shape, value.dtype) for name, value in theirs.items()}
+    assert {name: (value.shape, value.dtype) for name, value in ours.items()} == {
+        name: (value.shape, value.dtype) for name, value in theirs.items()
+    }
     for name in ours:
         assert (ours[name] - theirs[name]).abs().max() < 5e-5 or name.endswith(KEYS), name
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
-    alike(log(slices / name), learn(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION))
+    alike(
+        log(slices / name), learn(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION)
+    )
     close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
     assert {path.name for path in (slices / name).iterdir()} == {path.name for path in (tmp_path / "s").iterdir()}
 
 
 def test_what_is_frozen_stays_as_it_was(slices):
     before, after = bent().state_dict(), load_file(slices / "frozen/weights.safetensors")
-    assert {name for name in after if not after[name].equal(before[name])} == {"embedders.caption.bend.weight", "embedders.caption.bend.bias"}
+    assert {name for name in after if not after[name].equal(before[name])} == {
+        "embedders.caption.bend.weight",
+        "embedders.caption.bend.bias",
+    }
 
 
 def test_the_best_weights_are_kept(slices):
@@ -238,7 +305,18 @@ def test_the_best_weights_are_kept(slices):
     assert losses[-1] > min(losses)
     model = bent()
     load_weights(model, slices / "best/weights.safetensors")
-    learner = Learner(model, "s", chosen("best"), 0, plan(), toys.examples(20), Collator(model, ["caption"]), slices, Accelerator(cpu=True), Progress())
+    learner = Learner(
+        model,
+        "s",
+        chosen("best"),
+        0,
+        plan(),
+        toys.examples(20),
+        Collator(model, ["caption"]),
+        slices,
+        Accelerator(cpu=True),
+        Progress(),
+    )
     assert validate(learner, VALIDATION) == pytest.approx(min(losses), abs=1e-5)
 
 
@@ -263,7 +341,9 @@ def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices,
 
 def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
     whole = learn(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
-    assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx([record["loss"] for record in whole], rel=0.01)
+    assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx(
+        [record["loss"] for record in whole], rel=0.01
+    )
     assert {tensor.dtype for tensor in load_file(slices / "bf16/weights.safetensors").values()} == {torch.float32}
 
 
@@ -279,7 +359,8 @@ def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
 
 
 def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first_writes(torch_can, tmp_path):
-    """Updates of four micro-batches and of one: some process has more to do, or nothing, and goes through as many passes."""
+    """Updates of four micro-batches and of one: some process has more to do, or nothing, and goes through as many
+    passes."""
     for name in ("one", "three"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "toy.toml").write_text(RECIPE.replace("epochs = 2", "epochs = 1"))
@@ -291,14 +372,17 @@ def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first
     for name in ("first", "second"):
         alike(log(one / "steps" / name), log(three / "steps" / name))
         close(weights(tmp_path / "one", name), weights(tmp_path / "three", name))
-        assert {path.name for path in (one / "steps" / name).iterdir()} == {path.name for path in (three / "steps" / name).iterdir()}
+        assert {path.name for path in (one / "steps" / name).iterdir()} == {
+            path.name for path in (three / "steps" / name).iterdir()
+        }
     assert (three / "table.md").read_text() == (one / "table.md").read_text()
     assert (tmp_path / "three/opened-0.txt").read_text()
     assert (tmp_path / "three/opened-1.txt").read_text() == (tmp_path / "three/opened-2.txt").read_text() == ""
 
 
 TOO_LARGE = (
-    "out of memory; with training.shard a batch is not cut on the way, since the other processes wait for every layer of it: "
+    "out of memory; with training.shard a batch is not cut on the way, since the other processes wait for every layer "
+    "of it: "
     "lower training.micro_batch and begin with --fresh, or go on from the last checkpoint with more processes"
 )
 
@@ -310,7 +394,18 @@ def test_out_of_memory_ends_the_run_with_one_line_of_what_to_do(slices):
 
 def test_out_of_memory_while_validating_too(tmp_path):
     model = toys.model()
-    learner = Learner(model, "s", step(), 0, plan(), toys.examples(20), Collator(model, ["caption"]), tmp_path, Accelerator(cpu=True), Progress())
+    learner = Learner(
+        model,
+        "s",
+        step(),
+        0,
+        plan(),
+        toys.examples(20),
+        Collator(model, ["caption"]),
+        tmp_path,
+        Accelerator(cpu=True),
+        Progress(),
+    )
     learner.sharded = type("InSlices", (), {"loss": Cramped(model, pairs=0)})()
     with pytest.raises(RunError) as error:
         validate(learner, VALIDATION)
@@ -321,12 +416,18 @@ def test_one_process_says_that_it_has_nobody_to_share_with(tmp_path):
     plain, asked, told = toys.model(), toys.model(), Told()
     expected = learn(tmp_path / "plain", plain)
     assert learn(tmp_path / "asked", asked, step(shard=True), told=told) == expected and apart(plain, asked) == 0
-    assert told.lines[0] == "s: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N -m mmgen run ...`"
+    assert (
+        told.lines[0]
+        == "s: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N -m mmgen "
+        "run ...`"
+    )
 
 
 def test_it_is_the_same_run_with_and_without(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
-    (without, _), (with_it, _) = (load(tmp_path / "toy.toml", installed(), None, sets) for sets in ((), ("training.shard=true",)))
+    (without, _), (with_it, _) = (
+        load(tmp_path / "toy.toml", installed(), None, sets) for sets in ((), ("training.shard=true",))
+    )
     assert with_it.training.shard and with_it.steps["first"].training.shard and with_it.identity() == without.identity()
 
 
@@ -335,14 +436,22 @@ def test_a_parameter_that_cannot_be_cut_is_named():
     model.generator.heat = torch.nn.Parameter(torch.tensor(1.0))
     with pytest.raises(RunError) as error:
         Sharded(model, Accelerator(cpu=True), Training(shard=True))
-    assert str(error.value) == "training.shard: the parameter 'generator.heat' is a single number, which cannot be cut; make it a vector of one, or learn without training.shard"
+    assert (
+        str(error.value)
+        == "training.shard: the parameter 'generator.heat' is a single number, which cannot be cut; make it a vector "
+        "of one, or learn without training.shard"
+    )
 
 
 def test_a_torch_too_old_for_it_is_told(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.6.0+cpu")
     with pytest.raises(RunError) as error:
         Sharded(toys.model(), Accelerator(cpu=True), Training(shard=True))
-    assert str(error.value) == "training.shard on CPUs needs torch 2.13 or newer, and this is 2.6.0+cpu; update it, or learn without training.shard"
+    assert (
+        str(error.value)
+        == "training.shard on CPUs needs torch 2.13 or newer, and this is 2.6.0+cpu; update it, or learn without "
+        "training.shard"
+    )
 
 
 def test_layers_are_the_items_of_the_outermost_lists():
@@ -350,4 +459,8 @@ def test_layers_are_the_items_of_the_outermost_lists():
     layer = torch.nn.Sequential(torch.nn.Linear(1, 1), inner)
     lists = {"layers": torch.nn.ModuleList([layer, layer]), "nested": torch.nn.ModuleList([inner])}
     model = torch.nn.ModuleDict({"words": torch.nn.Embedding(1, 1), **lists})
-    assert [(siblings is lists["layers"], number, item is layer) for siblings, number, item in layers(model)] == [(True, 0, True), (True, 1, True), (False, 0, False)]
+    assert [(siblings is lists["layers"], number, item is layer) for siblings, number, item in layers(model)] == [
+        (True, 0, True),
+        (True, 1, True),
+        (False, 0, False),
+    ]

@@ -36,7 +36,13 @@ from mmgen.stages import write
 from mmgen.stages.extract import extract
 from mmgen.store import FeatureStore
 
-SLOW = {"results": 2, "checkpoint": 2, "run_folder": 8, "weights": 6, "commands": 12}  # cases of surfaces that load models
+SLOW = {
+    "results": 2,
+    "checkpoint": 2,
+    "run_folder": 8,
+    "weights": 6,
+    "commands": 12,
+}  # cases of surfaces that load models
 
 
 @pytest.mark.parametrize("name", all_surfaces())
@@ -62,12 +68,20 @@ def test_the_fuzzer_finds_tracebacks_wrong_results_crashes_and_hangs():
     from dataclasses import replace
 
     acts = [lambda: 1 / 0, lambda: None, lambda: os._exit(3), lambda: time.sleep(9)]
-    base = replace(all_surfaces()["tsv"], spoil=lambda draw, folder, _: folder / "x", check=lambda *_: (_ for _ in ()).throw(AssertionError("other")))
-    kinds = [fuzz(replace(base, read=lambda path, _, act=act: act()), 1, seconds=1.0).findings[0].outcome.kind for act in acts]
+    base = replace(
+        all_surfaces()["tsv"],
+        spoil=lambda draw, folder, _: folder / "x",
+        check=lambda *_: (_ for _ in ()).throw(AssertionError("other")),
+    )
+    kinds = [
+        fuzz(replace(base, read=lambda path, _, act=act: act()), 1, seconds=1.0).findings[0].outcome.kind
+        for act in acts
+    ]
     assert kinds == ["traceback: ZeroDivisionError", "wrong result", "crash", "hang of over 1 s"]
 
 
-# --- what it found -----------------------------------------------------------------------------------------------------
+# --- what it found
+# -----------------------------------------------------------------------------------------------------
 
 
 def refused(act, *arguments, **more) -> str:
@@ -106,8 +120,14 @@ def test_a_parent_that_cannot_be_read_is_told_with_the_line_that_names_it(tmp_pa
 
 
 def test_steps_may_follow_one_another_for_long(tmp_path):
-    steps = "".join(f'[steps.s{n}]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "s{n - 1}"\n' for n in range(1, 1100))
-    text = (runs() / "toy.toml").read_text().replace("[data]", '[steps.s0]\ninputs = ["caption"]\nlearn = ["backbone"]\n' + steps + "[data]", 1)
+    steps = "".join(
+        f'[steps.s{n}]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "s{n - 1}"\n' for n in range(1, 1100)
+    )
+    text = (
+        (runs() / "toy.toml")
+        .read_text()
+        .replace("[data]", '[steps.s0]\ninputs = ["caption"]\nlearn = ["backbone"]\n' + steps + "[data]", 1)
+    )
     (tmp_path / "long.toml").write_text(text)
     assert len(load(tmp_path / "long.toml", installed())[0].chain("s1099")) == 1100
 
@@ -129,7 +149,11 @@ def test_a_small_file_takes_little_memory(tmp_path):
     [
         (gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 20, "cannot be read: Error -3 while decompressing data"),
         (b"[" * 100_000, ":1: not JSON: maximum recursion depth exceeded"),
-        (b'{"image_id": 1, "\\n": 2}', ", entry 1: no text; give one of questions, predictions, texts, captions, text, prediction, question, caption; it has image_id, '\\n'"),
+        (
+            b'{"image_id": 1, "\\n": 2}',
+            ", entry 1: no text; give one of questions, predictions, texts, captions, text, prediction, question, "
+            "caption; it has image_id, '\\n'",
+        ),
     ],
 )
 def test_predictions_that_are_none(tmp_path, data, told):
@@ -152,7 +176,10 @@ def test_predictions_that_are_none(tmp_path, data, told):
 def test_requests_of_odd_types(tmp_path, line, told):
     (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
     message = refused(lambda: ask.requests([tmp_path / "r.jsonl"], None))
-    assert message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg", "caption": "..."}}: ') and told in message
+    assert (
+        message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg", "caption": "..."}}: ')
+        and told in message
+    )
 
 
 def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
@@ -168,7 +195,11 @@ def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
 def store(path: Path, **spoilt) -> Path:
     with StoreWriter(path, {"extractor": "test"}, "float32") as writer:
         for number, key in enumerate("ab"):
-            writer.add(Record(key, np.ones((2, 4), np.float32) + number, np.array([[0, 0, 1, 1]] * 2, np.float32), ("cat", "dog")))
+            writer.add(
+                Record(
+                    key, np.ones((2, 4), np.float32) + number, np.array([[0, 0, 1, 1]] * 2, np.float32), ("cat", "dog")
+                )
+            )
         writer.finish()
     with h5py.File(path, "r+") as file:
         for name, value in spoilt.items():
@@ -193,9 +224,15 @@ def test_stores_that_are_refused_when_opened(tmp_path, spoilt, told):
 
 def test_a_label_without_a_name_and_features_that_are_not_finite(tmp_path):
     path = store(tmp_path / "s.h5", labels=7)
-    assert refused(FeatureStore(path).read, "a") == f"{path}: image 'a' has a label of number 7, and there are 2; the file is damaged"
+    assert (
+        refused(FeatureStore(path).read, "a")
+        == f"{path}: image 'a' has a label of number 7, and there are 2; the file is damaged"
+    )
     path = store(tmp_path / "n.h5", features=np.nan)
-    assert refused(measure, FeatureStore(path), None) == f"{path}: features are not finite (NaN or infinite); make them again"
+    assert (
+        refused(measure, FeatureStore(path), None)
+        == f"{path}: features are not finite (NaN or infinite); make them again"
+    )
 
 
 def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
@@ -209,8 +246,14 @@ def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
 @pytest.mark.parametrize(
     ("datasets", "told"),
     [
-        ({"image_features": np.ones((2, 3, 4)), "spatial_features": np.ones((2, 2, 6))}, "spatial_features must be (2, 3, 6) beside these image_features"),
-        ({"image_features": np.ones((6, 4)), "pos_boxes": np.ones((2, 3), int)}, "pos_boxes must be whole numbers, (images, 2)"),
+        (
+            {"image_features": np.ones((2, 3, 4)), "spatial_features": np.ones((2, 2, 6))},
+            "spatial_features must be (2, 3, 6) beside these image_features",
+        ),
+        (
+            {"image_features": np.ones((6, 4)), "pos_boxes": np.ones((2, 3), int)},
+            "pos_boxes must be whole numbers, (images, 2)",
+        ),
         ({"image_features": np.ones((2, 3, 4), int)}, "image_features must be numbers"),
         ({"image_features": np.full((2, 3, 4), np.nan)}, "no image gave features"),
         ({"image_features": np.ones((0, 3, 4))}, "the index gives it row 0, and there are 0"),
@@ -228,16 +271,24 @@ def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, told):
 def test_a_key_of_several_lines_is_told_in_one(tmp_path):
     with h5py.File(tmp_path / "f.h5", "w") as file:
         file["image_features"] = np.ones((2, 3, 4), np.float32)
-        file["spatial_features"] = np.stack([np.tile(np.float32(box), (3, 1)) for box in ([0.5, 0, 0.1, 1, 0, 0], [0, 0, 1, 1, 1, 1])])
+        file["spatial_features"] = np.stack(
+            [np.tile(np.float32(box), (3, 1)) for box in ([0.5, 0, 0.1, 1, 0, 0], [0, 0, 1, 1, 1, 1])]
+        )
     (tmp_path / "index.json").write_text('{"\\n": 0, "2": 1}')
     done = extract(LxmertH5(index=tmp_path / "index.json").build(), tmp_path / "f.h5", tmp_path / "s.h5")
-    assert done.broken == (("\n", f"{tmp_path}/f.h5: image '\\n': a box ends before it begins; boxes are x0, y0, x1, y1"),)
+    assert done.broken == (
+        ("\n", f"{tmp_path}/f.h5: image '\\n': a box ends before it begins; boxes are x0, y0, x1, y1"),
+    )
 
 
 @pytest.mark.parametrize(
     ("values", "told"),
-    [(np.ones((2, 3), complex), "complex128, which are no real numbers"), (np.array([["1", "2"]]), "<U1, which are no real numbers"), (np.ones((2, 3), bool), "bool, which are no real numbers")],
-)  # fmt: skip
+    [
+        (np.ones((2, 3), complex), "complex128, which are no real numbers"),
+        (np.array([["1", "2"]]), "<U1, which are no real numbers"),
+        (np.ones((2, 3), bool), "bool, which are no real numbers"),
+    ],
+)
 def test_arrays_that_hold_no_features(tmp_path, values, told):
     (tmp_path / "a").mkdir()
     np.savez(tmp_path / "a/1.npz", x=values)
@@ -266,11 +317,31 @@ def resized(text: str, **sizes: int) -> str:
     ("file", "change", "told"),
     [
         ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not what this encoder needs"),
-        ("backbone/config.json", lambda text: text.replace('"bert"', '"roberta"'), "an encoder of type 'roberta', and the recipe's is 'bert'"),
-        ("backbone/config.json", lambda text: text.replace('"num_hidden_layers": 1', '"num_hidden_layers": 1000000'), "num_hidden_layers = 1000000 cannot be"),
-        ("backbone/config.json", lambda text: resized(text, hidden_size=90_000, intermediate_size=900_000, num_hidden_layers=40), "its weights would take "),
-        ("backbone/tokenizer.json", lambda text: "[]", "backbone/tokenizer.json: damaged, or not what this encoder needs"),
-        ("backbone/tokenizer_config.json", lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text), "tokenizer_config.json: damaged, or not what this encoder needs: the tokenizer has no mask token"),
+        (
+            "backbone/config.json",
+            lambda text: text.replace('"bert"', '"roberta"'),
+            "an encoder of type 'roberta', and the recipe's is 'bert'",
+        ),
+        (
+            "backbone/config.json",
+            lambda text: text.replace('"num_hidden_layers": 1', '"num_hidden_layers": 1000000'),
+            "num_hidden_layers = 1000000 cannot be",
+        ),
+        (
+            "backbone/config.json",
+            lambda text: resized(text, hidden_size=90_000, intermediate_size=900_000, num_hidden_layers=40),
+            "its weights would take ",
+        ),
+        (
+            "backbone/tokenizer.json",
+            lambda text: "[]",
+            "backbone/tokenizer.json: damaged, or not what this encoder needs",
+        ),
+        (
+            "backbone/tokenizer_config.json",
+            lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text),
+            "tokenizer_config.json: damaged, or not what this encoder needs: the tokenizer has no mask token",
+        ),
         ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
         ("inputs.json", lambda text: text.replace('"width": 5', '"wide": 5'), "inputs.json: damaged: image.wide: "),
         ("inputs.json", lambda text: '{"image": 3}', "inputs.json: damaged: 'image' is 3"),
@@ -291,7 +362,10 @@ def test_one_bit_of_the_weights_is_noticed(root):
     data = bytearray(path.read_bytes())
     data[-random.Random(0).randrange(4, 400)] ^= 1
     path.write_bytes(data)
-    assert refused(load_run, root) == f"{path}: damaged: its checksum does not fit; take it from a copy, or delete it and run again"
+    assert (
+        refused(load_run, root)
+        == f"{path}: damaged: its checksum does not fit; take it from a copy, or delete it and run again"
+    )
 
 
 def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
@@ -309,12 +383,28 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
 @pytest.mark.parametrize(
     ("file", "text", "told"),
     [
-        ("steps/both/generations.jsonl", b'[{"id": "a", "text": "x", "tokens": ["1"], "score": -1}]\n', "generations.jsonl:1: damaged: 0.tokens.0.Input should be a valid integer"),
+        (
+            "steps/both/generations.jsonl",
+            b'[{"id": "a", "text": "x", "tokens": ["1"], "score": -1}]\n',
+            "generations.jsonl:1: damaged: 0.tokens.0.Input should be a valid integer",
+        ),
         ("steps/both/generations.jsonl", b"[]\n", "generations.jsonl:1: damaged: no text at all"),
         ("steps/both/generations.jsonl", b"\xff\n", "generations.jsonl: damaged: 'utf-8' codec can't decode"),
-        ("steps/both/scores.json", b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}', "scores.json: damaged: its scores are no numbers"),
-        ("steps/both/scores.json", b'{"values": [], "per_example": {}, "notes": []}', "scores.json: damaged: 'values' is []"),
-        ("steps/both/log.jsonl", b'{"epoch": "x", "loss": 1}\n{"epoch": 0, "loss": 1}\n', "log.jsonl:1: damaged: its numbers are none"),
+        (
+            "steps/both/scores.json",
+            b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}',
+            "scores.json: damaged: its scores are no numbers",
+        ),
+        (
+            "steps/both/scores.json",
+            b'{"values": [], "per_example": {}, "notes": []}',
+            "scores.json: damaged: 'values' is []",
+        ),
+        (
+            "steps/both/log.jsonl",
+            b'{"epoch": "x", "loss": 1}\n{"epoch": 0, "loss": 1}\n',
+            "log.jsonl:1: damaged: its numbers are none",
+        ),
         ("times.json", b'{"both": "1"}', "times.json: damaged: 'both' is \"1\""),
         ("environment.json", b"[]", "environment.json: damaged: it holds no table"),
         ("data.json", b'{"fingerprint": 3}', "data.json: damaged: 'fingerprint' is 3"),
@@ -340,9 +430,18 @@ def test_half_a_character_is_written_as_json_spells_it(tmp_path):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["features", "info", "x" * 300], ["features", "info", "."], ["check", "x" * 300], ["score", "x" * 300, "--references", "y"], ["init", "file"], ["init", "file/below"], ["generate", "run", "x" * 300], ["show", "loop"]],
+    [
+        ["features", "info", "x" * 300],
+        ["features", "info", "."],
+        ["check", "x" * 300],
+        ["score", "x" * 300, "--references", "y"],
+        ["init", "file"],
+        ["init", "file/below"],
+        ["generate", "run", "x" * 300],
+        ["show", "loop"],
+    ],
     ids=lambda words: " ".join(words)[:30],
-)  # fmt: skip
+)
 def test_paths_that_cannot_be_are_told_in_one_line(tmp_path, monkeypatch, arguments):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()

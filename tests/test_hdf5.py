@@ -1,4 +1,5 @@
-"""HDF5 of strangers over which libhdf5 itself comes to no end, takes all memory or crashes: refused in a line, by name."""
+"""HDF5 of strangers over which libhdf5 itself comes to no end, takes all memory or crashes: refused in a line, by
+name."""
 
 import re
 import signal
@@ -78,13 +79,25 @@ def test_published_features_are_walked_through_as_well(tmp_path):
     with h5py.File(tmp_path / "l.h5", "w") as file:
         file["image_features"], file["pos_boxes"] = np.ones((6, 4), np.float32), np.array([[0, 2], [2, 6]])
     (tmp_path / "index.json").write_text('["1", "2"]')
-    arguments = ["features", "import", str(tmp_path / "l.h5"), str(tmp_path / "s.h5"), "--type", "lxmert_h5", "--set", f'index="{tmp_path}/index.json"']
+    arguments = [
+        "features",
+        "import",
+        str(tmp_path / "l.h5"),
+        str(tmp_path / "s.h5"),
+        "--type",
+        "lxmert_h5",
+        "--set",
+        f'index="{tmp_path}/index.json"',
+    ]
     good = CliRunner().invoke(main, arguments)
     assert good.exit_code == 0 and len(FeatureStore(tmp_path / "s.h5")) == 2, good.output
     (tmp_path / "s.h5").unlink()
     endless_list(tmp_path / "l.h5")
     done = CliRunner().invoke(main, arguments)
-    assert (done.exit_code, done.output) == (1, f"error: {tmp_path}/l.h5: not opened: libhdf5 takes memory without end over it{ADVICE}\n")
+    assert (done.exit_code, done.output) == (
+        1,
+        f"error: {tmp_path}/l.h5: not opened: libhdf5 takes memory without end over it{ADVICE}\n",
+    )
     assert not (tmp_path / "s.h5").exists()
 
 
@@ -97,7 +110,11 @@ def test_a_file_over_which_libhdf5_crashes(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("walk", "told"),
-    [("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"), ("raise SystemExit(9)", "it says nothing"), (None, "No such file or directory")],
+    [
+        ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("raise SystemExit(9)", "it says nothing"),
+        (None, "No such file or directory"),
+    ],
 )
 def test_a_walk_that_cannot_be_begun_is_not_the_files_fault(tmp_path, monkeypatch, walk, told):
     if walk is None:
@@ -108,8 +125,12 @@ def test_a_walk_that_cannot_be_begun_is_not_the_files_fault(tmp_path, monkeypatc
     path = old_store(tmp_path / "s.h5")
     with pytest.raises(RunError) as raised:
         FeatureStore(path)
-    assert str(raised.value).startswith(f"{path}: is walked through by a process of its own before it is opened, and none can be begun: ")
-    assert told in str(raised.value) and str(raised.value).endswith(f"; see that `{sys.executable} -c 'import h5py'` works")
+    assert str(raised.value).startswith(
+        f"{path}: is walked through by a process of its own before it is opened, and none can be begun: "
+    )
+    assert told in str(raised.value) and str(raised.value).endswith(
+        f"; see that `{sys.executable} -c 'import h5py'` works"
+    )
 
 
 @pytest.fixture
@@ -166,7 +187,9 @@ def test_the_walk_takes_no_more_than_it_is_given(tmp_path):
     names = ["format", "features", "nothing"]
 
     def walk(path, seconds):
-        return subprocess.run([sys.executable, "-P", hdf5.WALK, path, str(seconds), *names], capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, "-P", hdf5.WALK, path, str(seconds), *names], capture_output=True, text=True
+        )
 
     path = old_store(tmp_path / "s.h5")
     assert walk(path, 10).returncode == 0

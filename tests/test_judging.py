@@ -1,4 +1,5 @@
-"""Human evaluation: sheets that give nothing away, what a browser saves from them, and the numbers of filled ones by hand."""
+"""Human evaluation: sheets that give nothing away, what a browser saves from them, and the numbers of filled ones by
+hand."""
 
 import json
 import re
@@ -110,7 +111,11 @@ def test_every_system_has_one_question_a_picture_and_equal_ones_are_shown_once(s
     assert len(examples) == 6
     for example in examples:
         own = [question for question in key["questions"] if question["example"] == example]
-        assert sorted(system for question in own for system in question["systems"]) == ["human", "quaggastep", "zebrastep"]
+        assert sorted(system for question in own for system in question["systems"]) == [
+            "human",
+            "quaggastep",
+            "zebrastep",
+        ]
         assert len({question["text"] for question in own}) == len(own)
         if int(example[-1]) % 2 == 0:  # both steps wrote the same
             assert {"zebrastep", "quaggastep"} <= set(max((question["systems"] for question in own), key=len))
@@ -125,7 +130,11 @@ def test_captions_and_pictures_stand_beside_the_questions_they_belong_to(run, sh
         example = test[next(question["example"] for question in key["questions"] if question["id"] == f"{number}-1")]
         assert item["caption"] == settle(example).inputs["caption"]
         assert item["shot"][0].startswith("data:image/jpeg;base64,") and item["shot"][1:] == [192, 192]
-        human = next(question for question in key["questions"] if question["example"] == example.id and "human" in question["systems"])
+        human = next(
+            question
+            for question in key["questions"]
+            if question["example"] == example.id and "human" in question["systems"]
+        )
         assert human["text"] in example.targets
 
 
@@ -189,21 +198,28 @@ def test_what_cannot_be_judged_is_left_out_and_told(tmp_path):
     written = make(Material(Plain(), examples, {"one": {"0": "a", "1": ""}}, {}), tmp_path / "s.html", count=2)
     assert written.notes == (
         "caption relevance is not judged: not every example has a caption",
-        "image relevance is not judged: No pictures: this data set has no raw images; give the embedder a file of features",
+        "image relevance is not judged: No pictures: this data set has no raw images; give the embedder a file of "
+        "features",
     )
     assert inside(written.page.read_text())["rounds"] == [{"criteria": ["readability"], "shows": []}]
 
 
 def test_runs_stand_together_under_names_that_tell_them_apart(run, tmp_path):
     one, two = finished(tmp_path / "small/seed-0"), finished(tmp_path / "large/seed-0", texts="why?")
-    assert list(gather([one, two], ("quaggastep",), installed()).texts) == ["small/seed-0/quaggastep", "large/seed-0/quaggastep"]
+    assert list(gather([one, two], ("quaggastep",), installed()).texts) == [
+        "small/seed-0/quaggastep",
+        "large/seed-0/quaggastep",
+    ]
     with pytest.raises(RunError) as told:
         gather([one, one], (), installed())
     assert str(told.value) == f"{one}: named twice; a run stands on a sheet once"
     other = finished(tmp_path / "other", test_size=7)
     with pytest.raises(RunError) as told:
         gather([one, other], (), installed())
-    assert str(told.value) == f"{other}: its test examples are not those of {one}; the systems of one sheet need one test set"
+    assert (
+        str(told.value)
+        == f"{other}: its test examples are not those of {one}; the systems of one sheet need one test set"
+    )
 
 
 def test_what_no_sheet_can_be_made_of_is_told(run, tmp_path):
@@ -220,7 +236,10 @@ def test_what_no_sheet_can_be_made_of_is_told(run, tmp_path):
         assert (result.exit_code, result.output) == (1, f"error: {told}\n")
     assert command("make", run, "--n", 2, "--out", out).exit_code == 0
     result = command("make", run, "--n", 2, "--out", out)
-    assert result.output == f"error: {out}: is there already, and judges may be filling it; give --out another name, or delete it\n"
+    assert (
+        result.output
+        == f"error: {out}: is there already, and judges may be filling it; give --out another name, or delete it\n"
+    )
     empty = finished(tmp_path / "empty")
     shutil.rmtree(empty / "steps")
     result = command("make", empty, "--out", tmp_path / "other.html")
@@ -246,7 +265,17 @@ def key(tmp_path) -> Path:
         for place, system in enumerate(SYSTEMS, 1)
     ]
     questions.append({"id": "4-1", "example": "4", "text": "4?", "systems": SYSTEMS})
-    return write(tmp_path / "s.key.json", {"format": KEY, "sheet": "abc", "criteria": ["readability"], "systems": SYSTEMS, "human": "human", "questions": questions})  # fmt: skip
+    return write(
+        tmp_path / "s.key.json",
+        {
+            "format": KEY,
+            "sheet": "abc",
+            "criteria": ["readability"],
+            "systems": SYSTEMS,
+            "human": "human",
+            "questions": questions,
+        },
+    )
 
 
 IDS = ("1-1", "1-2", "2-1", "2-2", "3-1", "3-2", "4-1")
@@ -278,17 +307,37 @@ def test_means_spread_and_t_tests_by_hand(key, tmp_path):
 
 
 def test_the_command_prints_the_papers_table(key, tmp_path):
-    sheets = [write(tmp_path / f"{name}.json", answer(name, values)) for name, values in (
-        ("first", [1, 4, 2, 5, 1, 5, 3]), ("second", [2, 5, 2, 5, 2, 4, 3]), ("third", [1, 5, 1, 5, 1, 5, 4]))]  # fmt: skip
+    sheets = [
+        write(tmp_path / f"{name}.json", answer(name, values))
+        for name, values in (
+            ("first", [1, 4, 2, 5, 1, 5, 3]),
+            ("second", [2, 5, 2, 5, 2, 4, 3]),
+            ("third", [1, 5, 1, 5, 1, 5, 4]),
+        )
+    ]
     result = command("score", key, *sheets, "--json", tmp_path / "o.json")
     assert result.exit_code == 0, result.output
     saved = json.loads((tmp_path / "o.json").read_text())
     cell = saved["systems"]["model"]["readability"]
     lines = result.output.splitlines()
     assert lines[0].split("|")[1:4] == [" system ", "  readability ", "     p "]
-    assert lines[2].split() == ["|", "model", "|", f"{cell['mean']:.2f}", "±", f"{cell['deviation']:.2f}", "|", f"{cell['p']:.3f}", "|"]
+    assert lines[2].split() == [
+        "|",
+        "model",
+        "|",
+        f"{cell['mean']:.2f}",
+        "±",
+        f"{cell['deviation']:.2f}",
+        "|",
+        f"{cell['p']:.3f}",
+        "|",
+    ]
     assert lines[3].split()[1] == "human" and lines[3].split()[-2] == "-"
-    assert lines[5] == "3 judges, 4 pictures, 7 different questions, ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
+    assert (
+        lines[5]
+        == "3 judges, 4 pictures, 7 different questions, ratings 1 to 5; mean ± standard deviation over pictures, of "
+        "the judges' mean"
+    )
     assert lines[7] == f"agreement, Krippendorff's alpha (ordinal): readability {saved['agreement']['readability']:.2f}"
     assert lines[8] == "first gave 3.00 on average" and saved["missing"] == 0
 
@@ -315,21 +364,33 @@ def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_p
 @pytest.mark.parametrize(
     ("sheet", "told"),
     [
-        (answer("first", [1, 4, 2, 4, 3, None, None]), "2 of 7 ratings are missing (first: readability of 3-2); have it filled, or --partial"),
+        (
+            answer("first", [1, 4, 2, 4, 3, None, None]),
+            "2 of 7 ratings are missing (first: readability of 3-2); have it filled, or --partial",
+        ),
         (answer("first", [1, 4, 2, 4, 3, 6, 1]), "readability of 3-2 is 6; ratings are whole numbers from 1 to 5"),
         (answer("first", [1, 4, 2, 0, 3, 6, 1]), "readability of 2-2 is 0; ratings are whole numbers from 1 to 5"),
-        (answer("first", [1, 4, 2, 4, 3, True, 1]), "readability of 3-2 is true; ratings are whole numbers from 1 to 5"),
+        (
+            answer("first", [1, 4, 2, 4, 3, True, 1]),
+            "readability of 3-2 is true; ratings are whole numbers from 1 to 5",
+        ),
         (answer("first", [1, 4, 2, 4, 3, "5", 1]), 'readability of 3-2 is "5"; ratings are whole numbers from 1 to 5'),
         (answer("first", [1, 4, 2, 4, 3, 4.5, 1]), "readability of 3-2 is 4.5; ratings are whole numbers from 1 to 5"),
         (answer("first", [1] * 7, sheet="xyz"), "a sheet of another key (sheet xyz; KEY is of abc)"),
         (answer("  ", [1] * 7), 'no judge\'s name; write one under "judge"'),
-        ({**answer("first", [1] * 7), "ratings": {"9-1": {"readability": 1}}}, "rates what is not on the sheet (9-1); was it edited?"),
-        ({**answer("first", [1] * 7), "ratings": {"1-1": {"beauty": 1}}}, "rates what is not on the sheet (1-1); was it edited?"),
+        (
+            {**answer("first", [1] * 7), "ratings": {"9-1": {"readability": 1}}},
+            "rates what is not on the sheet (9-1); was it edited?",
+        ),
+        (
+            {**answer("first", [1] * 7), "ratings": {"1-1": {"beauty": 1}}},
+            "rates what is not on the sheet (1-1); was it edited?",
+        ),
         ({**answer("first", [1] * 7), "ratings": []}, "no filled sheet; give the file that the page saves"),
         ([1], "no filled sheet; give the file that the page saves"),
         ("{", "not JSON; give the key, then the files that the judges have saved from the page"),
     ],
-)  # fmt: skip
+)
 def test_sheets_that_cannot_be_used_are_told_in_a_line(key, tmp_path, sheet, told):
     path = write(tmp_path / "a.json", sheet)
     result = command("score", key, path)
@@ -350,10 +411,16 @@ def test_what_is_no_key_is_told(key, tmp_path):
     good = write(tmp_path / "a.json", answer("first", [1] * 7))
     for value, told in (
         (answer("first", [1] * 7), "no key; give the .key.json that `mmgen judge make` wrote, before the sheets"),
-        ({**json.loads(key.read_text()), "systems": ["x"]}, "the key is damaged; make it again with the same runs, --n and --seed"),
-        ({**json.loads(key.read_text()), "questions": json.loads(key.read_text())["questions"][1:]}, "the key is damaged; make it again with the same runs, --n and --seed"),
+        (
+            {**json.loads(key.read_text()), "systems": ["x"]},
+            "the key is damaged; make it again with the same runs, --n and --seed",
+        ),
+        (
+            {**json.loads(key.read_text()), "questions": json.loads(key.read_text())["questions"][1:]},
+            "the key is damaged; make it again with the same runs, --n and --seed",
+        ),
         ({"format": KEY}, "the key is damaged; make it again with the same runs, --n and --seed"),
-    ):  # fmt: skip
+    ):
         path = write(tmp_path / "k.json", value)
         assert command("score", path, good).output == f"error: {path}: {told}\n"
 
@@ -400,9 +467,15 @@ def test_the_paired_test_is_right_as_often_as_it_says():
 
 SEEN = """
 const seen = {}, at = (id) => document.getElementById(id);
-const out = (id, text) => { const made = document.createElement("pre"); made.id = id; made.textContent = text; document.body.append(made); };
+const out = (id, text) => {
+  const made = document.createElement("pre");
+  made.id = id;
+  made.textContent = text;
+  document.body.append(made);
+};
 window.addEventListener("error", (event) => out("trouble-seen", event.message));
-const press = (key) => (document.activeElement || document).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+const press = (key) =>
+  (document.activeElement || document).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 """
 BEGIN = """
 at("begin").click();
@@ -441,14 +514,30 @@ def browse(page: str, script: str, folder: Path) -> dict[str, str]:
     import html
 
     folder.mkdir()
-    (folder / "run.html").write_text(page.replace("</body>", f"<script type='module'>{SEEN}{script}</script></body>"), encoding="utf-8")
+    (folder / "run.html").write_text(
+        page.replace("</body>", f"<script type='module'>{SEEN}{script}</script></body>"), encoding="utf-8"
+    )
     dumped = subprocess.run(
-        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile", "--window-size=500,900",
-         "--virtual-time-budget=2000", "--dump-dom", f"file://{folder}/run.html"],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+        [
+            CHROMIUM,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-data-dir={folder}/profile",
+            "--window-size=500,900",
+            "--virtual-time-budget=2000",
+            "--dump-dom",
+            f"file://{folder}/run.html",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert 'id="trouble-seen"' not in dumped.stdout
-    return {name: html.unescape(text) for name, text in re.findall(r'<pre id="(seen|file)">(.*?)</pre>', dumped.stdout, re.DOTALL)}
+    return {
+        name: html.unescape(text)
+        for name, text in re.findall(r'<pre id="(seen|file)">(.*?)</pre>', dumped.stdout, re.DOTALL)
+    }
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
@@ -458,11 +547,18 @@ def test_in_a_browser_a_sheet_is_filled_by_keys_goes_on_after_a_reload_and_saves
     dataset = recipe.data.build()
     examples = dataset.split("test")[:3]
     texts = {name: {example.id: f"{name} <b>{evil}" for example in examples} for name in ("one", "two")}
-    made = make(Material(dataset, examples, texts, {each.id: f"a dog {evil}" for each in examples}), tmp_path / "s.html", count=3)
+    made = make(
+        Material(dataset, examples, texts, {each.id: f"a dog {evil}" for each in examples}),
+        tmp_path / "s.html",
+        count=3,
+    )
     page = made.page.read_text(encoding="utf-8")
     assert evil not in page and "http://" not in page and "https://" not in page
     began = json.loads(browse(page, BEGIN, tmp_path / "begin")["seen"])
-    assert "<b></script><script>window.evil = 1</script><img src=x" in began["first"] and began["marked"] == "1-3 readability"
+    assert (
+        "<b></script><script>window.evil = 1</script><img src=x" in began["first"]
+        and began["marked"] == "1-3 readability"
+    )
     [(name, kept)] = began["kept"].items()
     before = f"<script>localStorage.setItem({json.dumps(name)}, {json.dumps(kept)})</script></head>"
     told = browse(page.replace("</head>", before), GO_ON, tmp_path / "go_on")
@@ -472,8 +568,15 @@ def test_in_a_browser_a_sheet_is_filled_by_keys_goes_on_after_a_reload_and_saves
     assert seen["done"] == "All is rated. Thank you!" and seen["wide"]
     assert seen["unnamed"] == "Write your name first: it tells your ratings from others'."
     key = json.loads(made.key.read_text())
-    assert seen["saved"] == f"Saved as first-O-Neill-{key['sheet']}.json, where your browser puts downloads." and seen["named"] in seen["saved"]
+    assert (
+        seen["saved"] == f"Saved as first-O-Neill-{key['sheet']}.json, where your browser puts downloads."
+        and seen["named"] in seen["saved"]
+    )
     values = {own: list(given.values()) for own, given in filled["ratings"].items()}
-    assert values.pop("1-1") == [4, 3, 3] and values.pop("1-2") == [2, 3, 3] and set(map(tuple, values.values())) == {(3, 3, 3)}
+    assert (
+        values.pop("1-1") == [4, 3, 3]
+        and values.pop("1-2") == [2, 3, 3]
+        and set(map(tuple, values.values())) == {(3, 3, 3)}
+    )
     result = command("score", made.key, write(tmp_path / "ann.json", filled))
     assert result.exit_code == 0 and "first O'Neill gave " in result.output

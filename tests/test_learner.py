@@ -1,4 +1,5 @@
-"""An update that runs out of memory, meets numbers that are not finite, or is asked to stop: what it does and what it says."""
+"""An update that runs out of memory, meets numbers that are not finite, or is asked to stop: what it does and what it
+says."""
 
 import json
 import os
@@ -35,7 +36,8 @@ class Told(Progress):
 
 
 class Cramped:
-    """Stands for a model's generator; has memory for so many pairs at a time, and for `later` once `after` batches went through."""
+    """Stands for a model's generator; has memory for so many pairs at a time, and for `later` once `after` batches went
+    through."""
 
     def __init__(self, model, pairs, later=None, after=0):
         self.model, self.pairs, self.later, self.after, self.seen, self.tried = model, pairs, later, after, [], []
@@ -60,14 +62,22 @@ def step(**training):
 def learn(folder, model, chosen=None, examples=None, told=None, validation=()):
     folder.mkdir(exist_ok=True)
     train(
-        model, "s", chosen or step(), examples or toys.examples(20), validation,
-        seed=0, folder=folder, accelerator=Accelerator(cpu=True), progress=told or Progress(),
-    )  # fmt: skip
+        model,
+        "s",
+        chosen or step(),
+        examples or toys.examples(20),
+        validation,
+        seed=0,
+        folder=folder,
+        accelerator=Accelerator(cpu=True),
+        progress=told or Progress(),
+    )
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
 def apart(one, other):
-    """The largest difference of two models; but for keys' biases: their gradient is rounding alone, which Adam blows up."""
+    """The largest difference of two models; but for keys' biases: their gradient is rounding alone, which Adam blows
+    up."""
     ours, theirs = state(one), state(other)
     return max((ours[name] - theirs[name]).abs().max().item() for name in ours if not name.endswith("key.bias"))
 
@@ -101,9 +111,15 @@ def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path)
     cut = learn(tmp_path / "cramped", cramped, told=told)
     assert apart(free, cramped) < 2e-6
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
-    at = [int(re.match(r"step 's', update (\d+): out of memory", line)[1]) for line in told.lines if "out of memory" in line]
+    at = [
+        int(re.match(r"step 's', update (\d+): out of memory", line)[1])
+        for line in told.lines
+        if "out of memory" in line
+    ]
     assert len(set(at)) == 2
-    assert [record.get("halved", 0) for record in cut] == [sum(update <= number for update in at) for number in range(len(cut))]
+    assert [record.get("halved", 0) for record in cut] == [
+        sum(update <= number for update in at) for number in range(len(cut))
+    ]
 
 
 def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
@@ -167,19 +183,36 @@ def test_a_resume_cuts_as_before(tmp_path):
 def test_one_pair_that_is_too_large_is_named(tmp_path):
     model = toys.model()
     Cramped(model, pairs=0)
-    with pytest.raises(RunError, match=r"^step 's', update 0: out of memory with a single pair \(example 'e\d+'\); use shorter inputs"):
+    with pytest.raises(
+        RunError, match=r"^step 's', update 0: out of memory with a single pair \(example 'e\d+'\); use shorter inputs"
+    ):
         learn(tmp_path / "s", model)
 
 
 def test_validation_is_cut_as_well(tmp_path):
     model, examples = toys.model(), toys.examples(9)
-    learner = Learner(model, "s", step(), 0, plan(), examples, Collator(model, ["caption"]), tmp_path, Accelerator(cpu=True), Progress())
+    learner = Learner(
+        model,
+        "s",
+        step(),
+        0,
+        plan(),
+        examples,
+        Collator(model, ["caption"]),
+        tmp_path,
+        Accelerator(cpu=True),
+        Progress(),
+    )
     expected = validate(learner, examples)
     memory = Cramped(model, pairs=5)
     assert validate(learner, examples) == pytest.approx(expected, abs=1e-6)
     assert max(memory.seen) <= 5
     Cramped(model, pairs=0)
-    with pytest.raises(RunError, match=r"^step 's', validation: out of memory with a single pair \(example 'e\d+'\); use shorter .* the last checkpoint is kept$"):
+    with pytest.raises(
+        RunError,
+        match=r"^step 's', validation: out of memory with a single pair \(example 'e\d+'\); use shorter .* the last "
+        r"checkpoint is kept$",
+    ):
         validate(learner, examples)
 
 
@@ -187,13 +220,22 @@ def test_validation_is_cut_as_well(tmp_path):
     ("error", "short"),
     [
         (torch.OutOfMemoryError("HIP out of memory"), True),
-        (RuntimeError("[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."), True),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+                "9 bytes."
+            ),
+            True,
+        ),
         (MemoryError(), True),
         (RuntimeError("could not create a primitive"), True),
         (RuntimeError("could not create a primitive descriptor for a matmul primitive"), False),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
         (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
-        (torch.AcceleratorError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"), True),
+        (
+            torch.AcceleratorError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+            True,
+        ),
         (torch.AcceleratorError("CUDA error: device-side assert triggered"), False),
         (RuntimeError("std::bad_alloc"), True),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
@@ -216,21 +258,31 @@ SMALL = """
     resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), resource.RLIM_INFINITY))
     told = Told()
     try:
-        print(learn(Path("s"), toys.model(width=64), step(batch_size=2000, micro_batch=800, epochs=1), toys.examples(400), told=told)[-1].get("halved"))
+        settings = step(batch_size=2000, micro_batch=800, epochs=1)
+        print(learn(Path("s"), toys.model(width=64), settings, toys.examples(400), told=told)[-1].get("halved"))
     except RunError as error:
         print(error)
     print(told.lines[0])
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says how much memory a process has taken, and keeps to a limit")
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(),
+    reason="only Linux says how much memory a process has taken, and keeps to a limit",
+)
 def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
-    """Whatever library asks for the bytes that are not there, and whatever it says then. How far 120 MB go depends on these."""
+    """Whatever library asks for the bytes that are not there, and whatever it says then. How far 120 MB go depends on
+    these."""
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(SMALL)], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SMALL)], cwd=tmp_path, capture_output=True, text=True, env=environment
+    )
     assert done.returncode == 0, done.stderr
     ended, first = done.stdout.splitlines()
-    assert first == "step 's', update 0: out of memory; from here on micro-batches are cut into 2, for the same optimiser update"
+    assert (
+        first
+        == "step 's', update 0: out of memory; from here on micro-batches are cut into 2, for the same optimiser update"
+    )
     assert re.fullmatch(r"\d+|step 's'(, update 0(, the optimiser's own state)?)?: out of memory.*; use .*", ended)
 
 
@@ -251,14 +303,22 @@ def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, m
     monkeypatch.setattr(place, short)
     with pytest.raises(RunError) as error:
         learn(tmp_path / "s", toys.model())
-    todo = "use a smaller encoder, or a larger device" if "optimiser" in where else f"{SMALLER}; the last checkpoint is kept"
+    todo = (
+        "use a smaller encoder, or a larger device"
+        if "optimiser" in where
+        else f"{SMALLER}; the last checkpoint is kept"
+    )
     assert str(error.value) == f"{where}: out of memory; {todo}"
 
 
 def test_halves():
     one, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
     assert halves([one, two, three], 1) == [[one], [two, three]]
-    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], 2)] == [[("3", 1)], [("3", 1)], [("3", 1)]]
+    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], 2)] == [
+        [("3", 1)],
+        [("3", 1)],
+        [("3", 1)],
+    ]
     assert halves([one], 3) == [[one]]
 
 
@@ -278,16 +338,38 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
     number = json.loads(read_tensors(tmp_path / "s/checkpoint.safetensors")[1]["cursor"])["done"]
     said = str(error.value)
     assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
-    assert said.endswith("lower learning_rate or look at their features with `mmgen data check`; the last checkpoint is kept")
+    assert said.endswith(
+        "lower learning_rate or look at their features with `mmgen data check`; the last checkpoint is kept"
+    )
     again = toys.model()
-    Learner(again, "s", step(), 0, plan(), toys.examples(20), Collator(again, ["caption"]), tmp_path / "s", Accelerator(cpu=True), Progress())
+    Learner(
+        again,
+        "s",
+        step(),
+        0,
+        plan(),
+        toys.examples(20),
+        Collator(again, ["caption"]),
+        tmp_path / "s",
+        Accelerator(cpu=True),
+        Progress(),
+    )
     assert all(tensor.isfinite().all() for tensor in state(again).values())
 
 
 def plan(bucket=1):
     """That of `step()`; with its bucket of 16, examples come in another order."""
     examples = toys.examples(20)
-    return Plan.make(examples, seed=0, step="s", epochs=2, batch_size=12, micro_batch=6, bucket=bucket, lengths=Collator(toys.model(), ["caption"]))
+    return Plan.make(
+        examples,
+        seed=0,
+        step="s",
+        epochs=2,
+        batch_size=12,
+        micro_batch=6,
+        bucket=bucket,
+        lengths=Collator(toys.model(), ["caption"]),
+    )
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
@@ -382,7 +464,10 @@ def test_a_stop_while_validating_is_not_put_off_by_an_update(tmp_path, monkeypat
 @pytest.fixture
 def handlers():
     """Signals as a terminal has them, however these tests were started."""
-    before = {number: signal.signal(number, handler) for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))}
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
+    }
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
@@ -421,5 +506,7 @@ def test_a_damaged_checkpoint_is_told(tmp_path):
 
     (tmp_path / "s").mkdir()
     write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": "{"})
-    with pytest.raises(RunError, match=r"s/checkpoint.safetensors: damaged, or its log.jsonl is: .*; delete it to learn this step anew"):
+    with pytest.raises(
+        RunError, match=r"s/checkpoint.safetensors: damaged, or its log.jsonl is: .*; delete it to learn this step anew"
+    ):
         learn(tmp_path / "s", toys.model())

@@ -80,7 +80,12 @@ def test_pieces_are_halved_until_they_fit_and_stay_so():
 
     batches = [list(range(14)), list(range(3)), list(range(5)), []]
     found = [[(list(piece), result) for piece, result in sparing.over(batch, work)] for batch in batches]
-    assert [[piece for piece, _ in each] for each in found] == [[[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [12, 13]], [[0, 1, 2]], [[0, 1, 2], [3, 4]], []]
+    assert [[piece for piece, _ in each] for each in found] == [
+        [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [12, 13]],
+        [[0, 1, 2]],
+        [[0, 1, 2], [3, 4]],
+        [],
+    ]
     assert all(result == sum(piece) for each in found for piece, result in each)
     assert tried == [14, 7, 3, 3, 3, 3, 2, 3, 3, 2]
     assert told == ["counting: out of memory; from here on 3 numbers at a time"]
@@ -131,14 +136,29 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
 def written(folder, model, decoding, told=None):
     folder.mkdir()
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    write.write(model, "s", step, toys.examples(13), decoding, seed=0, folder=folder, accelerator=Accelerator(cpu=True), progress=told or Progress(), batch_size=8)
+    write.write(
+        model,
+        "s",
+        step,
+        toys.examples(13),
+        decoding,
+        seed=0,
+        folder=folder,
+        accelerator=Accelerator(cpu=True),
+        progress=told or Progress(),
+        batch_size=8,
+    )
     return write.read(folder)
 
 
 def alike(ours, theirs):
     """The same texts; scores but for rounding, which depends on what is computed together."""
-    assert [[(text.id, text.text, text.tokens) for text in texts] for texts in ours] == [[(text.id, text.text, text.tokens) for text in texts] for texts in theirs]
-    assert [text.score for texts in ours for text in texts] == pytest.approx([text.score for texts in theirs for text in texts], abs=1e-4)
+    assert [[(text.id, text.text, text.tokens) for text in texts] for texts in ours] == [
+        [(text.id, text.text, text.tokens) for text in texts] for texts in theirs
+    ]
+    assert [text.score for texts in ours for text in texts] == pytest.approx(
+        [text.score for texts in theirs for text in texts], abs=1e-4
+    )
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -163,7 +183,11 @@ def test_samples_are_drawn_anew_and_the_same_every_time(tmp_path):
 def test_one_example_too_large_to_be_written_about_is_named(tmp_path):
     model = toys.model()
     cramp(model, most=0)
-    with pytest.raises(RunError, match=r"^step 's', writing: out of memory with a single example \('e\d+'\); look for fewer texts at a time \(num_beams, "):
+    with pytest.raises(
+        RunError,
+        match=r"^step 's', writing: out of memory with a single example \('e\d+'\); look for fewer texts at a time "
+        r"\(num_beams, ",
+    ):
         written(tmp_path / "s", model, Decoding())
     assert not (tmp_path / "s/generations.jsonl").exists()
 
@@ -182,7 +206,8 @@ CRAMPED = """
     if accelerator.process_index == 1:
         cramp(model, most=3)
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    write(model, "s", step, toys.examples(13), Decoding(), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator, progress=Progress(), batch_size=8)
+    write(model, "s", step, toys.examples(13), Decoding(), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator,
+          progress=Progress(), batch_size=8)
 """
 
 
@@ -192,7 +217,11 @@ def test_one_process_alone_may_be_short_of_memory(tmp_path):
     done = several(2, tmp_path / "two", CRAMPED, ".")
     assert done.returncode == 0, done.stderr
     alike(write.read(tmp_path / "two"), whole)
-    assert done.stderr.count("step 's', writing, process 1: out of memory; from here on 2 examples at a time") == done.stderr.count("out of memory") == 1
+    assert (
+        done.stderr.count("step 's', writing, process 1: out of memory; from here on 2 examples at a time")
+        == done.stderr.count("out of memory")
+        == 1
+    )
 
 
 # --- asking ---------------------------------------------------------------------------------------------------------
@@ -222,7 +251,10 @@ def test_asking_says_in_a_line_what_is_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr("mmgen_masked.generator.MaskedGenerator.generate", too_much)
     done = CliRunner().invoke(main, ["generate", "runs/toy/default/seed-0", "--caption", "a dog", "--n", "5"])
     assert done.exit_code == 1
-    assert done.output.splitlines()[-1] == f"error: writing: out of memory with a single example ('caption'); {LESS_TO_WRITE}"
+    assert (
+        done.output.splitlines()[-1]
+        == f"error: writing: out of memory with a single example ('caption'); {LESS_TO_WRITE}"
+    )
 
 
 # --- looking inside, and extracting ---------------------------------------------------------------------------------
@@ -265,7 +297,9 @@ def test_a_probe_finds_the_same_in_halves():
     whole = curve(model, ("caption", "caption"), examples, lambda steps: None)
     cramp_encoder(model, most=4)
     cut = curve(model, ("caption", "caption"), examples, lambda steps: None)
-    assert cut.similarity == pytest.approx(whole.similarity, abs=1e-5) and cut.unpaired == pytest.approx(whole.unpaired, abs=1e-5)
+    assert cut.similarity == pytest.approx(whole.similarity, abs=1e-5) and cut.unpaired == pytest.approx(
+        whole.unpaired, abs=1e-5
+    )
     cramp_encoder(model, most=0)
     with pytest.raises(RunError) as raised:
         curve(model, ("caption", "caption"), examples, lambda steps: None)
@@ -293,8 +327,14 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     assert [record.key for record in cut] == [record.key for record in whole] == list("01234")
     for ours, theirs in zip(cut, whole, strict=True):
         assert np.allclose(ours.features, theirs.features, atol=1e-5)
-    assert tried == [4, 2, 2, 1] and caplog.messages == ["extracting features: out of memory; from here on 2 pictures at a time"]
+    assert tried == [4, 2, 2, 1] and caplog.messages == [
+        "extracting features: out of memory; from here on 2 pictures at a time"
+    ]
     extractor.network = lambda images: cramped([*images] * 3)
     with pytest.raises(RunError) as raised:
         list(extractor.records(pictures))
-    assert str(raised.value) == "extracting features: out of memory with a single picture ('0'); use a smaller network, smaller pictures (image_size), or a larger device"
+    assert (
+        str(raised.value)
+        == "extracting features: out of memory with a single picture ('0'); use a smaller network, smaller pictures "
+        "(image_size), or a larger device"
+    )

@@ -118,10 +118,19 @@ def test_they_are_clean_and_torch_waits(made, environment):
         (
             "embedder-suite",
             "embedder",
-            "'embedder-suite' would make a class EmbedderSuite, which means something else already; choose another name",
+            "'embedder-suite' would make a class EmbedderSuite, which means something else already; choose another "
+            "name",
         ),
-        ("tester", "metric", "'tester' would make a class Tester, which means something else already; choose another name"),
-        ("cache", "backbone", "'cache' would make a class Cache, which means something else already; choose another name"),
+        (
+            "tester",
+            "metric",
+            "'tester' would make a class Tester, which means something else already; choose another name",
+        ),
+        (
+            "cache",
+            "backbone",
+            "'cache' would make a class Cache, which means something else already; choose another name",
+        ),
         ("scenes", "metric", "there is a package mmgen_scenes already; choose another name"),
     ],
 )
@@ -189,7 +198,10 @@ def test_a_plugin_of_this_contract_is_welcome():
 
 
 def test_a_plugin_that_asks_for_a_newer_contract_is_told():
-    newer = f"asks for version 7 of the plugin contract, and this mmgen has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)"
+    newer = (
+        f"asks for version 7 of the plugin contract, and this mmgen has version {API_VERSION}; upgrade mmgen (pip "
+        "install -U mmgen-framework)"
+    )
     assert reason("7") == newer
     with pytest.raises(
         PluginError,
@@ -202,9 +214,8 @@ def test_a_plugin_that_asks_for_a_newer_contract_is_told():
 def test_a_version_that_is_none_is_told(api):
     assert (
         reason(api)
-        == f"MMGEN_API is {api!s}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for".replace(
-            '"', "'"
-        )
+        == f"MMGEN_API is {api!s}; it must be a whole number, the mmgen.API_VERSION that the plugin was written "
+        "for".replace('"', "'")
     )
 
 
@@ -220,7 +231,8 @@ def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path
     done = other.mmgen("plugins", cwd=tmp_path)
     assert done.returncode == 0 and "masked" in done.stdout
     assert done.stderr == (
-        "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 2 of the plugin contract, and this mmgen "
+        "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 2 of the plugin contract, and this "
+        "mmgen "
         f"has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)\n"
     )
 

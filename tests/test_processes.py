@@ -28,7 +28,8 @@ WATCHED = """
 
     def watch(event, args):
         if event in ("open", "os.rename", "os.remove", "os.mkdir") and "runs/" in str(args[0]):
-            if event != "open" or (isinstance(args[1], str) and set(args[1]) & set("wax+")) or (isinstance(args[2], int) and args[2] & 3):
+            by_mode = event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+")
+            if event != "open" or by_mode or (isinstance(args[2], int) and args[2] & 3):
                 opened.write(f"{event} {args[0]}\\n")
                 opened.flush()
 
@@ -60,14 +61,29 @@ CRAMPED = """
     accelerator = processes.start()
     if accelerator.process_index == 1:
         Cramped(model, pairs=4)
-    train(model, "s", step(), toys.examples(20), (), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator, progress=Progress())
+    train(model, "s", step(), toys.examples(20), (), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator,
+          progress=Progress())
 """
 
 
-def several(processes: int, folder: Path, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+def several(
+    processes: int, folder: Path, script: str, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess:
     (folder / "script.py").write_text(textwrap.dedent(script))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]), **environment}
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "script.py", *arguments]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
+        **environment,
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        f"--nproc-per-node={processes}",
+        "script.py",
+        *arguments,
+    ]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
 
 
@@ -86,7 +102,8 @@ def one(tmp_path_factory) -> Path:
 
 
 def test_three_processes_learn_what_one_learns_and_only_the_first_writes(one, tmp_path):
-    """Updates of four micro-batches and of one, so that some process has more to do, or nothing; of unlike numbers of tokens."""
+    """Updates of four micro-batches and of one, so that some process has more to do, or nothing; of unlike numbers of
+    tokens."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe, _ = load(tmp_path / "toy.toml", installed())
     shape = {name: getattr(recipe.training, name) for name in ("epochs", "batch_size", "micro_batch")}
@@ -99,9 +116,13 @@ def test_three_processes_learn_what_one_learns_and_only_the_first_writes(one, tm
         ours, theirs = weights(one, step), weights(tmp_path, step)
         assert ours.keys() == theirs.keys()
         for name in ours:
-            assert (ours[name] - theirs[name]).abs().max() < 2e-5 or name.endswith("key.bias"), name  # their gradient is rounding alone
+            assert (ours[name] - theirs[name]).abs().max() < 2e-5 or name.endswith("key.bias"), (
+                name
+            )  # their gradient is rounding alone
         for our, their in zip(log(one / PLACE / "steps" / step), log(tmp_path / PLACE / "steps" / step), strict=True):
-            assert our["loss"] == pytest.approx(their["loss"], abs=1e-5) and our.get("validation_loss") == pytest.approx(their.get("validation_loss"), abs=1e-5)
+            assert our["loss"] == pytest.approx(their["loss"], abs=1e-5) and our.get(
+                "validation_loss"
+            ) == pytest.approx(their.get("validation_loss"), abs=1e-5)
     said = done.stdout + done.stderr
     assert said.count("first: learning") == said.count("built on the spot") == said.count("everything is in") == 1
     assert (tmp_path / "opened-0.txt").read_text()
@@ -115,7 +136,13 @@ def test_two_processes_write_and_score_what_one_does(one, tmp_path):
             (tmp_path / PLACE / "steps" / step / name).unlink()
     done = several(2, tmp_path, WATCHED, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    for file in ("steps/first/generations.jsonl", "steps/first/scores.json", "steps/second/generations.jsonl", "steps/second/scores.json", "table.md"):
+    for file in (
+        "steps/first/generations.jsonl",
+        "steps/first/scores.json",
+        "steps/second/generations.jsonl",
+        "steps/second/scores.json",
+        "table.md",
+    ):
         assert (tmp_path / PLACE / file).read_text() == (one / PLACE / file).read_text(), file
     assert (tmp_path / "opened-1.txt").read_text() == ""
 
@@ -125,11 +152,15 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):
     died = several(2, tmp_path, WATCHED, "run", "toy.toml", "--step", "first", DIE_1="7")
     assert died.returncode != 0
     (told,) = [line for line in died.stderr.splitlines() if line.startswith("error: ")]
-    assert told.startswith("error: process 0 of 2: another process has ended (") and told.endswith("the same command goes on from the last checkpoint")
+    assert told.startswith("error: process 0 of 2: another process has ended (") and told.endswith(
+        "the same command goes on from the last checkpoint"
+    )
     assert json.loads((tmp_path / PLACE / "steps/first/log.jsonl").read_text().splitlines()[-1])["update"] == 5
     done = mmgen(tmp_path, "run", "toy.toml", "--step", "first")
     assert done.returncode == 0, done.stderr
-    assert log(tmp_path / PLACE / "steps/first")[-1]["loss"] == pytest.approx(log(one / PLACE / "steps/first")[-1]["loss"], abs=1e-4)
+    assert log(tmp_path / PLACE / "steps/first")[-1]["loss"] == pytest.approx(
+        log(one / PLACE / "steps/first")[-1]["loss"], abs=1e-4
+    )
     assert json.loads((tmp_path / PLACE / "environment.json").read_text())["earlier sittings"][0]["processes"] == 2
 
 
@@ -142,4 +173,6 @@ def test_one_process_out_of_memory_makes_all_of_them_cut(tmp_path):
     assert done.returncode == 0, done.stderr
     assert alone[-1]["halved"] and log(tmp_path / "two")[-1]["halved"]
     for ours, theirs in zip(alone, log(tmp_path / "two"), strict=True):
-        assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5) and ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-3)
+        assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5) and ours["grad_norm"] == pytest.approx(
+            theirs["grad_norm"], rel=1e-3
+        )

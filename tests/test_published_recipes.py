@@ -1,5 +1,5 @@
-"""The recipes' real set-ups, run to their table on made-up files: names, folders and formats as the published archives have
-them, a small encoder saved as hubs keep them."""
+"""The recipes' real set-ups, run to their table on made-up files: names, folders and formats as the published archives
+have them, a small encoder saved as hubs keep them."""
 
 import base64
 import json
@@ -25,7 +25,13 @@ RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 IMAGES = range(1, 4)
 ROWS = ["caption", "image_frozen", "image", "both", "both_scratch"]
 TEXTS = ["What is the Dog doing?", "Where are they going to?", "A dog runs over the green field.", "A man with a dog."]
-SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 130}
+SIZES = {
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 130,
+}
 
 
 def bert(folder: Path, lower: bool = False) -> Path:
@@ -41,7 +47,9 @@ def bert(folder: Path, lower: bool = False) -> Path:
 
 def roberta(folder: Path) -> Path:
     words = ByteLevelBPETokenizer()
-    words.train_from_iterator(TEXTS * 9, vocab_size=300, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], show_progress=False)
+    words.train_from_iterator(
+        TEXTS * 9, vocab_size=300, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"], show_progress=False
+    )
     folder.mkdir(parents=True)
     words.save_model(str(folder))
     tokenizer = RobertaTokenizer.from_pretrained(folder)
@@ -62,23 +70,35 @@ def regions(place: Path, images) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     tsv = place.with_suffix(".tsv")
     tsv.write_text("\n".join(lines) + "\n")
-    done = CliRunner().invoke(main, ["features", "import", str(tsv), str(place), "--type", "bottom_up_tsv"], catch_exceptions=False)
+    done = CliRunner().invoke(
+        main, ["features", "import", str(tsv), str(place), "--type", "bottom_up_tsv"], catch_exceptions=False
+    )
     assert done.exit_code == 0, done.output
 
 
 def captions(path: Path, images) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    annotations = [{"id": 10 * image + n, "image_id": image, "caption": TEXTS[2 + n]} for image in images for n in range(2)]
+    annotations = [
+        {"id": 10 * image + n, "image_id": image, "caption": TEXTS[2 + n]} for image in images for n in range(2)
+    ]
     path.write_text(json.dumps({"images": [], "annotations": annotations}))
 
 
 def vqa1(folder: Path) -> None:
     """VQA 1.0 as visualqa.org and COCO give it; the test captions are a captioner's results."""
-    for number, (split, captioned) in enumerate({"train2014": "train2014", "val2014": "val2014", "test2015": "test2015"}.items()):
+    for number, (split, captioned) in enumerate(
+        {"train2014": "train2014", "val2014": "val2014", "test2015": "test2015"}.items()
+    ):
         images = [100 * number + image for image in IMAGES]
-        questions = [{"image_id": image, "question": TEXTS[n], "question_id": 10 * image + n} for image in images for n in range(2)]
+        questions = [
+            {"image_id": image, "question": TEXTS[n], "question_id": 10 * image + n}
+            for image in images
+            for n in range(2)
+        ]
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"OpenEnded_mscoco_{split}_questions.json").write_text(json.dumps({"questions": questions, "license": {"name": "CC BY 4.0"}}))
+        (folder / f"OpenEnded_mscoco_{split}_questions.json").write_text(
+            json.dumps({"questions": questions, "license": {"name": "CC BY 4.0"}})
+        )
         captions(folder / "annotations" / f"captions_{captioned}.json", images)
     every = [100 * number + image for number in range(3) for image in IMAGES]
     regions(folder / "regions.h5", every)
@@ -104,19 +124,40 @@ def okvqa(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("recipe", "profile"),
-    [("bertgen_vqa", "paper"), ("bertgen_vqa_grid", "paper"), ("bertgen_vqa_roberta", "paper"), ("bertgen_vqg_coco", "paper"), ("bertgen_vqg_coco", "small"), ("bertgen_vqg_coco_warm", "small")],
+    [
+        ("bertgen_vqa", "paper"),
+        ("bertgen_vqa_grid", "paper"),
+        ("bertgen_vqa_roberta", "paper"),
+        ("bertgen_vqg_coco", "paper"),
+        ("bertgen_vqg_coco", "small"),
+        ("bertgen_vqg_coco_warm", "small"),
+    ],
 )
 def test_the_five_rows(recipe, profile, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (vqg if "vqg" in recipe else vqa1)(Path("data/vqg_coco" if "vqg" in recipe else "data/vqa1"))
     okvqa(Path("data/okvqa"))
     weights = (roberta if "roberta" in recipe else bert)(Path("encoder"))
-    sets = [f'backbone.weights="{weights}"', "training.epochs=1", "training.batch_size=4", "metrics.overlap.meteor=false", *(["steps.seeing.training.epochs=1", "steps.both_scratch.training.epochs=1"] if "warm" in recipe else [])]
-    arguments = ["run", str(RECIPES / f"{recipe}.toml"), "--profile", profile, *(word for each in sets for word in ("--set", each))]
+    sets = [
+        f'backbone.weights="{weights}"',
+        "training.epochs=1",
+        "training.batch_size=4",
+        "metrics.overlap.meteor=false",
+        *(["steps.seeing.training.epochs=1", "steps.both_scratch.training.epochs=1"] if "warm" in recipe else []),
+    ]
+    arguments = [
+        "run",
+        str(RECIPES / f"{recipe}.toml"),
+        "--profile",
+        profile,
+        *(word for each in sets for word in ("--set", each)),
+    ]
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
     assert done.exit_code == 0, done.output
     folder = Path("runs") / recipe / profile / "seed-0"
-    rows = [line.split("|")[1].strip() for line in (folder / "table.md").read_text().splitlines() if line.startswith("| ")]
+    rows = [
+        line.split("|")[1].strip() for line in (folder / "table.md").read_text().splitlines() if line.startswith("| ")
+    ]
     assert [row for row in rows if row in ROWS] == ROWS and "caption (published)" in rows
     assert (folder / "report.html").exists()
     for row in ROWS:
@@ -124,7 +165,9 @@ def test_the_five_rows(recipe, profile, tmp_path, monkeypatch):
 
 
 def test_a_cased_encoder_reads_and_writes_capitals_and_an_uncased_one_does_not(tmp_path):
-    cased, uncased = (Bert(weights=str(bert(tmp_path / name, lower))).build() for name, lower in (("cased", False), ("uncased", True)))
+    cased, uncased = (
+        Bert(weights=str(bert(tmp_path / name, lower))).build() for name, lower in (("cased", False), ("uncased", True))
+    )
     texts = "What is the Dog doing?", "what is the dog doing?"
     assert cased.encode_text(texts[0]) != cased.encode_text(texts[1])
     assert uncased.encode_text(texts[0]) == uncased.encode_text(texts[1])

@@ -29,9 +29,26 @@ def test_a_model_composed_in_python_learns_and_writes(capsys):
 def sample(tmp_path_factory) -> Path:
     """The main job in the place where the README has it, with next to nothing to learn from."""
     folder = tmp_path_factory.mktemp("sample")
-    small = ["data.train_size=8", "data.val_size=2", "data.test_size=4", "training.epochs=1", "steps.image_frozen.training.epochs=1", "steps.image.training.epochs=1", "steps.both.training.epochs=1", "backbone.width=32", "backbone.heads=4", "metrics.overlap.meteor=false", "metrics.overlap.tokenizer=own"]
+    small = [
+        "data.train_size=8",
+        "data.val_size=2",
+        "data.test_size=4",
+        "training.epochs=1",
+        "steps.image_frozen.training.epochs=1",
+        "steps.image.training.epochs=1",
+        "steps.both.training.epochs=1",
+        "backbone.width=32",
+        "backbone.heads=4",
+        "metrics.overlap.meteor=false",
+        "metrics.overlap.tokenizer=own",
+    ]
     sets = [word for setting in small for word in ("--set", setting)]
-    done = subprocess.run([sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets], cwd=folder, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -50,12 +67,21 @@ def test_a_finished_run_is_loaded(sample, monkeypatch):
 
 
 def test_the_paper_profile_says_which_files_are_missing_and_where_they_go(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), "--profile", "paper"], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), "--profile", "paper"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "data/vqa1" in done.stderr and "questions.json" in done.stderr and "visualqa.org" in done.stderr
 
 
 def test_the_recipes_come_with_the_package(tmp_path):
-    done = subprocess.run([sys.executable, "-m", "mmgen", "init", str(tmp_path / "mine")], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "mmgen", "init", str(tmp_path / "mine")], capture_output=True, text=True
+    )
     assert done.returncode == 0
-    assert {path.name for path in (tmp_path / "mine").iterdir()} == {path.name for path in (ROOT / "recipes").glob("*.toml")}
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {
+        path.name for path in (ROOT / "recipes").glob("*.toml")
+    }

@@ -30,7 +30,7 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
     for split, numbers in (("train", (0, 1, 2, 3)), ("val", (4,)), ("test", (5,))):
         lines = [{"id": str(number), "image": f"{number}.png", "questions": ["what is it ?"]} for number in numbers]
         (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    head, _, _ = RECIPE.replace("[inputs.caption]\ntype = \"text\"\n", PICTURED).partition("[steps.second]")
+    head, _, _ = RECIPE.replace('[inputs.caption]\ntype = "text"\n', PICTURED).partition("[steps.second]")
     steps = head.replace('inputs = ["caption"]\nlearn = ["backbone"]', 'inputs = ["image"]\nlearn = ["image"]')
     (tmp_path / "toy.toml").write_text(f'{steps}[data]\ntype = "jsonl"\nfolder = "{tmp_path}"\nimages = "."\n')
     command = ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"']
@@ -48,8 +48,11 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("", "r.jsonl: nothing to ask about; give a JSON object a line, like {\"image\": \"photo.jpg\"}"),
-        ('{"image": "a.jpg"}\n{"img": "b.jpg"}\n', 'r.jsonl:2: not a line like {"image": "photo.jpg", "caption": "..."}: it has neither "image" nor "caption"'),
+        ("", 'r.jsonl: nothing to ask about; give a JSON object a line, like {"image": "photo.jpg"}'),
+        (
+            '{"image": "a.jpg"}\n{"img": "b.jpg"}\n',
+            'r.jsonl:2: not a line like {"image": "photo.jpg", "caption": "..."}: it has neither "image" nor "caption"',
+        ),
     ],
 )
 def test_requests_that_ask_about_nothing_are_told_with_their_line(tmp_path, monkeypatch, text, told):

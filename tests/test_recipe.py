@@ -65,7 +65,12 @@ def test_layers_later_wins_and_origins_are_known(recipe):
     recipe('extends = "parent.toml"\n[training]\nbatch_size = 7\n', "child.toml")
     recipe(GOOD, "parent.toml")
     loaded, layers = load(Path("child.toml"), REGISTRY, sets=("training.epochs=8",))
-    assert (loaded.training.epochs, loaded.training.batch_size, loaded.backbone.layers, loaded.profile) == (8, 7, 1, "small")
+    assert (loaded.training.epochs, loaded.training.batch_size, loaded.backbone.layers, loaded.profile) == (
+        8,
+        7,
+        1,
+        "small",
+    )
     assert layers.origins["training", "epochs"] == "--set training.epochs=8"
     assert layers.origins["training", "batch_size"] == "child.toml:3"
     assert layers.origins["backbone", "layers"] == "parent.toml:23"
@@ -80,7 +85,10 @@ def test_a_step_has_the_recipes_training_with_its_own_on_top(recipe):
 
 
 def test_a_table_whose_type_changes_starts_afresh(recipe):
-    text = GOOD.replace('type = "scenes"', 'type = "scenes"\ntrain_size = 5') + '[profiles.small.data]\ntype = "vqa"\nfolder = "x"\n'
+    text = (
+        GOOD.replace('type = "scenes"', 'type = "scenes"\ntrain_size = 5')
+        + '[profiles.small.data]\ntype = "vqa"\nfolder = "x"\n'
+    )
     loaded, _ = load(recipe(text), REGISTRY)
     assert loaded.data.type == "vqa"
 
@@ -107,13 +115,25 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: should be greater than or equal to 1"),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
-        (('type = "bert"', 'kind = "bert"'), 'my.toml:3: backbone: has no type; write  type = "..."  with one of: albert, '),
-        (('learn = ["backbone"]', 'learn = ["picture"]'), "my.toml:13: steps.first.learn: there is no input 'picture'; there are: caption, backbone"),
-        (('inputs = ["caption"]', 'inputs = ["captoin"]'), "my.toml:12: steps.first.inputs: there is no input 'captoin'; did you mean 'caption'?; there are: caption"),
+        (
+            ('type = "bert"', 'kind = "bert"'),
+            'my.toml:3: backbone: has no type; write  type = "..."  with one of: albert, ',
+        ),
+        (
+            ('learn = ["backbone"]', 'learn = ["picture"]'),
+            "my.toml:13: steps.first.learn: there is no input 'picture'; there are: caption, backbone",
+        ),
+        (
+            ('inputs = ["caption"]', 'inputs = ["captoin"]'),
+            "my.toml:12: steps.first.inputs: there is no input 'captoin'; did you mean 'caption'?; there are: caption",
+        ),
         (('type = "scenes"', 'type = "scenes"\nseed = nan'), "my.toml:22: data.seed: "),
         (("[training]", "[training"), "my.toml:9: not valid TOML: "),
         (("layers = 1", "layers = 1.5"), "my.toml:23: backbone.layers: should be a valid integer"),
-        (('profile = "small"', 'profile = "smal"'), "my.toml:2: there is no profile 'smal'; did you mean 'small'?; there are: small, large"),
+        (
+            ('profile = "small"', 'profile = "smal"'),
+            "my.toml:2: there is no profile 'smal'; did you mean 'small'?; there are: small, large",
+        ),
     ],
 )
 def test_one_mistake(recipe, change, expected):
@@ -124,12 +144,27 @@ def test_one_mistake(recipe, change, expected):
     ("change", "expected"),
     [
         (('profile = "small"', 'profile = ["small"]'), "my.toml:2: there is no profile '['small']'"),
-        (("[profiles.large.backbone]\nlayers = 9", "[profiles]\na = 3"), "my.toml:22: profiles: must be tables, [profiles.NAME]"),
+        (
+            ("[profiles.large.backbone]\nlayers = 9", "[profiles]\na = 3"),
+            "my.toml:22: profiles: must be tables, [profiles.NAME]",
+        ),
         (('name = "toy"', 'name = ".."'), "my.toml:1: name: "),
         (("[steps.first]", "[steps.pretrained]"), "my.toml:11: steps.pretrained: a step's name is made of letters"),
-        (('inputs = ["caption"]', 'inputs = ["caption", "caption"]'), "my.toml:12: steps.first.inputs: an input is named twice"),
-        (('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'), "my.toml:9: decoding: top_k: it only counts with do_sample = true"),
-        (('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4\nnum_beam_groups = 2\nno_repeat_ngram_size = 2'), "my.toml:9: decoding: no_repeat_ngram_size: diverse beam search"),
+        (
+            ('inputs = ["caption"]', 'inputs = ["caption", "caption"]'),
+            "my.toml:12: steps.first.inputs: an input is named twice",
+        ),
+        (
+            ('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'),
+            "my.toml:9: decoding: top_k: it only counts with do_sample = true",
+        ),
+        (
+            (
+                'type = "masked"',
+                'type = "masked"\n[decoding]\nnum_beams = 4\nnum_beam_groups = 2\nno_repeat_ngram_size = 2',
+            ),
+            "my.toml:9: decoding: no_repeat_ngram_size: diverse beam search",
+        ),
     ],
 )
 def test_what_would_be_ignored_or_misread_is_a_mistake(recipe, change, expected):
@@ -147,7 +182,9 @@ def test_a_mistake_in_a_setting_names_the_setting(recipe):
 
 
 def test_steps_that_start_from_one_another_go_in_a_circle(recipe):
-    text = GOOD.replace('learn = ["backbone"]\n[steps.second]', 'learn = ["backbone"]\nstart = "second"\n[steps.second]')
+    text = GOOD.replace(
+        'learn = ["backbone"]\n[steps.second]', 'learn = ["backbone"]\nstart = "second"\n[steps.second]'
+    )
     assert "my.toml:14: steps.first.start: goes in a circle: first -> second -> first" in mistakes(recipe(text))
 
 
@@ -167,7 +204,9 @@ def test_the_saved_recipe_is_the_recipe(recipe):
     assert again.identity() == loaded.identity()
 
 
-@pytest.mark.parametrize("path", sorted((Path(__file__).parents[1] / "recipes").glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[1] / "recipes").glob("*.toml")), ids=lambda path: path.stem
+)
 def test_every_recipe_passes_with_every_profile(path):
     done = subprocess.run([sys.executable, "-m", "mmgen", "check", str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -179,7 +218,9 @@ def test_every_recipe_is_counted():
 
 
 def test_show_can_be_run_again(recipe):
-    shown = subprocess.run([sys.executable, "-m", "mmgen", "show", str(recipe())], capture_output=True, text=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-m", "mmgen", "show", str(recipe())], capture_output=True, text=True
+    ).stdout
     assert "# my.toml:23" in shown and "# default" in shown
     first, _ = load(Path("my.toml"), REGISTRY)
     second, _ = load(recipe(shown, "shown.toml"), REGISTRY)
@@ -188,7 +229,16 @@ def test_show_can_be_run_again(recipe):
 
 def test_lines_of_keys():
     text = 'a = 1\n[b]\nc = [\n  1, # x = 2\n]\nd = """\nnot = 1\n"""\n"e f" = 2\n[b.g]\nh.i = 3\n'
-    assert lines(text) == {("a",): 1, ("b",): 2, ("b", "c"): 3, ("b", "d"): 6, ("b", "e f"): 9, ("b", "g"): 10, ("b", "g", "h"): 11, ("b", "g", "h", "i"): 11}
+    assert lines(text) == {
+        ("a",): 1,
+        ("b",): 2,
+        ("b", "c"): 3,
+        ("b", "d"): 6,
+        ("b", "e f"): 9,
+        ("b", "g"): 10,
+        ("b", "g", "h"): 11,
+        ("b", "g", "h", "i"): 11,
+    }
 
 
 @settings(max_examples=200, deadline=None)
@@ -198,6 +248,8 @@ def test_any_text_is_a_recipe_or_an_error(text):
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "any.toml"
-        path.write_text(text, encoding="utf-8", errors="surrogateescape") if text.isprintable() else path.write_bytes(text.encode("utf-8", "replace"))
+        path.write_text(text, encoding="utf-8", errors="surrogateescape") if text.isprintable() else path.write_bytes(
+            text.encode("utf-8", "replace")
+        )
         with pytest.raises(RecipeError):
             load(path, REGISTRY)

@@ -44,13 +44,26 @@ def test_a_part_knows_who_provides_it():
 
 def test_two_owners_of_a_name_are_named_and_only_an_error_when_it_is_wanted():
     registry = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")])
-    assert registry.conflicts() == ["two plugins provide the embedder 'audio': mmgen-audio 0.3 and mmgen-other 1.0; uninstall one of them"]
+    assert registry.conflicts() == [
+        "two plugins provide the embedder 'audio': mmgen-audio 0.3 and mmgen-other 1.0; uninstall one of them"
+    ]
     with pytest.raises(PluginError, match="mmgen-audio 0.3 and mmgen-other 1.0"):
         registry.get("embedder", "audio")
 
 
 def test_an_unknown_name_gets_did_you_mean_what_is_there_and_what_is_broken():
-    registry = collect([plugin(AUDIO), plugin("import mmgen\n@mmgen.hookimpl\ndef register_embedders(): raise ImportError(\"No module named 'torchaudio'\")", "b", "mmgen-b", "2.0")])
+    registry = collect(
+        [
+            plugin(AUDIO),
+            plugin(
+                'import mmgen\n@mmgen.hookimpl\ndef register_embedders(): raise ImportError("No module named '
+                "'torchaudio'\")",
+                "b",
+                "mmgen-b",
+                "2.0",
+            ),
+        ]
+    )
     with pytest.raises(PluginError) as caught:
         registry.get("embedder", "audioo")
     assert str(caught.value).splitlines() == [
@@ -62,12 +75,15 @@ def test_an_unknown_name_gets_did_you_mean_what_is_there_and_what_is_broken():
 
 def test_a_misspelt_hook_is_its_plugins_error():
     assert broken("import mmgen\n@mmgen.hookimpl\ndef register_embeders(): return []") == (
-        "plugin 'audio' (mmgen-audio 0.3) failed to load: there is no hook 'register_embeders'; did you mean 'register_embedders'?"
+        "plugin 'audio' (mmgen-audio 0.3) failed to load: there is no hook 'register_embeders'; did you mean "
+        "'register_embedders'?"
     )
 
 
 def test_an_undecorated_hook_is_told():
-    assert broken("def register_embedders(): return []").endswith("register_embedders is not decorated with @mmgen.hookimpl")
+    assert broken("def register_embedders(): return []").endswith(
+        "register_embedders is not decorated with @mmgen.hookimpl"
+    )
 
 
 def test_a_hook_with_arguments_is_told():
@@ -89,35 +105,54 @@ def test_a_config_without_a_name_is_told():
     "written, reason",
     [
         ('type: str = "audio"', 'Audio must be called the same everywhere; write  type: Literal["audio"] = "audio"'),
-        ('type: Literal["video"] = "audio"', 'Audio must be called the same everywhere; write  type: Literal["audio"] = "audio"'),
+        (
+            'type: Literal["video"] = "audio"',
+            'Audio must be called the same everywhere; write  type: Literal["audio"] = "audio"',
+        ),
         ('type: Literal[""] = ""', 'Audio has no name; give it  type: Literal["..."] = "..."'),
     ],
 )
 def test_a_name_that_a_recipe_could_not_write_is_told(written, reason):
-    assert broken(AUDIO.replace('type: Literal["audio"] = "audio"', written)) == f"plugin 'audio' (mmgen-audio 0.3) failed to load: register_embedders: {reason}"
+    assert (
+        broken(AUDIO.replace('type: Literal["audio"] = "audio"', written))
+        == f"plugin 'audio' (mmgen-audio 0.3) failed to load: register_embedders: {reason}"
+    )
 
 
 def test_a_config_that_builds_nothing_is_told():
-    assert broken(AUDIO.replace("def build", "def built")).endswith("register_embedders: Audio has no method build, which makes the part")
+    assert broken(AUDIO.replace("def build", "def built")).endswith(
+        "register_embedders: Audio has no method build, which makes the part"
+    )
 
 
 def test_a_plugin_without_any_hook_is_not_silent():
-    assert broken("import mmgen").startswith("plugin 'audio' (mmgen-audio 0.3) failed to load: provides nothing: mmgen_audio has none of the hooks register_embedders, ")
+    assert broken("import mmgen").startswith(
+        "plugin 'audio' (mmgen-audio 0.3) failed to load: provides nothing: mmgen_audio has none of the hooks "
+        "register_embedders, "
+    )
 
 
 def test_an_entry_point_that_names_no_module_is_told():
     (told,) = collect([(Source("audio", "mmgen-audio", "0.3"), Named)]).broken
-    assert str(told) == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, and names {Named!r}; write  audio = \"PACKAGE\""
+    assert (
+        str(told)
+        == f"plugin 'audio' (mmgen-audio 0.3) failed to load: the entry point must name a module, and names {Named!r}; "
+        'write  audio = "PACKAGE"'
+    )
 
 
 def test_a_part_that_one_plugin_provides_twice_is_told():
     (told,) = collect([plugin(AUDIO.replace("[Audio]", "[Audio, Audio]"))]).conflicts()
-    assert told.startswith("mmgen-audio 0.3 provides the embedder 'audio' 2 times (") and told.endswith("); it must be one")
+    assert told.startswith("mmgen-audio 0.3 provides the embedder 'audio' 2 times (") and told.endswith(
+        "); it must be one"
+    )
 
 
 @pytest.mark.parametrize("code", ["sys.exit(3)", "raise type('Odd', (BaseException,), {})('x')"])
 def test_a_hook_that_gives_up_stops_nobody(code):
-    registry = collect([plugin(f"import mmgen, sys\n@mmgen.hookimpl\ndef register_embedders(): {code}", "bad"), plugin(AUDIO)])
+    registry = collect(
+        [plugin(f"import mmgen, sys\n@mmgen.hookimpl\ndef register_embedders(): {code}", "bad"), plugin(AUDIO)]
+    )
     assert [part.name for part in registry.parts] == ["audio"] and len(registry.broken) == 1
 
 
@@ -152,7 +187,10 @@ def test_an_installed_plugin_that_cannot_be_imported_is_shown_and_the_others_go_
     shown = mmgen_plugins()
     assert shown.returncode == 0
     assert "mmgen-audio 0.3" in shown.stdout and "Sounds." in shown.stdout and "regions" in shown.stdout
-    assert shown.stderr == "error: plugin 'sounds' (mmgen-sounds 0.3) failed to load: No module named 'torchaudio_that_is_not_there'\n"
+    assert (
+        shown.stderr
+        == "error: plugin 'sounds' (mmgen-sounds 0.3) failed to load: No module named 'torchaudio_that_is_not_there'\n"
+    )
     assert mmgen_plugins("--strict-plugins").returncode == 1
 
 
@@ -173,11 +211,16 @@ def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_p
     site("mmgen-boxes", "mmgen_boxes", AUDIO.replace("audio", "regions"))
     (tmp_path / "toy.toml").write_text(RECIPE)
     checked = [
-        subprocess.run([sys.executable, "-m", "mmgen", "check", "toy.toml", *more], cwd=tmp_path, capture_output=True, text=True)
+        subprocess.run(
+            [sys.executable, "-m", "mmgen", "check", "toy.toml", *more], cwd=tmp_path, capture_output=True, text=True
+        )
         for more in ([], ["--set", 'inputs.image.type="regions"'])
     ]
     assert checked[0].returncode == 0, checked[0].stderr
-    assert checked[1].stderr.startswith("error: --set inputs.image.type=\"regions\": inputs.image.type: two plugins provide the embedder 'regions': mmgen-boxes 0.3 and mmgen-framework ")
+    assert checked[1].stderr.startswith(
+        "error: --set inputs.image.type=\"regions\": inputs.image.type: two plugins provide the embedder 'regions': "
+        "mmgen-boxes 0.3 and mmgen-framework "
+    )
     assert mmgen_plugins("--strict-plugins").returncode == 1
 
 

@@ -1,4 +1,5 @@
-"""The report page: everything in it, nothing from outside, nothing that a caption could run; in a real browser where there is one."""
+"""The report page: everything in it, nothing from outside, nothing that a caption could run; in a real browser where
+there is one."""
 
 import json
 import re
@@ -34,7 +35,9 @@ CHROMIUM = next(
 def load(folder: Path):
     from mmgen.recipe import load
 
-    (folder / "toy.toml").write_text(toys.PICTURED.format(output=folder / "runs", epochs=6, rate="4e-3", train=24, val=4, test=6))
+    (folder / "toy.toml").write_text(
+        toys.PICTURED.format(output=folder / "runs", epochs=6, rate="4e-3", train=24, val=4, test=6)
+    )
     return load(folder / "toy.toml", installed())[0]
 
 
@@ -76,8 +79,8 @@ def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
 
 
 def naive(model, *texts: str) -> list[torch.Tensor]:
-    """(N,) each: attention to every text of a lone [MASK] behind `[CLS] text [SEP] text`, mean over the last layer's heads,
-    by transformers itself."""
+    """(N,) each: attention to every text of a lone [MASK] behind `[CLS] text [SEP] text`, mean over the last layer's
+    heads, by transformers itself."""
     backbone = model.backbone
     parts = [backbone.encode_text(text) for text in texts]
     ids = [backbone.start_id]
@@ -327,7 +330,8 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
     const seen = {};
     window.addEventListener("error", (event) => { seen.error = event.message; });
     setTimeout(() => {
-      const card = [...document.querySelectorAll(".card")].find((each) => ["words", "both"].every((step) => each.querySelector(`[data-step=${step}] .word`)));
+      const card = [...document.querySelectorAll(".card")].find((each) =>
+        ["words", "both"].every((step) => each.querySelector(`[data-step=${step}] .word`)));
       seen.id = card.dataset.id;
       seen.stops = card.querySelectorAll(".word[tabindex='0']").length;
       card.querySelector(".word").focus();
@@ -348,13 +352,16 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
       seen.region = card.querySelector(".told").textContent;
       seen.framed = card.querySelectorAll(".frame rect").length;
       seen.lit = [...card.querySelectorAll("[data-step=both] .word")].filter((word) => word.style.background).length;
-      seen.unread = [...card.querySelectorAll("[data-step=words] .word")].filter((word) => word.style.background).length;
+      const words = [...card.querySelectorAll("[data-step=words] .word")];
+      seen.unread = words.filter((word) => word.style.background).length;
       press("ArrowRight");
       seen.next = card.querySelector(".told").textContent;
       press("End");
       seen.read = card.querySelectorAll(".unit.on").length;
-      const box = frame.getBoundingClientRect(), [x0, y0, x1, y1] = JSON.parse(document.getElementById("data").textContent).looks[card.dataset.id].boxes.image[0];
-      frame.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.left + (x0 + x1) / 2 * box.width, clientY: box.top + (y0 + y1) / 2 * box.height}));
+      const looks = JSON.parse(document.getElementById("data").textContent).looks[card.dataset.id];
+      const box = frame.getBoundingClientRect(), [x0, y0, x1, y1] = looks.boxes.image[0];
+      const [clientX, clientY] = [box.left + (x0 + x1) / 2 * box.width, box.top + (y0 + y1) / 2 * box.height];
+      frame.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX, clientY}));
       seen.pointed = card.querySelector(".told").textContent;
       card.querySelectorAll(".unit")[1].dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
       seen.unit = card.querySelector(".unit.on").textContent;
@@ -366,7 +373,10 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
       seen.count = document.getElementById("count").textContent;
       seen.scores = document.querySelector(".score").textContent;
       seen.wide = document.documentElement.scrollWidth <= innerWidth;
-      const out = document.createElement("pre"); out.id = "seen"; out.textContent = JSON.stringify(seen); document.body.append(out);
+      const out = document.createElement("pre");
+      out.id = "seen";
+      out.textContent = JSON.stringify(seen);
+      document.body.append(out);
     }, 200);
     """
     (tmp_path / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")

@@ -43,7 +43,9 @@ def same_to_the_bit(one: Path, other: Path) -> None:
         a, b = weights(one, step), weights(other, step)
         assert a.keys() == b.keys() and all(a[name].equal(b[name]) for name in a)
         for file in ("generations.jsonl", "scores.json"):
-            assert (one / PLACE / "steps" / step / file).read_text() == (other / PLACE / "steps" / step / file).read_text()
+            assert (one / PLACE / "steps" / step / file).read_text() == (
+                other / PLACE / "steps" / step / file
+            ).read_text()
     assert (one / PLACE / "table.md").read_text() == (other / PLACE / "table.md").read_text()
 
 
@@ -96,11 +98,14 @@ def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
     assert mmgen(tmp_path, *run, "--set", "training.bucket=1").returncode == 0
     older(tmp_path / PLACE)
     refused = mmgen(tmp_path, *run)
-    assert refused.returncode == 1 and refused.stderr.splitlines()[1:] == [f"  {place}training.bucket: 1 -> 16" for place in ("", "steps.first.", "steps.second.")]
+    assert refused.returncode == 1 and refused.stderr.splitlines()[1:] == [
+        f"  {place}training.bucket: 1 -> 16" for place in ("", "steps.first.", "steps.second.")
+    ]
     beside = mmgen(tmp_path, *run, "--seed", "1")
     assert beside.returncode == 0, beside.stderr
     assert beside.stderr.splitlines()[-1] == (
-        "runs/toy/default/seed-0: not the same run with another seed (training.bucket: 1 -> 16 and more); it is left out of what is over all seeds"
+        "runs/toy/default/seed-0: not the same run with another seed (training.bucket: 1 -> 16 and more); it is left "
+        "out of what is over all seeds"
     )
     assert not (tmp_path / PLACE).with_name("table.md").exists()
     again = mmgen(tmp_path, *run, "--set", "training.bucket=1")
@@ -114,12 +119,22 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
 
 @pytest.mark.parametrize(
     ("moment", "how"),
-    [("steps/first/checkpoint.safetensors", signal.SIGKILL), ("steps/first/weights.safetensors", signal.SIGTERM), ("steps/second/checkpoint.safetensors", signal.SIGINT)],
+    [
+        ("steps/first/checkpoint.safetensors", signal.SIGKILL),
+        ("steps/first/weights.safetensors", signal.SIGTERM),
+        ("steps/second/checkpoint.safetensors", signal.SIGINT),
+    ],
 )
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment, how):
     """`python -m tests.kills` does more of this, at random moments."""
     (tmp_path / "toy.toml").write_text(RECIPE)
-    process = subprocess.Popen([sys.executable, "-m", "mmgen", "run", "toy.toml"], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mmgen", "run", "toy.toml"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     until = time.monotonic() + 120
     while not (tmp_path / PLACE / moment).exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.005)
@@ -127,13 +142,22 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, mom
     said = process.communicate()[1]
     assert (tmp_path / PLACE / moment).exists() and not (tmp_path / PLACE / "steps/second/scores.json").exists()
     if how is not signal.SIGKILL:
-        assert said.endswith("error: stopped; the same command goes on from the last checkpoint\n") and "Traceback" not in said and process.returncode == 1
+        assert (
+            said.endswith("error: stopped; the same command goes on from the last checkpoint\n")
+            and "Traceback" not in said
+            and process.returncode == 1
+        )
     left = tmp_path / PLACE / "steps/first"
     (left / ".checkpoint.safetensors.123.partial").write_text("a kill left this")
     finished = mmgen(tmp_path, "run", "toy.toml")
     assert finished.returncode == 0, finished.stderr
     same_to_the_bit(whole, tmp_path)
-    assert {path.name for path in left.iterdir()} == {"weights.safetensors", "generations.jsonl", "scores.json", "log.jsonl"}
+    assert {path.name for path in left.iterdir()} == {
+        "weights.safetensors",
+        "generations.jsonl",
+        "scores.json",
+        "log.jsonl",
+    }
 
 
 KILLED_WHILE_WRITING = """
@@ -156,7 +180,12 @@ def test_killed_while_a_file_is_written_again_and_again(whole, tmp_path):
     """The file is there under its temporary name, and the next run begins with it lying about."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     for name in ("checkpoint.safetensors", "weights.safetensors", "generations.jsonl", "scores.json", "table.md"):
-        killed = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED_WHILE_WRITING), name, "run", "toy.toml"], cwd=tmp_path, capture_output=True, text=True)
+        killed = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(KILLED_WHILE_WRITING), name, "run", "toy.toml"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         assert len(list(tmp_path.rglob(f".{name}.*.partial"))) == 1
     finished = mmgen(tmp_path, "run", "toy.toml")
@@ -177,13 +206,21 @@ def test_a_checkpoint_that_a_kill_left_beside_the_weights_is_cleared(whole, tmp_
 def test_a_full_disk_is_told_and_loses_nothing(whole, tmp_path):
     """Where no file may be larger than 60 kB, weights do not fit and everything else does."""
     (tmp_path / "toy.toml").write_text(RECIPE)
-    small = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY)); from mmgen.cli import main; main()"
-    full = subprocess.run([sys.executable, "-c", small, "run", "toy.toml"], cwd=tmp_path, capture_output=True, text=True)
+    small = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY)); from "
+        "mmgen.cli import main; main()"
+    )
+    full = subprocess.run(
+        [sys.executable, "-c", small, "run", "toy.toml"], cwd=tmp_path, capture_output=True, text=True
+    )
     assert full.returncode == 1 and "Traceback" not in full.stderr
     assert re.search(
-        r"^error: runs/toy/default/seed-0/steps/first/checkpoint.safetensors: cannot be written: .*File too large.*; what was there before is untouched, "
-        r"and the same command goes on from there$", full.stderr, re.MULTILINE,
-    )  # fmt: skip
+        r"^error: runs/toy/default/seed-0/steps/first/checkpoint.safetensors: cannot be written: .*File too large.*; "
+        r"what was there before is untouched, "
+        r"and the same command goes on from there$",
+        full.stderr,
+        re.MULTILINE,
+    )
     assert not list(tmp_path.rglob("*.partial"))
     assert mmgen(tmp_path, "run", "toy.toml").returncode == 0
     same_to_the_bit(whole, tmp_path)
@@ -193,7 +230,11 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     refused = mmgen(tmp_path, "run", "toy.toml", "--set", 'output="/proc/runs"')
     assert refused.returncode == 1
-    assert refused.stderr == "error: /proc/runs/toy/default/seed-0: cannot be written: No such file or directory; give another folder with --set output=...\n"
+    assert (
+        refused.stderr
+        == "error: /proc/runs/toy/default/seed-0: cannot be written: No such file or directory; give another folder "
+        "with --set output=...\n"
+    )
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
@@ -212,9 +253,15 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 
     with pytest.raises(RunError) as error:
         write_folder(tmp_path / "folder", half)
-    assert str(error.value) == f"{tmp_path}/folder: cannot be written: No space left on device; what was there before is untouched, and the same command goes on from there"
+    assert (
+        str(error.value)
+        == f"{tmp_path}/folder: cannot be written: No space left on device; what was there before is untouched, and "
+        "the same command goes on from there"
+    )
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(RunError, match="a.txt: cannot be written: No space left on device; what was there before is untouched"):
+    with pytest.raises(
+        RunError, match="a.txt: cannot be written: No space left on device; what was there before is untouched"
+    ):
         write_text(tmp_path / "a.txt", "after")
     assert (tmp_path / "a.txt").read_text() == "before" and (tmp_path / "folder/b.txt").read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "folder"]
@@ -236,7 +283,11 @@ def test_a_data_set_without_a_validation_split_is_learnt_all_the_same(tmp_path):
 def test_a_run_that_failed_before_it_learnt_claims_nothing(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     failed = mmgen(tmp_path, "run", "toy.toml", "--set", 'backbone.weights="nowhere"')
-    assert failed.returncode == 1 and "backbone.weights: 'nowhere' cannot be loaded" in failed.stderr and "Traceback" not in failed.stderr
+    assert (
+        failed.returncode == 1
+        and "backbone.weights: 'nowhere' cannot be loaded" in failed.stderr
+        and "Traceback" not in failed.stderr
+    )
     assert mmgen(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
 
 
@@ -249,7 +300,11 @@ def test_two_runs_in_one_folder_are_refused(whole):
         lock.flush()
         refused = mmgen(whole, "run", "toy.toml")
     assert refused.returncode == 1
-    assert refused.stderr == "error: runs/toy/default/seed-0: another run (process 1234 on here) is writing here; wait for it, or stop it\n"
+    assert (
+        refused.stderr
+        == "error: runs/toy/default/seed-0: another run (process 1234 on here) is writing here; wait for it, or stop "
+        "it\n"
+    )
 
 
 def test_a_run_is_loaded_and_writes_from_python(whole, monkeypatch):

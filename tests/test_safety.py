@@ -1,4 +1,5 @@
-"""Nothing runs, is followed, or fills the memory because a file says so: pickles, foreign code, links, bombs, paths, scripts."""
+"""Nothing runs, is followed, or fills the memory because a file says so: pickles, foreign code, links, bombs, paths,
+scripts."""
 
 import ast
 import contextlib
@@ -38,10 +39,24 @@ from mmgen.stages.extract import extract, folder_pictures
 from mmgen.store import FeatureStore
 
 ROOT = Path(__file__).resolve().parents[1]
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
 SOURCES = [path for folder in ("mmgen", "plugins", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
-LOADERS = re.compile(r"(^|\.)(c?pickle|dill|cloudpickle|joblib|shelve|marshal|yaml|torch)\.(load|loads|Unpickler|open|unsafe_load|full_load)$")
-RUNNERS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "runpy.run_path", "torch.hub.load", "code.interact"}
+LOADERS = re.compile(
+    r"(^|\.)(c?pickle|dill|cloudpickle|joblib|shelve|marshal|yaml|torch)\.(load|loads|Unpickler|open|unsafe_load|full_load)$"
+)
+RUNNERS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "os.system",
+    "os.popen",
+    "runpy.run_path",
+    "torch.hub.load",
+    "code.interact",
+}
 ROUND_TRIP = "mmgen/testing/embedder.py"  # pickles a reader of its own and loads that, as a loader's worker does
 
 
@@ -101,8 +116,18 @@ def test_no_call_that_could_run_a_file(path):
 
 
 def test_the_search_for_such_calls_finds_them():
-    bad = ["torch.load(x)", "pickle.loads(x)", "np.load(x)", "np.load(x, allow_pickle=True)", "eval(x)", "subprocess.run(x, shell=True)", "os.path.expandvars(x)",
-           "AutoModel.from_pretrained(x, trust_remote_code=False)", "AutoConfig.from_pretrained(x)", "f(x, trust_remote_code=True)"]  # fmt: skip
+    bad = [
+        "torch.load(x)",
+        "pickle.loads(x)",
+        "np.load(x)",
+        "np.load(x, allow_pickle=True)",
+        "eval(x)",
+        "subprocess.run(x, shell=True)",
+        "os.path.expandvars(x)",
+        "AutoModel.from_pretrained(x, trust_remote_code=False)",
+        "AutoConfig.from_pretrained(x)",
+        "f(x, trust_remote_code=True)",
+    ]
     for text in bad:
         node = ast.parse(text).body[0].value
         assert complaint(ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords}), text
@@ -113,7 +138,10 @@ def test_pages_escape_what_they_show_and_scripts_set_texts_only():
     for template in [*(ROOT / "mmgen").rglob("*.html")]:
         assert not re.search(r"\|\s*safe\b|autoescape", template.read_text(encoding="utf-8")), template
     for script in (ROOT / "mmgen").rglob("*.js"):
-        found = re.findall(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script.read_text(encoding="utf-8"))
+        found = re.findall(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function",
+            script.read_text(encoding="utf-8"),
+        )
         assert not found, f"{script}: {found}"
     made = [path for path in SOURCES if re.search(r"\bEnvironment\(", path.read_text(encoding="utf-8"))]
     assert made and all("autoescape=True" in path.read_text(encoding="utf-8") for path in made)
@@ -174,8 +202,20 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
     told = refused(Bert(layers=50, width=90_000, heads=4).build, ["a word"])
     assert re.fullmatch(rf"backbone 'bert': {why}; make backbone.layers or backbone.width smaller", told)
     config = kept / "backbone/config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "hidden_size": 90_000, "intermediate_size": 900_000, "num_hidden_layers": 50}))
-    assert re.search(rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)", refused(Bert(weights=str(config.parent)).build))
+    config.write_text(
+        json.dumps(
+            {
+                **json.loads(config.read_text()),
+                "hidden_size": 90_000,
+                "intermediate_size": 900_000,
+                "num_hidden_layers": 50,
+            }
+        )
+    )
+    assert re.search(
+        rf"backbone.weights: '{config.parent}' cannot be loaded \({why}\)",
+        refused(Bert(weights=str(config.parent)).build),
+    )
 
 
 # --- HDF5 ---
@@ -198,14 +238,32 @@ def lxmert(path: Path, **changes) -> Path:
 
 
 OUTSIDE = {
-    "external link": (lambda file, name: file.__setitem__(name, h5py.ExternalLink("other.h5", f"/{name}")), "is a link, which is not followed"),
-    "soft link": (lambda file, name: file.__setitem__(name, h5py.SoftLink("/elsewhere")), "is a link, which is not followed"),
-    "external storage": (lambda file, name: file.create_dataset(name, (2, 3, 4), "f4", external=[("/etc/passwd", 0, 96)]), "is not stored in the file itself"),
-    "objects": (lambda file, name: file.create_dataset(name, (2,), h5py.vlen_dtype(np.float32)), "holds objects, not numbers"),
+    "external link": (
+        lambda file, name: file.__setitem__(name, h5py.ExternalLink("other.h5", f"/{name}")),
+        "is a link, which is not followed",
+    ),
+    "soft link": (
+        lambda file, name: file.__setitem__(name, h5py.SoftLink("/elsewhere")),
+        "is a link, which is not followed",
+    ),
+    "external storage": (
+        lambda file, name: file.create_dataset(name, (2, 3, 4), "f4", external=[("/etc/passwd", 0, 96)]),
+        "is not stored in the file itself",
+    ),
+    "objects": (
+        lambda file, name: file.create_dataset(name, (2,), h5py.vlen_dtype(np.float32)),
+        "holds objects, not numbers",
+    ),
     "references": (lambda file, name: file.create_dataset(name, (2,), h5py.ref_dtype), "holds objects, not numbers"),
-    "a claim of 10^12 rows": (lambda file, name: file.create_dataset(name, (10**12, 4), "f4", chunks=(1024, 4)), "claims 16000000000000 bytes and holds 0"),
-    "a chunk to fill the memory": (lambda file, name: _filled(file, name), "lies in chunks of (268435456, 2), too large to be unpacked"),
-}  # fmt: skip
+    "a claim of 10^12 rows": (
+        lambda file, name: file.create_dataset(name, (10**12, 4), "f4", chunks=(1024, 4)),
+        "claims 16000000000000 bytes and holds 0",
+    ),
+    "a chunk to fill the memory": (
+        lambda file, name: _filled(file, name),
+        "lies in chunks of (268435456, 2), too large to be unpacked",
+    ),
+}
 
 
 def _filled(file, name):
@@ -236,8 +294,15 @@ def test_hdf5_that_leads_out_or_claims_what_it_has_not_is_refused_by_name(tmp_pa
 
 def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Path:
     """An image that claims a size and holds nearly nothing."""
-    whole = [(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)), *chunks, (b"IDAT", zlib.compress(bytes(100))), (b"IEND", b"")]
-    packed = (struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in whole)
+    whole = [
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+        *chunks,
+        (b"IDAT", zlib.compress(bytes(100))),
+        (b"IEND", b""),
+    ]
+    packed = (
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in whole
+    )
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(packed))
     return path
 
@@ -245,7 +310,10 @@ def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Pa
 @pytest.mark.parametrize("size", [(100_000, 100_000), (12_000, 12_000), (1, 2**31 - 1)])
 def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_name(tmp_path, size):
     told = refused(open_image, png(tmp_path / "bomb.png", *size))
-    assert re.match(rf"{tmp_path}/bomb.png: not an image that can be read: Image size \({size[0] * size[1]} pixels\) exceeds limit", told)
+    assert re.match(
+        rf"{tmp_path}/bomb.png: not an image that can be read: Image size \({size[0] * size[1]} pixels\) exceeds limit",
+        told,
+    )
 
 
 def test_texts_and_profiles_that_unpack_without_end_are_refused_by_name(tmp_path):
@@ -264,12 +332,18 @@ def header(shape: tuple[int, ...]) -> bytes:
 
 @pytest.mark.parametrize(
     ("shape", "zeros", "reason"),
-    [((10**9, 4), 96, "'x.npy' claims 16000000000 bytes and holds 224"), ((3, 4), 3 << 20, "'x.npy' would be 3145856 bytes large")],
+    [
+        ((10**9, 4), 96, "'x.npy' claims 16000000000 bytes and holds 224"),
+        ((3, 4), 3 << 20, "'x.npy' would be 3145856 bytes large"),
+    ],
 )
 def test_npz_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch, shape, zeros, reason):
     monkeypatch.setattr("mmgen_regions.arrays.MOST_BYTES", 1 << 20)
     (tmp_path / "a").mkdir()
-    with zipfile.ZipFile(tmp_path / "a/1.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, archive.open("x.npy", "w", force_zip64=True) as member:
+    with (
+        zipfile.ZipFile(tmp_path / "a/1.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("x.npy", "w", force_zip64=True) as member,
+    ):
         member.write(header(shape))
         member.write(bytes(zeros))
     told = refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
@@ -279,7 +353,9 @@ def test_npz_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch, s
 def test_npy_headers_that_claim_more_than_there_is_are_refused(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a/1.npy").write_bytes(header((10**10, 4)) + bytes(96))
-    assert f"{tmp_path}/a/1.npy: mmap length is greater than file size" in refused(extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5")
+    assert f"{tmp_path}/a/1.npy: mmap length is greater than file size" in refused(
+        extract, NpzFolder().build(), tmp_path / "a", tmp_path / "s.h5"
+    )
 
 
 def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
@@ -290,7 +366,9 @@ def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
     assert told == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; this is no TSV of features"
 
 
-@pytest.mark.parametrize("read", [lambda path: question_files.read_text(path), lambda path: scoring.read_predictions(path)])
+@pytest.mark.parametrize(
+    "read", [lambda path: question_files.read_text(path), lambda path: scoring.read_predictions(path)]
+)
 def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read):
     for module in ("mmgen_questions.files", "mmgen.scoring.files"):
         monkeypatch.setattr(f"{module}.MOST_BYTES", 1 << 20)
@@ -313,9 +391,14 @@ def test_paths_in_a_recipe_stay_plain_paths(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "change",
-    [('name = "toy"', 'name = "../../toy"'), ("[inputs.image]", '[inputs."../../image"]'), ("[steps.both]", '[steps."../../both"]'), ("[metrics.captioneval]", '[metrics."../x"]'),
-     ('name = "toy"', 'name = "toy"\nprofile = "../../x"\n[profiles."../../x"]\nseed = 1\n[sequence]')],
-)  # fmt: skip
+    [
+        ('name = "toy"', 'name = "../../toy"'),
+        ("[inputs.image]", '[inputs."../../image"]'),
+        ("[steps.both]", '[steps."../../both"]'),
+        ("[metrics.captioneval]", '[metrics."../x"]'),
+        ('name = "toy"', 'name = "toy"\nprofile = "../../x"\n[profiles."../../x"]\nseed = 1\n[sequence]'),
+    ],
+)
 def test_names_that_become_folders_are_never_paths(tmp_path, change):
     (tmp_path / "toy.toml").write_text(folders.RECIPE.format(folder=tmp_path).replace(*change))
     with pytest.raises(RecipeError) as error:
@@ -376,7 +459,9 @@ def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):
     os.mkfifo(folder / "c.png")
     with unstuck(folder / "c.png"):
         told = [refused(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
-    assert told == [f"{folder}/c.png: not an image that can be read: it is no regular file but a pipe, socket or device"]
+    assert told == [
+        f"{folder}/c.png: not an image that can be read: it is no regular file but a pipe, socket or device"
+    ]
     assert open_image(folder / "b.png").size == (8, 8)
 
 
@@ -390,9 +475,19 @@ def scripted(tmp_path_factory) -> Path:
     """A finished run whose ids, captions and questions are scripts."""
     base = tmp_path_factory.mktemp("scripted")
     shutil.copy(folders.runs() / "features.h5", base)
-    rows = [{"id": f"{key} {SCRIPT}", "image": key, "caption": f"a dog {SCRIPT} </script>", "questions": [f"why {SCRIPT}", "what is it"]} for key in "abc"]
+    rows = [
+        {
+            "id": f"{key} {SCRIPT}",
+            "image": key,
+            "caption": f"a dog {SCRIPT} </script>",
+            "questions": [f"why {SCRIPT}", "what is it"],
+        }
+        for key in "abc"
+    ]
     (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (base / "toy.toml").write_text(folders.RECIPE.format(folder=base).replace("\n[backbone]", f"\ndescription = '''{SCRIPT}'''\n[backbone]", 1))
+    (base / "toy.toml").write_text(
+        folders.RECIPE.format(folder=base).replace("\n[backbone]", f"\ndescription = '''{SCRIPT}'''\n[backbone]", 1)
+    )
     recipe = load(base / "toy.toml", installed(), sets=(f"output='{base}/runs'",))[0]
     return run(recipe).path
 
@@ -419,7 +514,15 @@ def test_scripts_in_texts_are_shown_as_text(scripted, tmp_path, kind):
 
 def title(page: Path, place: Path) -> str:
     """What the page calls itself once its scripts have run."""
-    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={place}/profile", "--virtual-time-budget=2000", "--dump-dom"]
+    command = [
+        CHROMIUM,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={place}/profile",
+        "--virtual-time-budget=2000",
+        "--dump-dom",
+    ]
     done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=100)
     return re.search(r"<title>(.*?)</title>", done.stdout)[1]
 
@@ -427,5 +530,3 @@ def title(page: Path, place: Path) -> str:
 def test_controls_of_a_terminal_are_spelt_out_in_messages():
     assert str(DataError("a\x1b[2Jb\u202ec")) == "a\\x1b[2Jb\\u202ec"
     assert str(RunError("x" * 5000)) == f"{'x' * 400} [...] {'x' * 400}"
-
-

@@ -95,7 +95,10 @@ def test_nothing_is_required_since_layers_are_laid_over_one_another():
 
 
 def test_the_command_prints_it_without_torch():
-    code = "import sys; from mmgen.cli import main; main.main(['schema'], standalone_mode=False); print('torch' in sys.modules, file=sys.stderr)"
+    code = (
+        "import sys; from mmgen.cli import main; main.main(['schema'], standalone_mode=False); print('torch' in "
+        "sys.modules, file=sys.stderr)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert json.loads(done.stdout) == made and done.stderr == "False\n"
 

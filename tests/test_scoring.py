@@ -1,4 +1,5 @@
-"""Scoring anybody's files: every format, what does not fit together, intervals, pairs, and the best of several texts."""
+"""Scoring anybody's files: every format, what does not fit together, intervals, pairs, and the best of several
+texts."""
 
 import gzip
 import json
@@ -57,14 +58,36 @@ def registry():
     ("name", "value", "lines"),
     [
         ("coco.json", [{"image_id": 9, "caption": "a dog"}, {"image_id": 25, "caption": "two cats"}], False),
-        ("names.json", [{"image": "COCO_val2014_000000000009.jpg", "text": "a dog"}, {"image": "000000000025.jpg", "text": "two cats"}], False),
+        (
+            "names.json",
+            [
+                {"image": "COCO_val2014_000000000009.jpg", "text": "a dog"},
+                {"image": "000000000025.jpg", "text": "two cats"},
+            ],
+            False,
+        ),
         ("table.json", {"9": "a dog", "25": ["two cats"]}, False),
         ("rows.jsonl", [{"id": "9", "question": "a dog"}, {"id": "25", "prediction": "two cats"}], True),
-        ("written.jsonl", [[{"id": "9", "text": "a dog", "tokens": [1], "score": -1.0}], [{"id": "25", "text": "two cats", "tokens": [], "score": 0.0}]], True),
-        ("asked.jsonl", [{"id": "9", "questions": [{"text": "a dog", "score": -1}]}, {"id": "25", "questions": ["two cats"]}, {"id": "x", "error": "broken"}], True),
+        (
+            "written.jsonl",
+            [
+                [{"id": "9", "text": "a dog", "tokens": [1], "score": -1.0}],
+                [{"id": "25", "text": "two cats", "tokens": [], "score": 0.0}],
+            ],
+            True,
+        ),
+        (
+            "asked.jsonl",
+            [
+                {"id": "9", "questions": [{"text": "a dog", "score": -1}]},
+                {"id": "25", "questions": ["two cats"]},
+                {"id": "x", "error": "broken"},
+            ],
+            True,
+        ),
         ("one.json.gz", [{"id": 9, "text": "a dog"}, {"id": 25, "text": "two cats"}], False),
     ],
-)  # fmt: skip
+)
 def test_predictions_of_every_kind_are_read(tmp_path, name, value, lines):
     assert read_predictions(write(tmp_path / name, value, lines)) == {"9": ["a dog"], "25": ["two cats"]}
 
@@ -104,8 +127,12 @@ def test_references_of_every_kind_are_grouped_by_image(tmp_path, name, value):
 
 @pytest.mark.parametrize(
     ("name", "value", "ids"),
-    [("coco.json", COCO, ["1", "2", "3"]), ("vqa.json", VQA, ["90", "91", "250"]), ("own.jsonl", JSONL, ["9#1", "9#2", "25"])],
-)  # fmt: skip
+    [
+        ("coco.json", COCO, ["1", "2", "3"]),
+        ("vqa.json", VQA, ["90", "91", "250"]),
+        ("own.jsonl", JSONL, ["9#1", "9#2", "25"]),
+    ],
+)
 def test_references_per_question_stand_by_themselves_and_find_the_text_of_their_image(tmp_path, name, value, ids):
     path = write(tmp_path / name, value, name.endswith("l"))
     found = read_references(path, registry(), "question")
@@ -119,7 +146,8 @@ def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_pa
     recipe = tmp_path / "small.toml"
     recipe.write_text(
         'name = "small"\n[backbone]\ntype = "bert"\n[inputs.caption]\ntype = "text"\n[generator]\ntype = "masked"\n'
-        '[steps.one]\ninputs = ["caption"]\nlearn = ["backbone"]\n[data]\ntype = "scenes"\ntrain_size = 3\nval_size = 2\ntest_size = 4\n'
+        '[steps.one]\ninputs = ["caption"]\nlearn = ["backbone"]\n[data]\ntype = "scenes"\ntrain_size = 3\nval_size = '
+        "2\ntest_size = 4\n"
     )
     found = read_references(recipe, registry())
     assert [example.id for example in found.examples] == [f"test-0000{n}" for n in range(4)] and found.seen
@@ -136,14 +164,21 @@ def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_pa
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('{"id": "a"}\n{"id": "b", "text": "x"}', "p.jsonl:1: no text; give one of questions, predictions, texts, captions, text, prediction, question, caption; it has id"),
-        ('{"id": "b", "text": "x"}\n{"text": "x"}', "p.jsonl:2: no id; give one of image_id, id, image, question_id; it has text"),
+        (
+            '{"id": "a"}\n{"id": "b", "text": "x"}',
+            "p.jsonl:1: no text; give one of questions, predictions, texts, captions, text, prediction, question, "
+            "caption; it has id",
+        ),
+        (
+            '{"id": "b", "text": "x"}\n{"text": "x"}',
+            "p.jsonl:2: no id; give one of image_id, id, image, question_id; it has text",
+        ),
         ('{"id": "b", "text": "x"}\n{"id"', "p.jsonl:2: not JSON: Expecting ':' delimiter: line 1 column 6 (char 5)"),
         ('{"id": "b", "text": 7}', "p.jsonl, entry 1: text: give a text, or a list of them, not 7"),
         ('["x"]', 'p.jsonl, entry 1: give an object, {"id": ..., "text": ...}, not "x"'),
         ("", "p.jsonl: there are no predictions in it"),
     ],
-)  # fmt: skip
+)
 def test_bad_files_are_told_by_their_line(tmp_path, text, told):
     (tmp_path / "p.jsonl").write_text(text)
     with pytest.raises(DataError) as error:
@@ -156,7 +191,8 @@ def test_files_that_do_not_fit_together_are_told_and_partial_scores_what_fits(tm
     predictions = write(tmp_path / "p.jsonl", [{"id": n, "text": f"a dog number {n}"} for n in range(2, 7)], True)
     result = score(predictions, "--references", references, *FAST)
     assert result.exit_code == 1 and result.output == (
-        f"error: {predictions}: 3 of its ids have no references (4, 5, 6); 2 references have no prediction (0, 1); --partial scores the 2 that have both\n"
+        f"error: {predictions}: 3 of its ids have no references (4, 5, 6); 2 references have no prediction (0, 1); "
+        "--partial scores the 2 that have both\n"
     )
     result = score(predictions, "--references", references, *FAST, "--partial")
     assert (
@@ -306,7 +342,8 @@ def test_a_probability_is_two_sided_and_never_below_what_the_resamples_tell():
 
 
 def test_few_pairs_prove_nothing_however_alike_they_are():
-    """Three pairs of which all say the same: the exact test of signs has p = 1/4, and every resample says the same too."""
+    """Three pairs of which all say the same: the exact test of signs has p = 1/4, and every resample says the same
+    too."""
     assert [probability(np.ones(1000), groups) for groups in (1, 3, 6)] == [1.0, 0.25, 2**-5]
     found = compare([System("a", [["t0"]]), System("b", [["no"]])], examples(1), {"w": Words()})
     assert found.intervals == {} == found.probabilities and found.values["difference"]["right"] == 100
@@ -317,8 +354,12 @@ def test_intervals_that_cannot_be_are_told(tmp_path):
         (1, "no intervals: the examples are all of one image, and nothing tells how much others would vary"),
         (3, "no interval for BLEU-1, BLEU-2, BLEU-3, BLEU-4: no mean over examples; the jackknife takes 20 images"),
     ):
-        references = write(tmp_path / "r.json", {str(n): ["what color is the dog", f"where are {n} cats"] for n in range(count)})
-        texts = write(tmp_path / "p.json", {str(n): ["what color is the cat", "where are two cats"][n % 2] for n in range(count)})
+        references = write(
+            tmp_path / "r.json", {str(n): ["what color is the dog", f"where are {n} cats"] for n in range(count)}
+        )
+        texts = write(
+            tmp_path / "p.json", {str(n): ["what color is the cat", "where are two cats"][n % 2] for n in range(count)}
+        )
         shown = score(texts, "--references", references, *FAST, "--corpus-intervals").output
         assert said in shown.splitlines() and "jackknife, 20 blocks" not in shown
 
@@ -339,7 +380,9 @@ def test_randomisation_is_the_permutation_test():
     groups = [str(n) for n in range(6)]
     found = randomisation(differences([1, 2, 3, 4, 5, 6], [0] * 6), groups, 8000, 0)
     assert found.keys() == {"mean"} and found["mean"] == pytest.approx(2 / 64, abs=0.006)
-    assert randomisation(differences([1, 1, 1, 1, 1, -1], [0] * 6), groups, 8000, 1)["mean"] == pytest.approx(14 / 64, abs=0.02)
+    assert randomisation(differences([1, 1, 1, 1, 1, -1], [0] * 6), groups, 8000, 1)["mean"] == pytest.approx(
+        14 / 64, abs=0.02
+    )
     together = randomisation(differences([1] * 6, [0] * 6), list("aabbcc"), 4000, 0)["mean"]  # three witnesses, not six
     assert together == pytest.approx(2 / 8, abs=0.025)
     assert randomisation(differences([1], [1]), ["a"], 9, 0)["mean"] == 1.0
@@ -348,7 +391,9 @@ def test_randomisation_is_the_permutation_test():
 def test_randomisation_is_wrong_as_seldom_as_it_says():
     draw = np.random.default_rng(5)
     found = [
-        randomisation(differences(draw.normal(size=40), draw.normal(size=40)), [str(n) for n in range(40)], 99, n)["mean"]
+        randomisation(differences(draw.normal(size=40), draw.normal(size=40)), [str(n) for n in range(40)], 99, n)[
+            "mean"
+        ]
         for n in range(200)
     ]
     assert 2 <= sum(p <= 0.05 for p in found) <= 20
@@ -361,7 +406,18 @@ def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
     references = write(tmp_path / "r.json", wanted)
     good = write(tmp_path / "good.json", {n: texts[0] if int(n) % 2 else "what is near" for n, texts in wanted.items()})
     poor = write(tmp_path / "poor.json", dict.fromkeys(wanted, "what color is the dog"))
-    result = score(good, "--references", references, "--against", poor, *FAST, "--randomisations", 99, "--json", tmp_path / "o.json")
+    result = score(
+        good,
+        "--references",
+        references,
+        "--against",
+        poor,
+        *FAST,
+        "--randomisations",
+        99,
+        "--json",
+        tmp_path / "o.json",
+    )
     assert result.exit_code == 0, result.output
     assert cells(result.output)["BLEU-1"][-1] == "0.010" and cells(result.output)["BLEU-4"][-1] == "0.010"
     saved = json.loads((tmp_path / "o.json").read_text())
@@ -447,8 +503,8 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     assert table["BLEU-4"][2] == "100.00" and " to " in table["BLEU-4"][1] and float(table["BLEU-4"][-1]) < 0.05
     assert float(table["CIDEr"][0]) - float(table["CIDEr"][3]) == pytest.approx(float(table["CIDEr"][5]), abs=0.02)
     assert (
-        "difference: good.json minus poor.json; p: paired bootstrap, two-sided; paired jackknife, two-sided t-test over 20 blocks for BLEU-1, BLEU-2, BLEU-3, BLEU-4"
-        in result.output
+        "difference: good.json minus poor.json; p: paired bootstrap, two-sided; paired jackknife, two-sided t-test "
+        "over 20 blocks for BLEU-1, BLEU-2, BLEU-3, BLEU-4" in result.output
     )
     saved = json.loads((tmp_path / "o.json").read_text())
     assert saved["oracle"]["good.json"]["BLEU-4"] == pytest.approx(100) and len(saved["per_example"]["poor.json"]) == 40

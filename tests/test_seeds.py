@@ -30,17 +30,32 @@ def runs(tmp_path_factory) -> Path:
     (folder / "toy.toml").write_text(RECIPE)
     out = f'output="{folder / "runs"}"'
     (folder / "said.txt").write_text(mmgen("run", folder / "toy.toml", "--set", out, "--seed", "4", "--seeds", "3"))
-    mmgen("run", folder / "toy.toml", "--set", out, "--set", 'name="other"', "--set", "training.learning_rate=1e-4", "--step", "first")
+    mmgen(
+        "run",
+        folder / "toy.toml",
+        "--set",
+        out,
+        "--set",
+        'name="other"',
+        "--set",
+        "training.learning_rate=1e-4",
+        "--step",
+        "first",
+    )
     return folder / "runs/toy/default"
 
 
 def reached(runs: Path, step: str, column: str) -> list[float]:
-    return [json.loads((runs / f"seed-{seed}/steps/{step}/scores.json").read_text())["values"][column] for seed in (4, 5, 6)]
+    return [
+        json.loads((runs / f"seed-{seed}/steps/{step}/scores.json").read_text())["values"][column] for seed in (4, 5, 6)
+    ]
 
 
 def rows(text: str) -> dict[str, list[str]]:
     """Label -> cells of a markdown table."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("| ")
+    ]
     return {line[0]: line[1:] for line in lines}
 
 
@@ -84,30 +99,44 @@ def test_a_run_alone_has_no_table_over_seeds(runs):
 
 
 def training(all_epochs: int, first: int, second: int) -> dict:
-    return {"training": {"epochs": all_epochs}, "steps": {"first": {"training": {"epochs": first}}, "second": {"training": {"epochs": second}}}}
+    return {
+        "training": {"epochs": all_epochs},
+        "steps": {"first": {"training": {"epochs": first}}, "second": {"training": {"epochs": second}}},
+    }
 
 
 def test_a_changed_training_setting_is_told_once_unless_a_step_goes_its_own_way():
     assert _said_once(differences(training(1, 1, 1), training(2, 2, 2)), 2) == ["training.epochs: 1 -> 2"]
-    assert _said_once(differences(training(1, 1, 1), training(2, 2, 1)), 2) == ["training.epochs: 1 -> 2", "steps.first.training.epochs: 1 -> 2"]
+    assert _said_once(differences(training(1, 1, 1), training(2, 2, 1)), 2) == [
+        "training.epochs: 1 -> 2",
+        "steps.first.training.epochs: 1 -> 2",
+    ]
     assert _said_once(differences(training(1, 1, 1), training(1, 1, 3)), 2) == ["steps.second.training.epochs: 1 -> 3"]
 
 
 def test_runs_side_by_side(runs):
     other = runs.parents[1] / "other/default/seed-0"
     said = mmgen("compare", runs, other)
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")
+    ]
     labels = ["toy/default", "default/seed-0"]
-    assert [line[:2] for line in lines[1:]] == [["first", "default"], ["first", "seed-0"], ["second", "default"]], labels
+    assert [line[:2] for line in lines[1:]] == [["first", "default"], ["first", "seed-0"], ["second", "default"]], (
+        labels
+    )
     values = reached(runs, "first", lines[0][2])
     assert lines[1][2] == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
     assert "default: mean ± standard deviation over seeds 4, 5, 6\nseed-0: seed 0\n" in said
-    assert re.search(r"from default to seed-0:\n  training.learning_rate: 0.001 -> 0.0001\n", said) and "steps.first.training.learning_rate" not in said
+    assert (
+        re.search(r"from default to seed-0:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
+        and "steps.first.training.learning_rate" not in said
+    )
 
 
 def test_what_cannot_be_compared_is_told(runs, tmp_path):
     assert mmgen("compare", tmp_path) == (
-        f"error: {tmp_path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in\n"
+        f"error: {tmp_path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds "
+        "are in\n"
     )
     assert mmgen("compare", runs, runs) == "error: compare: the same run is named twice\n"
 
@@ -133,15 +162,25 @@ def test_seeds_side_by_side_are_those_that_finished_the_step(own_runs):
 def test_a_copy_of_a_run_is_no_seed(own_runs):
     shutil.copytree(own_runs / "seed-4", own_runs / "seed-4.bak")
     assert "default: mean ± standard deviation over seeds 4, 5, 6\n" in mmgen("compare", own_runs)
-    assert {seed: folder.path.name for seed, folder in RunFolder(own_runs / "seed-4").seeds().items()} == {4: "seed-4", 5: "seed-5", 6: "seed-6"}
+    assert {seed: folder.path.name for seed, folder in RunFolder(own_runs / "seed-4").seeds().items()} == {
+        4: "seed-4",
+        5: "seed-5",
+        6: "seed-6",
+    }
     assert RunFolder(own_runs / "seed-4.bak").seeds()[4].path.name == "seed-4.bak"
 
 
 def test_seeds_of_other_examples_are_not_averaged(own_runs):
     (own_runs / "seed-5/data.json").write_text('{"fingerprint": "other"}')
     assert list(RunFolder(own_runs / "seed-4").seeds()) == [4, 6]
-    assert mmgen("compare", own_runs) == f"error: {own_runs}: its seeds have learnt from other examples: the data changed between them; compare them one by one\n"
-    assert mmgen("compare", own_runs / "seed-4", own_runs / "seed-5").endswith("from seed-4 to seed-5:\n  the data sets' examples\n")
+    assert (
+        mmgen("compare", own_runs)
+        == f"error: {own_runs}: its seeds have learnt from other examples: the data changed between them; compare them "
+        "one by one\n"
+    )
+    assert mmgen("compare", own_runs / "seed-4", own_runs / "seed-5").endswith(
+        "from seed-4 to seed-5:\n  the data sets' examples\n"
+    )
 
 
 def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
@@ -152,4 +191,6 @@ def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
     with caplog.at_level("WARNING", "mmgen"):
         found = report.over_seeds(report.gather(recipe, folder, recipe.data.build()), folder)
     assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
-    assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == ["it is left out of what is over all seeds"] * 2
+    assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
+        "it is left out of what is over all seeds"
+    ] * 2

@@ -62,7 +62,10 @@ def test_an_image_in_two_files_is_refused(folder):
     fill(folder / "part3.h5", [record("z"), record("d")])
     with pytest.raises(DataError) as error:
         open_store(folder)
-    assert str(error.value) == f"{folder}/part3.h5: image 'd' is in {folder}/part1.h5 too (1 images are in two files); each must be in one"
+    assert (
+        str(error.value)
+        == f"{folder}/part3.h5: image 'd' is in {folder}/part1.h5 too (1 images are in two files); each must be in one"
+    )
 
 
 def test_files_of_unlike_features_are_refused(folder):
@@ -70,7 +73,8 @@ def test_files_of_unlike_features_are_refused(folder):
     with pytest.raises(DataError) as error:
         open_store(folder)
     assert str(error.value) == (
-        f"{folder}/part3.h5: made by something else than {folder}/part0.h5 (model: resnet50 there, resnet18 here); features read together must be made alike"
+        f"{folder}/part3.h5: made by something else than {folder}/part0.h5 (model: resnet50 there, resnet18 here); "
+        "features read together must be made alike"
     )
     fill(folder / "part3b.h5", [record("z", width=5)])
     (folder / "part3.h5").unlink()
@@ -82,7 +86,9 @@ def test_what_is_no_store_is_named(folder, tmp_path):
     with pytest.raises(DataError, match=r"none/\*.h5: no file is called like that; features are made by"):
         open_store(tmp_path / "none" / "*.h5")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"empty: a folder without feature stores \(\*.h5, \*.hdf5\); features are made by"):
+    with pytest.raises(
+        DataError, match=r"empty: a folder without feature stores \(\*.h5, \*.hdf5\); features are made by"
+    ):
         open_store(tmp_path / "empty")
     (folder / "part9.h5").write_text("no HDF5")
     with pytest.raises(DataError, match=r"part9.h5: not a feature store, or damaged"):
@@ -92,7 +98,11 @@ def test_what_is_no_store_is_named(folder, tmp_path):
 def test_a_missing_image_is_told(folder):
     with pytest.raises(DataError) as error:
         open_store(folder).read("x")
-    assert str(error.value) == f"{folder}: no features of image 'x' among the 5 images of 3 files, 'b' say; extract or import them, or leave the image out"
+    assert (
+        str(error.value)
+        == f"{folder}: no features of image 'x' among the 5 images of 3 files, 'b' say; extract or import them, or "
+        "leave the image out"
+    )
 
 
 def test_only_what_fits_together_is_held_in_memory(folder, monkeypatch):
@@ -118,7 +128,11 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
         torch.manual_seed(0)
         made.append(Regions(features=path, reads=("image",), normalise="standard").build(backbone))
     one, other = made
-    assert one.keep() == other.keep() and torch.equal(one.projection.weight, other.projection.weight) and torch.equal(one.mean, other.mean)
+    assert (
+        one.keep() == other.keep()
+        and torch.equal(one.projection.weight, other.projection.weight)
+        and torch.equal(one.mean, other.mean)
+    )
     example = Example("x", {"image": "c"}, ("q",))
     assert np.array_equal(one.reader.read(example), other.reader.read(example))
     with pytest.raises(DataError, match=r"regions: no features of 1 of 1 images \('y'\)"):

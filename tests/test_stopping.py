@@ -24,7 +24,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 @pytest.fixture(params=SIGNALS, ids=lambda number: number.name)
 def number(request):
     """A signal, of which this process knows what a terminal's knows."""
-    before = {number: signal.signal(number, handler) for number, handler in zip(SIGNALS, (signal.default_int_handler, signal.SIG_DFL), strict=True)}
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in zip(SIGNALS, (signal.default_int_handler, signal.SIG_DFL), strict=True)
+    }
     yield request.param
     for each, handler in before.items():
         signal.signal(each, handler)
@@ -87,7 +90,10 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
 
     monkeypatch.setattr(mmgen.cli.runs, "load", imported)
     stopped = CliRunner().invoke(main, ["run", "x.toml"])
-    assert (stopped.exit_code, stopped.stderr) == (1, "error: stopped; the same command goes on from the last checkpoint\n")
+    assert (stopped.exit_code, stopped.stderr) == (
+        1,
+        "error: stopped; the same command goes on from the last checkpoint\n",
+    )
 
 
 def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):

@@ -78,7 +78,12 @@ def test_keys_of_images(name, key):
 @given(
     regions=st.lists(st.integers(0, 9), min_size=1, max_size=12),
     parts=st.lists(st.sets(st.sampled_from(["boxes", "labels", "scores"])), min_size=12, max_size=12),
-    keys=st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=9), min_size=12, max_size=12, unique=True),
+    keys=st.lists(
+        st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=9),
+        min_size=12,
+        max_size=12,
+        unique=True,
+    ),
 )
 def test_what_goes_in_comes_out(tmp_path_factory, regions, parts, keys):
     path = tmp_path_factory.mktemp("store") / "s.h5"
@@ -141,10 +146,17 @@ def test_missing_image_and_missing_file(tmp_path):
     assert "a" in store and "b" not in store and 7 not in store
     with pytest.raises(DataError) as error:
         store.read("b")
-    assert str(error.value) == f"{tmp_path}/s.h5: no features of image 'b' among its 1 images, 'a' say; extract or import them, or leave the image out"
+    assert (
+        str(error.value)
+        == f"{tmp_path}/s.h5: no features of image 'b' among its 1 images, 'a' say; extract or import them, or leave "
+        "the image out"
+    )
     with pytest.raises(DataError) as error:
         FeatureStore(tmp_path / "no.h5")
-    assert str(error.value) == f"{tmp_path}/no.h5: no such file; features are made by `mmgen features extract` or `mmgen features import`"
+    assert (
+        str(error.value)
+        == f"{tmp_path}/no.h5: no such file; features are made by `mmgen features extract` or `mmgen features import`"
+    )
 
 
 # --- what cannot be stored ------------------------------------------------------------------------------------------
@@ -158,7 +170,10 @@ def test_missing_image_and_missing_file(tmp_path):
         ({"features": np.ones((3, 5))}, "image 'b': features are 5 wide, those before are 4"),
         ({"features": np.ones(3)}, "image 'b': features of shape (3,); they must be (regions, width)"),
         ({"boxes": np.ones((2, 4))}, "image 'b': boxes of shape (2, 4) for 3 regions, or not finite"),
-        ({"boxes": np.array([[0.5, 0, 0.2, 1]] * 3)}, "image 'b': a box ends before it begins; boxes are x0, y0, x1, y1"),
+        (
+            {"boxes": np.array([[0.5, 0, 0.2, 1]] * 3)},
+            "image 'b': a box ends before it begins; boxes are x0, y0, x1, y1",
+        ),
         ({"labels": ("one",)}, "image 'b': 1 labels for 3 regions"),
         ({"scores": np.full(3, np.inf)}, "image 'b': scores of shape (3,) for 3 regions, or not finite"),
     ],
@@ -183,7 +198,10 @@ def test_duplicates_and_boxes_outside_are_counted(tmp_path):
 
 
 def test_nothing_to_put_in(tmp_path):
-    with StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer, pytest.raises(DataError, match="not made, there are no features"):
+    with (
+        StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer,
+        pytest.raises(DataError, match="not made, there are no features"),
+    ):
         writer.finish()
     assert not names(tmp_path)
 
@@ -215,7 +233,11 @@ def test_another_extractor_or_dtype_is_refused(tmp_path):
     for state in (f"{path}.partial", path):
         with pytest.raises(DataError) as error:
             StoreWriter(path, {**FINGERPRINT, "digest": "cd34"})
-        assert str(error.value) == f"{state}: holds features of another fingerprint (digest: ab12 there, cd34 here); delete it, or write elsewhere"
+        assert (
+            str(error.value)
+            == f"{state}: holds features of another fingerprint (digest: ab12 there, cd34 here); delete it, or write "
+            "elsewhere"
+        )
         with pytest.raises(DataError, match=r"of another dtype \(float16 there, float32 here\)"):
             StoreWriter(path, FINGERPRINT, "float32")
         with StoreWriter(path, FINGERPRINT) as writer:
@@ -270,9 +292,17 @@ def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data)
 def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
     """It is no fault of the image that was being written, so it is not told as one."""
     path = tmp_path / "s.h5"
-    full = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, resource.RLIM_INFINITY)); exec(sys.argv.pop(1))"
-    ran = subprocess.run([sys.executable, "-c", full, textwrap.dedent(SLOW_WRITER), str(path)], capture_output=True, text=True)
-    assert f"mmgen.errors.RunError: {path}.partial: cannot be written: File too large; the 0 images in it are kept, and the same command goes on from there" in ran.stderr
+    full = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, resource.RLIM_INFINITY)); "
+        "exec(sys.argv.pop(1))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", full, textwrap.dedent(SLOW_WRITER), str(path)], capture_output=True, text=True
+    )
+    assert (
+        f"mmgen.errors.RunError: {path}.partial: cannot be written: File too large; the 0 images in it are kept, and "
+        "the same command goes on from there" in ran.stderr
+    )
     with StoreWriter(path, FINGERPRINT) as writer:
         writer.add(record("a"))
         monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=5000))
@@ -320,7 +350,9 @@ def test_killed_again_and_again(tmp_path):
     """kill -9 at random moments, assembling included: every record that was reported is there at the end, as it was."""
     path, rng, kills = tmp_path / "s.h5", random.Random(3), 0
     for _ in range(40):
-        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], stdout=subprocess.PIPE, text=True
+        )
         process.stdout.readline()
         time.sleep(rng.uniform(0.05, 0.3))
         process.send_signal(signal.SIGKILL)
@@ -332,7 +364,9 @@ def test_killed_again_and_again(tmp_path):
         assert {str(number) for number in reported} <= {entry.key for entry in journal.entries}
         journal.close()
     assert kills >= 2
-    subprocess.run([sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(SLOW_WRITER), str(path)], check=True, stdout=subprocess.DEVNULL
+    )
     store = FeatureStore(path)
     assert sorted(store, key=int) == [str(number) for number in range(160)]
     for number in range(160):
@@ -365,15 +399,36 @@ def replaced(name, value):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda f: f.attrs.__delitem__("format"), "an HDF5 file, but no feature store; `mmgen features import` reads published layouts"),
+        (
+            lambda f: f.attrs.__delitem__("format"),
+            "an HDF5 file, but no feature store; `mmgen features import` reads published layouts",
+        ),
         (lambda f: f.attrs.__setitem__("version", 9), "a feature store of version 9; this mmgen reads version 1"),
-        (replaced("features", h5py.ExternalLink("/etc/passwd", "/x")), "not a feature store, or damaged: 'features' is a link, which is not followed"),
-        (replaced("keys", h5py.SoftLink("/boxes")), "not a feature store, or damaged: 'keys' is a link, which is not followed"),
+        (
+            replaced("features", h5py.ExternalLink("/etc/passwd", "/x")),
+            "not a feature store, or damaged: 'features' is a link, which is not followed",
+        ),
+        (
+            replaced("keys", h5py.SoftLink("/boxes")),
+            "not a feature store, or damaged: 'keys' is a link, which is not followed",
+        ),
         (replaced("features", None), "not a feature store, or damaged: 'features' is missing"),
-        (replaced("keys", np.array([b"", b"\xff"])), "not a feature store, or damaged: 'utf-8' codec can't decode byte 0xff in position 1: invalid start byte"),
-        (replaced("ends", np.array([9, 3])), "not a feature store, or damaged: 'keys', 'ends' and 'features' do not fit together"),
-        (replaced("boxes", np.zeros((1, 4), np.float32)), "not a feature store, or damaged: 'boxes' and 'features' differ in length"),
-        (replaced("features", np.zeros((6, 4), int)), "not a feature store, or damaged: 'features' is int64 of shape (6, 4)"),
+        (
+            replaced("keys", np.array([b"", b"\xff"])),
+            "not a feature store, or damaged: 'utf-8' codec can't decode byte 0xff in position 1: invalid start byte",
+        ),
+        (
+            replaced("ends", np.array([9, 3])),
+            "not a feature store, or damaged: 'keys', 'ends' and 'features' do not fit together",
+        ),
+        (
+            replaced("boxes", np.zeros((1, 4), np.float32)),
+            "not a feature store, or damaged: 'boxes' and 'features' differ in length",
+        ),
+        (
+            replaced("features", np.zeros((6, 4), int)),
+            "not a feature store, or damaged: 'features' is int64 of shape (6, 4)",
+        ),
     ],
 )
 def test_foreign_and_spoilt_files(tmp_path, spoil, message):
@@ -420,9 +475,14 @@ def test_damaged_inside(tmp_path):
 def test_every_part_of_a_store_carries_a_checksum(tmp_path):
     fill(tmp_path / "s.h5", [record("a"), record("b", 2)]).close()
     with h5py.File(tmp_path / "s.h5") as file:
-        assert file.id.get_create_plist().get_version()[0] == 3  # of the superblock: from 2 on all that describes the file has one
+        assert (
+            file.id.get_create_plist().get_version()[0] == 3
+        )  # of the superblock: from 2 on all that describes the file has one
         assert len(file) == 7 and all(dataset.fletcher32 for dataset in file.values())
-        assert {type(value) for value in file.attrs.values()} == {np.bytes_, np.int64}  # texts of unlike length lie where nothing is checked
+        assert {type(value) for value in file.attrs.values()} == {
+            np.bytes_,
+            np.int64,
+        }  # texts of unlike length lie where nothing is checked
 
 
 def test_one_turned_bit_is_refused_or_changes_nothing(tmp_path):
@@ -489,7 +549,9 @@ MEASURE = """
 
 
 def test_memory_stays_flat_however_large_the_store(tmp_path):
-    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(MEASURE), str(tmp_path)], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(MEASURE), str(tmp_path)], capture_output=True, text=True, check=True
+    )
     before, written, read, size = json.loads(ran.stdout)
     assert size > 190  # MB
     assert written - before < 24 and read - written < 16, (before, written, read)

@@ -64,8 +64,6 @@ class TestDiscovery(mmgen.testing.MetricSuite):
         return Scenes(train_size=6, val_size=1, test_size=1).build().split("train")
 
 
-
-
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
 def test_every_encoder_passes(family):
     assert failures(backbone_suite(lambda: family(layers=2, width=32, heads=2, vocabulary=100))) == {}
@@ -122,7 +120,8 @@ def test_an_undescribed_field_and_a_lossy_config_are_caught():
 
     suite = type("Suite", (mmgen.testing.DatasetSuite,), {"config": lambda self: Silent()})
     assert failures(suite) == {
-        "test_every_field_is_described": "fields without a description: size; write Field(..., description=...). Read: mmgen.configs"
+        "test_every_field_is_described": "fields without a description: size; write Field(..., description=...). Read: "
+        "mmgen.configs"
     }
 
 

@@ -164,7 +164,11 @@ def test_a_good_one_passes():
 def test_no_examples_must_not_be_a_crash():
     class Careless(Sure):
         def run(self, subject, out):
-            return super().run(subject, out) if subject.examples else Findings({"mean": [["mean"], [0 / len(subject.examples)]]})
+            return (
+                super().run(subject, out)
+                if subject.examples
+                else Findings({"mean": [["mean"], [0 / len(subject.examples)]]})
+            )
 
     assert failures(suite(Careless)) == {
         "test_what_cannot_be_had_is_said": "without examples, run raises ZeroDivisionError: division by zero; "

@@ -33,11 +33,18 @@ evaluate = true
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("warm")
-    lines = [{"id": f"w{number}", "caption": f"zebra number {number}", "questions": ["why zebra ?"]} for number in range(8)]
+    lines = [
+        {"id": f"w{number}", "caption": f"zebra number {number}", "questions": ["why zebra ?"]} for number in range(8)
+    ]
     (folder / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    recipe = RECIPE.replace('inputs = ["caption"]\nlearn = ["backbone"]\n[steps.second]', 'inputs = ["caption"]\nlearn = ["backbone"]\nstart = "warm"\n[steps.second]')
+    recipe = RECIPE.replace(
+        'inputs = ["caption"]\nlearn = ["backbone"]\n[steps.second]',
+        'inputs = ["caption"]\nlearn = ["backbone"]\nstart = "warm"\n[steps.second]',
+    )
     (folder / "toy.toml").write_text(recipe + WARM.format(folder=folder))
-    done = CliRunner().invoke(main, ["run", str(folder / "toy.toml"), "--set", f'output="{folder / "runs"}"'], catch_exceptions=False)
+    done = CliRunner().invoke(
+        main, ["run", str(folder / "toy.toml"), "--set", f'output="{folder / "runs"}"'], catch_exceptions=False
+    )
     (folder / "said.txt").write_text(done.output)
     return folder
 
@@ -57,10 +64,16 @@ def test_a_step_learns_from_its_own_data_and_is_no_row(place):
 def test_the_report_names_it_since_rows_say_that_they_start_from_it(place):
     page = (run(place) / "report.html").read_text(encoding="utf-8")
     legend = [re.sub("<.*?>", "", line).strip() for line in re.findall("<p><b>.*", page)]
-    assert legend[:2] == [
-        "first reads caption; learns backbone; starts from warm.",
-        "second reads caption; learns backbone; starts from first.",
-    ] and "warm, a warm start and no row, reads caption; learns backbone; starts from the encoder as it came; has data of its own (jsonl)." in legend
+    assert (
+        legend[:2]
+        == [
+            "first reads caption; learns backbone; starts from warm.",
+            "second reads caption; learns backbone; starts from first.",
+        ]
+        and "warm, a warm start and no row, reads caption; learns backbone; starts from the encoder as it came; has "
+        "data of its own (jsonl)."
+        in legend
+    )
 
 
 def test_the_vocabulary_is_learnt_from_all_that_is_learnt_from(place):
@@ -71,12 +84,17 @@ def test_the_vocabulary_is_learnt_from_all_that_is_learnt_from(place):
 def test_the_next_step_goes_on_from_it(place):
     warm, first = (load_file(run(place) / f"steps/{step}/weights.safetensors") for step in ("warm", "first"))
     far = load_file(run(place) / "steps/second/weights.safetensors")
-    moved = [max((one[name] - other[name]).abs().max().item() for name in warm) for one, other in ((warm, first), (warm, far))]
+    moved = [
+        max((one[name] - other[name]).abs().max().item() for name in warm)
+        for one, other in ((warm, first), (warm, far))
+    ]
     assert 0 < moved[0] < moved[1]
 
 
 def test_the_finished_run_is_finished_and_its_default_step_is_a_row(place):
-    again = CliRunner().invoke(main, ["run", str(place / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False)
+    again = CliRunner().invoke(
+        main, ["run", str(place / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False
+    )
     assert "nothing to do: all steps are done" in again.output
     assert load_run(run(place)).step == "second" and load_run(run(place), "warm").step == "warm"
 
@@ -85,8 +103,13 @@ def test_other_data_is_another_run(place, tmp_path):
     (tmp_path / "train.jsonl").write_text('{"id": "x", "caption": "a", "questions": ["b ?"]}\n')
     changed = (place / "toy.toml").read_text().replace(str(place), str(tmp_path))
     (tmp_path / "toy.toml").write_text(changed)
-    told = CliRunner().invoke(main, ["run", str(tmp_path / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False)
-    assert f'steps.warm.data.folder: "{place}" -> "{tmp_path}"' in told.output and "the data set's examples have changed" in told.output
+    told = CliRunner().invoke(
+        main, ["run", str(tmp_path / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False
+    )
+    assert (
+        f'steps.warm.data.folder: "{place}" -> "{tmp_path}"' in told.output
+        and "the data set's examples have changed" in told.output
+    )
 
 
 def test_mistakes_in_it_are_told_with_their_line(place, tmp_path):
@@ -94,7 +117,9 @@ def test_mistakes_in_it_are_told_with_their_line(place, tmp_path):
     (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"', 'type = "jsonk"'))
     told = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
     line = text.splitlines().index("[steps.warm.data]") + 2
-    assert told.startswith(f"error: {tmp_path}/toy.toml:{line}: steps.warm.data.type: no dataset is called 'jsonk'; did you mean 'jsonl'?")
+    assert told.startswith(
+        f"error: {tmp_path}/toy.toml:{line}: steps.warm.data.type: no dataset is called 'jsonk'; did you mean 'jsonl'?"
+    )
     (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"\n', 'type = "jsonl"\nfoldr = 3\n'))
     told = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
     assert "steps.warm.data.foldr: no such key; did you mean 'folder'?" in told
@@ -112,31 +137,55 @@ def test_equal_data_of_two_steps_is_built_once(place):
 def test_captions_are_what_is_written(tmp_path):
     from mmgen_questions import Jsonl
 
-    (tmp_path / "train.jsonl").write_text('{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": "b.jpg", "questions": ["q ?"]}\n')
+    (tmp_path / "train.jsonl").write_text(
+        '{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": '
+        '"b.jpg", "questions": ["q ?"]}\n'
+    )
     dataset = Jsonl(folder=tmp_path, evaluate="train", validate_on="", write="captions").build()
-    assert [(example.inputs, example.targets) for example in dataset.split("train")] == [({"image": "a"}, ("one", "two"))]
+    assert [(example.inputs, example.targets) for example in dataset.split("train")] == [
+        ({"image": "a"}, ("one", "two"))
+    ]
 
 
 def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> str:
     """What running says when the warm step has these lines to learn from."""
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    text = (place / "toy.toml").read_text().replace(f'folder = "{place}"\nevaluate = "train"\nvalidate_on = ""\n', f'folder = "{tmp_path}"\n{data}')
+    text = (
+        (place / "toy.toml")
+        .read_text()
+        .replace(f'folder = "{place}"\nevaluate = "train"\nvalidate_on = ""\n', f'folder = "{tmp_path}"\n{data}')
+    )
     (tmp_path / "toy.toml").write_text(text)
-    return CliRunner().invoke(main, ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"', "--step", "warm"], catch_exceptions=False).output
+    return (
+        CliRunner()
+        .invoke(
+            main,
+            ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"', "--step", "warm"],
+            catch_exceptions=False,
+        )
+        .output
+    )
 
 
 def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
     told = spoilt(place, tmp_path, lines, 'validate_on = ""\n')
-    assert told.endswith("error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples are like that)\n")
+    assert told.endswith(
+        "error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples are like that)\n"
+    )
     assert "learning" not in told
 
 
 def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with_its_step(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}]
-    assert spoilt(place, tmp_path, lines).startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
+    assert spoilt(place, tmp_path, lines).startswith(
+        f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl"
+    )
     told = spoilt(place, tmp_path, lines, 'validate_on = ""\n')
-    assert "no row of the table is finished yet, so there is no table and no page\n" in told and "report.html was not written" not in told
+    assert (
+        "no row of the table is finished yet, so there is no table and no page\n" in told
+        and "report.html was not written" not in told
+    )
     run = tmp_path / "runs/toy/default/seed-0"
     told = CliRunner().invoke(main, ["report", str(run)], catch_exceptions=False).output
     assert told == f"error: {run}: no row of the table is finished yet; go on with `mmgen run`\n"

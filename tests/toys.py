@@ -21,7 +21,9 @@ def examples(count: int = 6, seed: int = 0, most_questions: int = 4) -> list[Exa
         return " ".join(draw.choices(WORDS, k=draw.randint(1, most)))
 
     return [
-        Example(f"e{i}", {"caption": (text(9), text(9))}, tuple(text(8) for _ in range(draw.randint(1, most_questions))))
+        Example(
+            f"e{i}", {"caption": (text(9), text(9))}, tuple(text(8) for _ in range(draw.randint(1, most_questions)))
+        )
         for i in range(count)
     ]
 
@@ -30,7 +32,9 @@ def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
     """A caption-to-question model with random weights in eval mode."""
     sizes = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 90, **sizes}
     torch.manual_seed(seed)
-    composed = compose(backbone(**sizes), {"caption": Text()}, Masked(max_tokens=max_tokens), texts=[" ".join(WORDS)] * 3)
+    composed = compose(
+        backbone(**sizes), {"caption": Text()}, Masked(max_tokens=max_tokens), texts=[" ".join(WORDS)] * 3
+    )
     with torch.no_grad():
         for parameter in composed.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)

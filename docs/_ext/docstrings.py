@@ -1,7 +1,8 @@
-"""Docstrings, which are Markdown in spirit, for sphinx: code in single quotes, and what is aligned by hand as it stands.
+"""Docstrings, which are Markdown in spirit, for sphinx: code in single quotes, and what is aligned by hand as it
+stands.
 
-The fields of a class come with the comments that their lines have in the source (shapes are told there), suites with the
-names of their tests.
+The fields of a class come with the comments that their lines have in the source (shapes are told there), suites with
+the names of their tests.
 """
 
 import inspect

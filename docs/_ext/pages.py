@@ -1,7 +1,7 @@
 """What pages of the site are not written by hand: every key, every command, the examples and the reference.
 
-A page has a line `<!-- made: keys -->` where what is made goes. It is made from what is installed, so that the site cannot
-say what the code does not.
+A page has a line `<!-- made: keys -->` where what is made goes. It is made from what is installed, so that the site
+cannot say what the code does not.
 """
 
 import re
@@ -19,15 +19,24 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def setup(app) -> dict:
     app.connect("source-read", fill)
-    app.connect("env-get-outdated", lambda *_: ["index", "keys", "commands", "examples", "contract", "composition", "suites"])
+    app.connect(
+        "env-get-outdated", lambda *_: ["index", "keys", "commands", "examples", "contract", "composition", "suites"]
+    )
     return {"parallel_read_safe": True}
 
 
 def fill(app, page: str, source: list[str]) -> None:
     """Everything a page on the site has that its file in the repository has not."""
-    text = re.sub(r"^<!-- made: (\w+) ?(.*) -->$", lambda made: MADE[made[1]](*made[2].split()), source[0], flags=re.MULTILINE)
+    text = re.sub(
+        r"^<!-- made: (\w+) ?(.*) -->$", lambda made: MADE[made[1]](*made[2].split()), source[0], flags=re.MULTILINE
+    )
     if page == "index":
-        text = re.sub(r"^.+ <(\w+)>\n", lambda line: line[0] if line[1] == "self" or (ROOT / f"docs/{line[1]}.md").exists() else "", text, flags=re.MULTILINE)
+        text = re.sub(
+            r"^.+ <(\w+)>\n",
+            lambda line: line[0] if line[1] == "self" or (ROOT / f"docs/{line[1]}.md").exists() else "",
+            text,
+            flags=re.MULTILINE,
+        )
     source[0] = re.sub(r"\]\(\.\./examples[^)]*\)", "](examples.md)", text)
 
 
@@ -55,7 +64,9 @@ def _walk(path: str, command: click.Command) -> Iterator[tuple[str, click.Comman
 def _command(path: str, command: click.Command) -> str:
     context = click.Context(command, info_name=path)
     about = "\n\n".join(" ".join(paragraph.split()) for paragraph in (command.help or "").split("\n\n"))
-    usage = "" if hasattr(command, "commands") else f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
+    usage = (
+        "" if hasattr(command, "commands") else f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
+    )
     told = [parameter.get_help_record(context) for parameter in command.params]
     rows = [f"| `{option}` | {text.replace('|', chr(92) + '|')} |" for option, text in filter(None, told) if text]
     table = "\n".join(["| option | |", "|---|---|", *rows]) if rows else ""

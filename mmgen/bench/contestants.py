@@ -65,7 +65,11 @@ class Ours(Contestant):
 
         def run() -> int:
             texts = self.module.generator.generate(self.module, batch, options)
-            return _written([text.tokens for found in texts for text in found], tokens) // options.num_return_sequences * rows_of(options)
+            return (
+                _written([text.tokens for found in texts for text in found], tokens)
+                // options.num_return_sequences
+                * rows_of(options)
+            )
 
         return run
 
@@ -74,19 +78,25 @@ class Ours(Contestant):
 
 
 class Naive(Ours):
-    """The paper's procedure (bertgen, section 3.2): X, y_<t and a [MASK] are encoded anew for every t. It runs on our own
-    encoder and attention, and so is slower by its procedure alone."""
+    """The paper's procedure (bertgen, section 3.2): X, y_<t and a [MASK] are encoded anew for every t. It runs on our
+    own encoder and attention, and so is slower by its procedure alone."""
 
     name = NAIVE
 
     def learn(self, chosen):
         model, batch = self.module, batch_of(self.module, chosen).to(self.device)
-        questions = torch.tensor([model.backbone.encode_text(example.targets[0]) + [model.backbone.end_id] for example in chosen], device=self.device)
+        questions = torch.tensor(
+            [model.backbone.encode_text(example.targets[0]) + [model.backbone.end_id] for example in chosen],
+            device=self.device,
+        )
 
         def run() -> int:
             for t in range(questions.shape[1]):
                 states = self._encode(batch, questions[:, :t])
-                (F.cross_entropy(model.backbone.logits(states).float(), questions[:, t], reduction="sum") / questions.numel()).backward()
+                (
+                    F.cross_entropy(model.backbone.logits(states).float(), questions[:, t], reduction="sum")
+                    / questions.numel()
+                ).backward()
             return len(questions)
 
         return run
@@ -99,7 +109,9 @@ class Naive(Ours):
         time = torch.arange(1, t + 2, device=ids.device).expand(rows, -1)
         role = torch.full_like(ids, WRITTEN)
         role[:, -1] = MASK
-        tail = model.written(ids, prefix.layout.real.sum(1, keepdim=True) + time - 1, Layout(role, torch.ones_like(ids), time))
+        tail = model.written(
+            ids, prefix.layout.real.sum(1, keepdim=True) + time - 1, Layout(role, torch.ones_like(ids), time)
+        )
         return model.backbone.encode(prefix.followed_by(tail)).last[:, -1]
 
     def write(self, chosen, options, tokens):
@@ -129,14 +141,18 @@ class Front(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         captions = batch.inputs["caption"]["ids"]
-        start, end = (self.words(captions.new_full((len(captions), 1), token)) for token in (self.start_id, self.end_id))
+        start, end = (
+            self.words(captions.new_full((len(captions), 1), token)) for token in (self.start_id, self.end_id)
+        )
         return torch.cat([start, self.projection(batch.inputs["image"]["features"]), end, self.words(captions)], 1)
 
 
 class Theirs(Contestant):
     """What both models of transformers share: a question is a row, and an image's prefix is embedded once."""
 
-    def __init__(self, ours: Model, network: nn.Module, words: nn.Embedding, shape: Shape, device: torch.device) -> None:
+    def __init__(
+        self, ours: Model, network: nn.Module, words: nn.Embedding, shape: Shape, device: torch.device
+    ) -> None:
         self.ours, self.network, self.device = ours, network, device
         self.front = Front(ours, words, shape)
         self.module = nn.ModuleList([network, self.front]).to(device)
@@ -144,7 +160,10 @@ class Theirs(Contestant):
     def learn(self, chosen):
         batch = batch_of(self.ours, chosen).to(self.device)
         backbone, questions = self.ours.backbone, len(chosen[0].targets)
-        labels = torch.tensor([backbone.encode_text(text) + [backbone.end_id] for example in chosen for text in example.targets], device=self.device)
+        labels = torch.tensor(
+            [backbone.encode_text(text) + [backbone.end_id] for example in chosen for text in example.targets],
+            device=self.device,
+        )
         told = torch.cat([torch.full_like(labels[:, :1], backbone.start_id), labels[:, :-1]], 1)
 
         def run() -> int:
@@ -161,12 +180,19 @@ class Theirs(Contestant):
     def write(self, chosen, options, tokens):
         batch = batch_of(self.ours, chosen, targets=False).to(self.device)
         backbone, beams = self.ours.backbone, options.num_beams
-        wanted = {"num_beams": beams, "do_sample": options.do_sample, "num_return_sequences": options.num_return_sequences, "top_k": 0 if options.do_sample else None}
+        wanted = {
+            "num_beams": beams,
+            "do_sample": options.do_sample,
+            "num_return_sequences": options.num_return_sequences,
+            "top_k": 0 if options.do_sample else None,
+        }
         special = {"bos_token_id": backbone.start_id, "eos_token_id": backbone.end_id, "pad_token_id": backbone.pad_id}
 
         def run() -> int:
             prefix = self.front(batch)
-            found = self.network.generate(inputs_embeds=prefix, max_new_tokens=tokens, **wanted, **special, **self.more(prefix))
+            found = self.network.generate(
+                inputs_embeds=prefix, max_new_tokens=tokens, **wanted, **special, **self.more(prefix)
+            )
             return _written(found[:, -tokens:].tolist(), tokens) // options.num_return_sequences * rows_of(options)
 
         return run
@@ -185,7 +211,9 @@ class Bert2Bert(Theirs):
     name = BERT2BERT
 
     def __init__(self, ours: Model, shape: Shape, device: torch.device, dropout: float | None) -> None:
-        config = EncoderDecoderConfig.from_encoder_decoder_configs(sizes(ours, shape, dropout), sizes(ours, shape, dropout))
+        config = EncoderDecoderConfig.from_encoder_decoder_configs(
+            sizes(ours, shape, dropout), sizes(ours, shape, dropout)
+        )
         network = EncoderDecoderModel(config)
         never_end(network.decoder.get_output_embeddings(), ours.backbone.end_id)
         super().__init__(ours, network, network.encoder.get_input_embeddings(), shape, device)
@@ -211,7 +239,9 @@ class Causal(Theirs):
 
     def logits(self, prefix, told):
         row = torch.cat([prefix, self.front.words(told[:, 1:])], 1)
-        states = self.network.bert(inputs_embeds=row).last_hidden_state  # the head sees predicted slots only, as ours does
+        states = self.network.bert(
+            inputs_embeds=row
+        ).last_hidden_state  # the head sees predicted slots only, as ours does
         return self.network.cls(states[:, prefix.shape[1] - 1 :])
 
 
@@ -219,9 +249,14 @@ def sizes(ours: Model, shape: Shape, dropout: float | None) -> BertConfig:
     """Of our own encoder: the same layers, width, heads and vocabulary."""
     own = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     return BertConfig(
-        vocab_size=ours.backbone.model.config.vocab_size, hidden_size=shape.width, num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads, intermediate_size=4 * shape.width, pad_token_id=ours.backbone.pad_id, **own,
-    )  # fmt: skip
+        vocab_size=ours.backbone.model.config.vocab_size,
+        hidden_size=shape.width,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        intermediate_size=4 * shape.width,
+        pad_token_id=ours.backbone.pad_id,
+        **own,
+    )
 
 
 def rows_of(options: Decoding) -> int:

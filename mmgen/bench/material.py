@@ -41,9 +41,14 @@ def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: flo
     sizes = {"layers": shape.layers, "width": shape.width, "heads": shape.heads, "vocabulary": shape.vocabulary}
     sizes |= {} if dropout is None else {"dropout": dropout}
     backbone = _part("backbone", "bert", sizes)
-    inputs = {"image": _part("embedder", "regions", {"features": f'"{store}"', "max_regions": shape.regions}), "caption": _part("embedder", "text", {})}
+    inputs = {
+        "image": _part("embedder", "regions", {"features": f'"{store}"', "max_regions": shape.regions}),
+        "caption": _part("embedder", "text", {}),
+    }
     assert isinstance(backbone, BackboneConfig)
-    return compose(backbone, inputs, _part("generator", "masked", {"max_tokens": max_tokens}), texts=words(shape.vocabulary))
+    return compose(
+        backbone, inputs, _part("generator", "masked", {"max_tokens": max_tokens}), texts=words(shape.vocabulary)
+    )
 
 
 def _part(kind: str, name: str, settings: dict):
@@ -69,7 +74,9 @@ def examples(shape: Shape, model: Model, images: int, questions: int, tokens: in
         return " ".join(draw.choices(known, k=length))
 
     return [
-        Example(str(i), {"image": str(i), "caption": text(shape.caption)}, tuple(text(tokens - 1) for _ in range(questions)))
+        Example(
+            str(i), {"image": str(i), "caption": text(shape.caption)}, tuple(text(tokens - 1) for _ in range(questions))
+        )
         for i in range(images)
     ]
 

@@ -17,7 +17,11 @@ from .contestants import Bert2Bert, Causal, Contestant, Naive, Ours, rows_of
 from .counting import BERT2BERT, CAUSAL, CONTESTANTS, NAIVE, OURS, Shape, Work, learning, writing
 from .material import build, examples, never_end
 
-SEARCHES = {"greedy": Decoding(), "4 beams": Decoding(num_beams=4), "5 samples": Decoding(do_sample=True, num_return_sequences=5)}
+SEARCHES = {
+    "greedy": Decoding(),
+    "4 beams": Decoding(num_beams=4),
+    "5 samples": Decoding(do_sample=True, num_return_sequences=5),
+}
 NAIVE_IMAGES = 8  # naive is measured on so many images at most: a question costs it the same on any number
 
 
@@ -58,7 +62,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times longer than ours: the median over rounds, each round's own ratio taken first, and what was counted."""
+    """How many times longer than ours: the median over rounds, each round's own ratio taken first, and what was
+    counted."""
 
     measured: float
     low: float
@@ -76,7 +81,9 @@ class Ratio:
         return self.measured / self.counted - 1
 
 
-def race_learning(terms: Terms, questions: Sequence[int], told: Callable[[str], None] = lambda line: None) -> list[Result]:
+def race_learning(
+    terms: Terms, questions: Sequence[int], told: Callable[[str], None] = lambda line: None
+) -> list[Result]:
     """Learning with each number of questions an image."""
     with _entered(terms) as field:
         for contestant in field.values():
@@ -91,7 +98,9 @@ def race_learning(terms: Terms, questions: Sequence[int], told: Callable[[str], 
 
 
 @torch.inference_mode()
-def race_writing(terms: Terms, searches: Mapping[str, Decoding], told: Callable[[str], None] = lambda line: None) -> list[Result]:
+def race_writing(
+    terms: Terms, searches: Mapping[str, Decoding], told: Callable[[str], None] = lambda line: None
+) -> list[Result]:
     """Writing by each search; seconds are those of a text written side by side with the image's others."""
     with _entered(terms) as field:
         for contestant in field.values():
@@ -99,7 +108,9 @@ def race_writing(terms: Terms, searches: Mapping[str, Decoding], told: Callable[
         material = examples(terms.shape, field[OURS].module, terms.batch, 1, 2)
         results = []
         for name, options in searches.items():
-            runs = {who: contestant.write(_few(who, material), options, terms.tokens) for who, contestant in field.items()}
+            runs = {
+                who: contestant.write(_few(who, material), options, terms.tokens) for who, contestant in field.items()
+            }
             work = {who: writing(terms.shape, who, rows_of(options), terms.tokens) for who in field}
             results += _rounds(name, field, runs, work, terms, told)
         return results
@@ -138,7 +149,14 @@ def _few(name: str, material: Sequence) -> Sequence:
     return material[:NAIVE_IMAGES] if name == NAIVE else material
 
 
-def _rounds(case: str, field: Mapping[str, Contestant], runs: Mapping[str, Callable[[], int]], work: Mapping[str, Work], terms: Terms, told) -> list[Result]:
+def _rounds(
+    case: str,
+    field: Mapping[str, Contestant],
+    runs: Mapping[str, Callable[[], int]],
+    work: Mapping[str, Work],
+    terms: Terms,
+    told,
+) -> list[Result]:
     """One round to warm up, then those that count, contestants in turn: A B C D A B C D."""
     taken: dict[str, list[float]] = {name: [] for name in runs}
     for number in range(terms.rounds + 1):
@@ -177,10 +195,14 @@ def settings(terms: Terms) -> dict:
 
     return {
         **asdict(terms),
-        "processor": _processor(), "threads": torch.get_num_threads(), "system": platform.platform(terse=True), "python": platform.python_version(),
-        "torch": torch.__version__, "transformers": transformers.__version__,
+        "processor": _processor(),
+        "threads": torch.get_num_threads(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
         "accelerator": torch.cuda.get_device_name(terms.device) if torch.device(terms.device).type == "cuda" else None,
-    }  # fmt: skip
+    }
 
 
 def _processor() -> str:

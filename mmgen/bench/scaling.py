@@ -1,4 +1,5 @@
-"""Does cost grow linearly? Time over a range of images, questions an image, and beams, with a straight line through it."""
+"""Does cost grow linearly? Time over a range of images, questions an image, and beams, with a straight line through
+it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LEARNT, WRITTEN = 3, 20  # questions an image where images vary; tokens of a tex
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of a whole batch over a count, and the straight line of least squares: seconds = start + slope x count."""
+    """Seconds of a whole batch over a count, and the straight line of least squares: seconds = start + slope x
+    count."""
 
     over: str
     counts: tuple[int, ...]
@@ -38,7 +40,9 @@ class Curve:
     def off(self) -> float:
         """The point farthest from the line, relative to the line."""
         start, slope = self.line
-        return max(abs(seconds / (start + slope * count) - 1) for count, seconds in zip(self.counts, self.seconds, strict=True))
+        return max(
+            abs(seconds / (start + slope * count) - 1) for count, seconds in zip(self.counts, self.seconds, strict=True)
+        )
 
 
 def measure(terms: Terms, told: Callable[[str], None] = lambda line: None) -> list[Curve]:
@@ -56,15 +60,22 @@ def measure(terms: Terms, told: Callable[[str], None] = lambda line: None) -> li
 
         learn_images = {count: ours.learn(material(count, LEARNT)) for count in IMAGES}
         learn_questions = {count: ours.learn(material(terms.batch, count)) for count in QUESTIONS}
-        write_beams = {count: ours.write(material(terms.batch, 1), Decoding(num_beams=count), WRITTEN) for count in BEAMS}
+        write_beams = {
+            count: ours.write(material(terms.batch, 1), Decoding(num_beams=count), WRITTEN) for count in BEAMS
+        }
         model.train()
-        curves = [_curve("images, learning", learn_images, ours, terms, told), _curve("questions an image, learning", learn_questions, ours, terms, told)]
+        curves = [
+            _curve("images, learning", learn_images, ours, terms, told),
+            _curve("questions an image, learning", learn_questions, ours, terms, told),
+        ]
         model.eval()
         with torch.inference_mode():
             return [*curves, _curve("beams, writing", write_beams, ours, terms, told)]
 
 
-def _curve(over: str, runs: dict[int, Callable[[], int]], ours: Ours, terms: Terms, told: Callable[[str], None]) -> Curve:
+def _curve(
+    over: str, runs: dict[int, Callable[[], int]], ours: Ours, terms: Terms, told: Callable[[str], None]
+) -> Curve:
     taken: dict[int, list[float]] = {count: [] for count in runs}
     for number in range(terms.rounds + 1):
         told(f"{over}: round {number} of {terms.rounds}")

@@ -19,11 +19,27 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
     for result in results:
         ratio = Ratio.of(result, ours[result.case])
         own = result.contestant == OURS
-        compared = ("1", "", "1", "") if own else (
-            f"{ratio.measured:.2f}", f"{ratio.low:.2f}-{ratio.high:.2f}", f"{ratio.counted:.2f}", f"{ratio.gap:+.0%}{' *' if abs(ratio.gap) > NOTABLE else ''}"
-        )  # fmt: skip
+        compared = (
+            ("1", "", "1", "")
+            if own
+            else (
+                f"{ratio.measured:.2f}",
+                f"{ratio.low:.2f}-{ratio.high:.2f}",
+                f"{ratio.counted:.2f}",
+                f"{ratio.gap:+.0%}{' *' if abs(ratio.gap) > NOTABLE else ''}",
+            )
+        )
         work = (f"{result.work.slots:.1f}", f"{result.work.multiply_adds / 1e6:,.0f}")
-        made.append(("" if result.case == before else result.case, result.contestant, f"{1000 * result.median:,.1f}", f"{result.spread:.0%}", *compared, *work))
+        made.append(
+            (
+                "" if result.case == before else result.case,
+                result.contestant,
+                f"{1000 * result.median:,.1f}",
+                f"{result.spread:.0%}",
+                *compared,
+                *work,
+            )
+        )
         before = result.case
     return made
 
@@ -32,14 +48,22 @@ def notes(settings: dict, unit: str) -> list[str]:
     """What the table's numbers are, a line each."""
     shape = settings["shape"]
     told = [
-        f"{shape['layers']} layers, {shape['width']} wide, {shape['vocabulary']:,} words; prefix of {2 + shape['regions'] + shape['caption']} slots; "
-        f"{settings['tokens']} tokens a text, its end included; batches of {settings['batch']} images; {settings['precision']}{', compiled' if settings['compile'] else ''}",
-        f"{settings['accelerator'] or settings['processor']}, {settings['threads']} thread{'s' * (settings['threads'] != 1)}; torch {settings['torch']}, transformers {settings['transformers']}",
-        f"ms {unit}: median of {settings['rounds']} rounds, contestants in turn; spread: slowest less fastest, over the median",
-        f"times ours: median of the rounds' own ratios; counted: the ratio of multiply-adds; * more than {NOTABLE:.0%} apart",
+        f"{shape['layers']} layers, {shape['width']} wide, {shape['vocabulary']:,} words; prefix of "
+        f"{2 + shape['regions'] + shape['caption']} slots; "
+        f"{settings['tokens']} tokens a text, its end included; batches of {settings['batch']} images; "
+        f"{settings['precision']}{', compiled' if settings['compile'] else ''}",
+        f"{settings['accelerator'] or settings['processor']}, {settings['threads']} "
+        f"thread{'s' * (settings['threads'] != 1)}; torch {settings['torch']}, transformers {settings['transformers']}",
+        f"ms {unit}: median of {settings['rounds']} rounds, contestants in turn; spread: slowest less fastest, over "
+        "the median",
+        f"times ours: median of the rounds' own ratios; counted: the ratio of multiply-adds; * more than {NOTABLE:.0%} "
+        "apart",
     ]
     if NAIVE in settings["contestants"]:
-        told.append(f"{NAIVE}: measured on {min(NAIVE_IMAGES, settings['batch'])} images with one question each, and scaled by count")
+        told.append(
+            f"{NAIVE}: measured on {min(NAIVE_IMAGES, settings['batch'])} images with one question each, and scaled by "
+            "count"
+        )
     return told
 
 
@@ -53,14 +77,19 @@ def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
     lines = []
     for row in (header, *body):
-        cells = [cell.ljust(width) if place < 2 else cell.rjust(width) for place, (cell, width) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines)
 
 
 def markdown(results: Sequence[Result], settings: dict, unit: str) -> str:
     """A table and its notes, to be put into a page as they are."""
-    return f"{markdown_table(HEADER, rows(results))}\n\n" + "\n".join(f"- {_plain(note)}" for note in notes(settings, unit))
+    return f"{markdown_table(HEADER, rows(results))}\n\n" + "\n".join(
+        f"- {_plain(note)}" for note in notes(settings, unit)
+    )
 
 
 def markdown_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
@@ -78,5 +107,8 @@ def as_json(results: Sequence[Result], settings: dict) -> dict:
     found = []
     for result in results:
         ratio = Ratio.of(result, ours[result.case])
-        found.append(asdict(result) | {"median": result.median, "spread": result.spread, "times_ours": asdict(ratio) | {"gap": ratio.gap}})
+        found.append(
+            asdict(result)
+            | {"median": result.median, "spread": result.spread, "times_ours": asdict(ratio) | {"gap": ratio.gap}}
+        )
     return {"settings": settings, "results": found}

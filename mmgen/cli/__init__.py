@@ -16,7 +16,8 @@ from . import bench, files, judge, plugin, probe, reports, runs, score
 
 
 class Commands(click.Group):
-    """Errors that a person can cause, and being stopped: a line with what is noted on them, no traceback, exit code 1."""
+    """Errors that a person can cause, and being stopped: a line with what is noted on them, no traceback, exit code
+    1."""
 
     def invoke(self, context: click.Context):
         try:
@@ -44,7 +45,8 @@ def _say(what: str, error: BaseException) -> None:
 
 
 class Stopped(KeyboardInterrupt):
-    """By Ctrl-C or SIGTERM. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if nobody had caught it.)"""
+    """By Ctrl-C or SIGTERM. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if nobody had caught
+    it.)"""
 
 
 @contextlib.contextmanager
@@ -57,7 +59,11 @@ def _stoppable() -> Iterator[None]:
         raise Stopped
 
     in_main_thread = threading.current_thread() is threading.main_thread()  # only that one is told of signals
-    heeded = [number for number in (signal.SIGINT, signal.SIGTERM) if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
+    heeded = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN
+    ]
     before = {number: signal.signal(number, stop) for number in heeded}
     try:
         yield
@@ -79,5 +85,22 @@ def main() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-for command in (runs.run, runs.show, runs.check, runs.plugins, runs.init, runs.generate, files.features, files.data, plugin.plugin, plugin.schema, probe.probe, reports.report, reports.compare, score.score, judge.judge, bench.bench):
+for command in (
+    runs.run,
+    runs.show,
+    runs.check,
+    runs.plugins,
+    runs.init,
+    runs.generate,
+    files.features,
+    files.data,
+    plugin.plugin,
+    plugin.schema,
+    probe.probe,
+    reports.report,
+    reports.compare,
+    score.score,
+    judge.judge,
+    bench.bench,
+):
     main.add_command(command)

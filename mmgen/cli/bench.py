@@ -13,20 +13,37 @@ from ..errors import MmgenError
 from .runs import quiet
 
 shared_options = [
-    click.option("--layers", type=click.IntRange(1), default=12, show_default=True, help="Layers of every encoder and decoder."),
+    click.option(
+        "--layers", type=click.IntRange(1), default=12, show_default=True, help="Layers of every encoder and decoder."
+    ),
     click.option("--width", type=click.IntRange(8), default=768, show_default=True, help="Width of their states."),
-    click.option("--words", type=click.IntRange(1000, 100_000), default=30_522, show_default=True, help="Words of the vocabulary."),
+    click.option(
+        "--words",
+        type=click.IntRange(1000, 100_000),
+        default=30_522,
+        show_default=True,
+        help="Words of the vocabulary.",
+    ),
     click.option("--batch", type=click.IntRange(1), default=4, show_default=True, help="Images at a time."),
-    click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds that count; one more warms up."),
+    click.option(
+        "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds that count; one more warms up."
+    ),
     click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1."),
     click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True),
     click.option("--threads", type=click.IntRange(1, 1024), help="Processor threads; by default torch's own choice."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON: settings, every round, ratios, counted work."),
     click.option("--markdown", is_flag=True, help="Print a Markdown table."),
 ]
-without_option = click.option("--without", multiple=True, type=click.Choice(["naive", "BERT2BERT", "causal BERT"]), help="Leave a contestant out. May be repeated.")
+without_option = click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(["naive", "BERT2BERT", "causal BERT"]),
+    help="Leave a contestant out. May be repeated.",
+)
 
-compile_option = click.option("--compile", "compiled", is_flag=True, help="Encoders and decoders through torch.compile.")
+compile_option = click.option(
+    "--compile", "compiled", is_flag=True, help="Encoders and decoders through torch.compile."
+)
 
 
 def with_shared_options(command):
@@ -37,17 +54,32 @@ def with_shared_options(command):
 
 @click.group()
 def bench() -> None:
-    """Speed, measured side by side: this framework, the paper's procedure (one pass a target position), and transformers'
-    EncoderDecoderModel and BertLMHeadModel; one shape, random weights, the same made-up data."""
+    """Speed, measured side by side: this framework, the paper's procedure (one pass a target position), and
+    transformers' EncoderDecoderModel and BertLMHeadModel; one shape, random weights, the same made-up data."""
 
 
 @bench.command()
 @with_shared_options
 @without_option
 @compile_option
-@click.option("--questions", "-k", "questions", multiple=True, type=click.IntRange(1), help="Questions an image. May be repeated; by default 1, 3 and 5.")
-@click.option("--tokens", type=click.IntRange(2, 100), default=9, show_default=True, help="Tokens of a question, its end included.")
-def train(questions: tuple[int, ...], without: tuple[str, ...], tokens: int, as_json: bool, markdown: bool, **shared) -> None:
+@click.option(
+    "--questions",
+    "-k",
+    "questions",
+    multiple=True,
+    type=click.IntRange(1),
+    help="Questions an image. May be repeated; by default 1, 3 and 5.",
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(2, 100),
+    default=9,
+    show_default=True,
+    help="Tokens of a question, its end included.",
+)
+def train(
+    questions: tuple[int, ...], without: tuple[str, ...], tokens: int, as_json: bool, markdown: bool, **shared
+) -> None:
     """Learning: a pass forward and back, without the optimiser's step, which is the same for all."""
     terms = _terms(tokens, without, **shared)
     from ..bench import racing
@@ -59,9 +91,23 @@ def train(questions: tuple[int, ...], without: tuple[str, ...], tokens: int, as_
 @bench.command()
 @with_shared_options
 @without_option
-@click.option("--search", "searches", multiple=True, type=click.Choice(["greedy", "4 beams", "5 samples"]), help="How to search. May be repeated; by default all three.")
-@click.option("--tokens", type=click.IntRange(2, 100), default=20, show_default=True, help="Tokens that every text gets; the end is forbidden.")
-def decode(searches: tuple[str, ...], without: tuple[str, ...], tokens: int, as_json: bool, markdown: bool, **shared) -> None:
+@click.option(
+    "--search",
+    "searches",
+    multiple=True,
+    type=click.Choice(["greedy", "4 beams", "5 samples"]),
+    help="How to search. May be repeated; by default all three.",
+)
+@click.option(
+    "--tokens",
+    type=click.IntRange(2, 100),
+    default=20,
+    show_default=True,
+    help="Tokens that every text gets; the end is forbidden.",
+)
+def decode(
+    searches: tuple[str, ...], without: tuple[str, ...], tokens: int, as_json: bool, markdown: bool, **shared
+) -> None:
     """Writing: whole searches, the prefix included."""
     terms = _terms(tokens, without, **shared)
     from ..bench import racing
@@ -74,7 +120,13 @@ def decode(searches: tuple[str, ...], without: tuple[str, ...], tokens: int, as_
 @bench.command()
 @with_shared_options
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves into this file.")
-@click.option("--tokens", type=click.IntRange(2, 100), default=9, show_default=True, help="Tokens of a question to learn, its end included.")
+@click.option(
+    "--tokens",
+    type=click.IntRange(2, 100),
+    default=9,
+    show_default=True,
+    help="Tokens of a question to learn, its end included.",
+)
 def scaling(svg: Path | None, tokens: int, as_json: bool, markdown: bool, **shared) -> None:
     """Cost over a range of images, questions an image and beams, with a straight line through it."""
     if svg is not None and not svg.absolute().parent.is_dir():
@@ -97,7 +149,20 @@ def scaling(svg: Path | None, tokens: int, as_json: bool, markdown: bool, **shar
         click.echo(tables.plain_table(curves.HEADER, curves.rows(found)))
 
 
-def _terms(tokens: int, without: tuple[str, ...], *, layers: int, width: int, words: int, batch: int, rounds: int, device: str, precision: str, threads: int | None, compiled: bool = False):
+def _terms(
+    tokens: int,
+    without: tuple[str, ...],
+    *,
+    layers: int,
+    width: int,
+    words: int,
+    batch: int,
+    rounds: int,
+    device: str,
+    precision: str,
+    threads: int | None,
+    compiled: bool = False,
+):
     """What the options say, as `mmgen.bench.racing.Terms`. Raises MmgenError for a device that is not there."""
     quiet()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")

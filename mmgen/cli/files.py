@@ -15,7 +15,9 @@ def features() -> None:
     """Feature stores: fill them from published files or from raw images, and look into them."""
 
 
-set_extractor = click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the extractor; VALUE as in TOML.")
+set_extractor = click.option(
+    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the extractor; VALUE as in TOML."
+)
 store_options = [
     click.argument("source", type=click.Path(path_type=Path)),
     click.argument("store", type=click.Path(path_type=Path)),
@@ -51,7 +53,8 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 @with_store_options
 @kept
 def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
-    """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; goes on where it was stopped."""
+    """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; goes on where it was
+    stopped."""
     from ..stages.extract import folder_pictures
 
     config = _extractor(kind, sets)
@@ -87,8 +90,17 @@ def _fill(config, source, store: Path, float32: bool) -> None:
     done = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
     for key, reason in done.broken:
         progress.say(f"skipped {key}: {reason}")
-    more = [f"{done.skipped} were there", f"{len(done.broken)} broken", f"{done.duplicates} duplicates", f"boxes of {done.clipped} images cut to the image"]
-    told = [text for text, count in zip(more, (done.skipped, len(done.broken), done.duplicates, done.clipped), strict=True) if count]
+    more = [
+        f"{done.skipped} were there",
+        f"{len(done.broken)} broken",
+        f"{done.duplicates} duplicates",
+        f"boxes of {done.clipped} images cut to the image",
+    ]
+    told = [
+        text
+        for text, count in zip(more, (done.skipped, len(done.broken), done.duplicates, done.clipped), strict=True)
+        if count
+    ]
     progress.say(f"{store}: {done.written} images written" + "".join(f", {text}" for text in told))
 
 

@@ -16,9 +16,27 @@ def judge() -> None:
 
 @judge.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--n", "count", default=50, show_default=True, type=click.IntRange(1), help="How many test pictures; drawn at random.")
-@click.option("--step", "steps", multiple=True, help="Only this step of the runs; by default all that have written. May be repeated.")
-@click.option("--out", default=Path("judge.html"), show_default=True, type=click.Path(path_type=Path), help="The sheet; its key is written beside it.")
+@click.option(
+    "--n",
+    "count",
+    default=50,
+    show_default=True,
+    type=click.IntRange(1),
+    help="How many test pictures; drawn at random.",
+)
+@click.option(
+    "--step",
+    "steps",
+    multiple=True,
+    help="Only this step of the runs; by default all that have written. May be repeated.",
+)
+@click.option(
+    "--out",
+    default=Path("judge.html"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The sheet; its key is written beside it.",
+)
 @click.option("--seed", default=0, show_default=True, help="Of the drawing and shuffling.")
 @click.option("--together", is_flag=True, help="Picture and caption at once; by default each alone, as in the paper.")
 def make(runs: tuple[Path, ...], count: int, steps: tuple[str, ...], out: Path, seed: int, together: bool) -> None:

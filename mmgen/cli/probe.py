@@ -12,12 +12,24 @@ from .runs import quiet
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--probe", "names", multiple=True, metavar="NAME", help="Which: of the recipe's, or any installed one. By default all of the recipe's. May be repeated.")
+@click.option(
+    "--probe",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="Which: of the recipe's, or any installed one. By default all of the recipe's. May be repeated.",
+)
 @click.option("--step", "steps", multiple=True, metavar="NAME", help="Look into this step only. May be repeated.")
-@click.option("--set", "sets", multiple=True, metavar="PROBE.KEY=VALUE", help="A setting of a probe; VALUE as in TOML. May be repeated.")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="PROBE.KEY=VALUE",
+    help="A setting of a probe; VALUE as in TOML. May be repeated.",
+)
 def probe(run: Path, names: tuple[str, ...], steps: tuple[str, ...], sets: tuple[str, ...]) -> None:
-    """Look into the steps of RUN (a run folder): what words look at, how alike pictures and captions are inside, which heads
-    ground words in regions. Tables and plots are written into RUN/probes; `mmgen report RUN` shows them too."""
+    """Look into the steps of RUN (a run folder): what words look at, how alike pictures and captions are inside, which
+    heads ground words in regions. Tables and plots are written into RUN/probes; `mmgen report RUN` shows them too."""
     quiet()
     from ..probing import probe
     from ..progress import Bars

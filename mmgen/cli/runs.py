@@ -12,7 +12,9 @@ from ..errors import MmgenError
 
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
 profile_option = click.option("--profile", help="Which of the recipe's profiles to lay over it.")
-set_option = click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML. May be repeated.")
+set_option = click.option(
+    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML. May be repeated."
+)
 
 GOES_ON = "mmgen.goes_on"
 
@@ -30,10 +32,23 @@ def goes_on(how: str) -> Iterator[None]:
 @set_option
 @click.option("--step", help="Only this step, and what it starts from.")
 @click.option("--seed", type=int, help="The same as --set seed=N.")
-@click.option("--seeds", type=click.IntRange(1), default=1, help="How many runs, with seeds that follow one another; the table then has mean and spread.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1),
+    default=1,
+    help="How many runs, with seeds that follow one another; the table then has mean and spread.",
+)
 @click.option("--fresh", is_flag=True, help="Throw away what the run folder holds and begin anew.")
 @goes_on("the same command goes on from the last checkpoint")
-def run(recipe: Path, profile: str | None, sets: tuple[str, ...], step: str | None, seed: int | None, seeds: int, fresh: bool) -> None:
+def run(
+    recipe: Path,
+    profile: str | None,
+    sets: tuple[str, ...],
+    step: str | None,
+    seed: int | None,
+    seeds: int,
+    fresh: bool,
+) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
     chosen, _ = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
     if step is not None and step not in chosen.steps:
@@ -116,11 +131,16 @@ def init(folder: Path) -> None:
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--caption", help="What the picture shows, for steps that read a caption.")
-@click.option("--n", default=1, show_default=True, type=click.IntRange(1, 20), help="How many different questions a picture.")
+@click.option(
+    "--n", default=1, show_default=True, type=click.IntRange(1, 20), help="How many different questions a picture."
+)
 @click.option("--step", help="Which step's weights; by default the last that reads what is given.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
-def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, step: str | None, out: Path | None) -> None:
-    """Ask questions with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files of them."""
+def generate(
+    run: Path, sources: tuple[Path, ...], caption: str | None, n: int, step: str | None, out: Path | None
+) -> None:
+    """Ask questions with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files of
+    them."""
     if not sources and not caption:
         raise MmgenError("give a picture, a folder or a JSONL file of them, or --caption")
     quiet()
@@ -139,7 +159,10 @@ def generate(run: Path, sources: tuple[Path, ...], caption: str | None, n: int, 
                 advance()
     if out:
         click.echo(f"{out}: {len(found)} lines")
-    click.echo(f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}", err=True)
+    click.echo(
+        f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}",
+        err=True,
+    )
     if all("error" in line for line in found):
         raise MmgenError("no picture could be read")
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     type=click.Choice(["image", "question"]),
     default="image",
     show_default=True,
-    help="A text against all references of its image, as the papers do, or against every question by itself; the two cannot be compared.",
+    help="A text against all references of its image, as the papers do, or against every question by itself; the two "
+    "cannot be compared.",
 )
 @click.option("--profile", help="Of the recipe that --references names.")
 @click.option("--split", help="Of that recipe's data set; by default the one it evaluates on.")
@@ -67,7 +68,23 @@ if TYPE_CHECKING:
 @click.option(
     "--json", "out", type=click.Path(path_type=Path), help="Write everything, every example's scores too, to this file."
 )
-def score(predictions: Path, references: Path, per: str, profile: str | None, split: str | None, train: Path | None, names, sets, against: Path | None, partial: bool, resamples: int, corpus_intervals: bool, randomisations: int, seed: int, out: Path | None) -> None:  # fmt: skip
+def score(
+    predictions: Path,
+    references: Path,
+    per: str,
+    profile: str | None,
+    split: str | None,
+    train: Path | None,
+    names,
+    sets,
+    against: Path | None,
+    partial: bool,
+    resamples: int,
+    corpus_intervals: bool,
+    randomisations: int,
+    seed: int,
+    out: Path | None,
+) -> None:
     """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or what mmgen wrote.
 
     An id may have several texts: the first one counts, and oracle@n tells what the best would reach.
@@ -95,9 +112,21 @@ def score(predictions: Path, references: Path, per: str, profile: str | None, sp
     labels = _labels(files)
     systems = [scoring.System(label, [texts for _, texts in each]) for label, each in zip(labels, pairs, strict=False)]
     examples = [example for example, _ in pairs[0]]
-    found = scoring.compare(systems, examples, configs, seen=seen, resamples=resamples, corpus=corpus_intervals, randomisations=randomisations, seed=seed, progress=Bars())  # fmt: skip
+    found = scoring.compare(
+        systems,
+        examples,
+        configs,
+        seen=seen,
+        resamples=resamples,
+        corpus=corpus_intervals,
+        randomisations=randomisations,
+        seed=seed,
+        progress=Bars(),
+    )
     click.echo(_shown(found, systems))
-    for note in _notes(found, systems, len(examples), len(wanted.examples), per, resamples, randomisations, corpus_intervals):
+    for note in _notes(
+        found, systems, len(examples), len(wanted.examples), per, resamples, randomisations, corpus_intervals
+    ):
         click.echo(note)
     if out:
         _write(out, found, [example.id for example in examples])
@@ -140,7 +169,15 @@ def _shown(found: Comparison, systems) -> str:
         )
         rows.append(row)
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.rjust(width) if column else cell.ljust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))) + " |" for row in rows]  # fmt: skip
+    lines = [
+        "| "
+        + " | ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        + " |"
+        for row in rows
+    ]
     rule = (
         "|"
         + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
@@ -158,7 +195,9 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _notes(found: Comparison, systems, count: int, total: int, per: str, resamples: int, randomisations: int, corpus: bool):
+def _notes(
+    found: Comparison, systems, count: int, total: int, per: str, resamples: int, randomisations: int, corpus: bool
+):
     yield ""
     if len(systems) == 2:
         told = {
@@ -177,11 +216,15 @@ def _notes(found: Comparison, systems, count: int, total: int, per: str, resampl
     )
     yield from found.notes
     own = found.intervals.get(systems[0].name, {})
-    missing = [metric for metric, value in found.values[systems[0].name].items() if value is not None and metric not in own]
+    missing = [
+        metric for metric, value in found.values[systems[0].name].items() if value is not None and metric not in own
+    ]
     if resamples and not own:
         yield "no intervals: the examples are all of one image, and nothing tells how much others would vary"
     elif resamples:
-        yield f"95 %: bootstrap over examples, {resamples} times" + "; corpus scores by the jackknife, 20 blocks" * (corpus and not missing)
+        yield f"95 %: bootstrap over examples, {resamples} times" + "; corpus scores by the jackknife, 20 blocks" * (
+            corpus and not missing
+        )
         if missing:
             why = "the jackknife takes 20 images" if corpus else "--corpus-intervals scores again and again for one"
             yield f"no interval for {', '.join(missing)}: no mean over examples; {why}"

@@ -8,8 +8,8 @@ import numpy as np
 def alpha(ratings: np.ndarray) -> float | None:
     """Ordinal alpha of (J, Q) ratings, NaN where there is none: 1 is perfect agreement, 0 what chance would give.
 
-    Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), steps A to E with the ordinal difference. None where
-    no question has two ratings, or all ratings are one value, so that there is nothing to agree about.
+    Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), steps A to E with the ordinal difference. None
+    where no question has two ratings, or all ratings are one value, so that there is nothing to agree about.
     """
     values = np.unique(ratings[~np.isnan(ratings)])
     counts = (ratings[:, :, None] == values).sum(0).astype(np.float64)  # (Q, values)

@@ -70,7 +70,9 @@ def _json(path: Path) -> Any:
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError:
-        raise DataError(f"{path}: not JSON; give the key, then the files that the judges have saved from the page") from None
+        raise DataError(
+            f"{path}: not JSON; give the key, then the files that the judges have saved from the page"
+        ) from None
 
 
 def _key(path: Path) -> dict[str, Any]:
@@ -82,7 +84,9 @@ def _key(path: Path) -> dict[str, Any]:
         whole = wanted == set(key["systems"]) and key["human"] in wanted and key["criteria"] and key["sheet"]
         pictures = [[each["example"] for each in key["questions"] if own in each["systems"]] for own in key["systems"]]
         whole = whole and len({question["id"] for question in key["questions"]}) == len(key["questions"])
-        whole = whole and all(own == pictures[0] == list(dict.fromkeys(own)) for own in pictures)  # one each, in one order
+        whole = whole and all(
+            own == pictures[0] == list(dict.fromkeys(own)) for own in pictures
+        )  # one each, in one order
     except (KeyError, TypeError):
         whole = False
     if not whole:
@@ -108,12 +112,16 @@ def _sheet(
             raise DataError(f"{path}: rates what is not on the sheet ({own}); was it edited?")
         for criterion, value in given.items():
             if type(value) is not int or not LOWEST <= value <= HIGHEST:
-                raise DataError(f"{path}: {criterion} of {own} is {json.dumps(value)[:20]}; ratings are whole numbers from {LOWEST} to {HIGHEST}")
+                raise DataError(
+                    f"{path}: {criterion} of {own} is {json.dumps(value)[:20]}; ratings are whole numbers from "
+                    f"{LOWEST} to {HIGHEST}"
+                )
     wanted = [(own, criterion) for criterion in key["criteria"] for own in ids]
     missing = [each for each in wanted if each[1] not in sheet["ratings"].get(each[0], {})]
     if missing and not partial:
         own, criterion = missing[0]
         raise DataError(
-            f"{path}: {len(missing)} of {len(wanted)} ratings are missing (first: {criterion} of {own}); have it filled, or --partial"
+            f"{path}: {len(missing)} of {len(wanted)} ratings are missing (first: {criterion} of {own}); have it "
+            "filled, or --partial"
         )
     return judge.strip(), sheet["ratings"]

@@ -1,4 +1,5 @@
-"""What the filled sheets say: means with their spread, t-tests against the people's questions, and agreement of judges."""
+"""What the filled sheets say: means with their spread, t-tests against the people's questions, and agreement of
+judges."""
 
 from __future__ import annotations
 
@@ -136,11 +137,13 @@ def shown(result: Result) -> Iterator[str]:
     yield ""
     pictures = max(cell.pictures for cells in result.systems.values() for cell in cells.values())
     yield (
-        f"{_count(len(result.judges), 'judge')}, {_count(pictures, 'picture')}, {_count(result.questions, 'different question')}, "
+        f"{_count(len(result.judges), 'judge')}, {_count(pictures, 'picture')}, "
+        f"{_count(result.questions, 'different question')}, "
         f"ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
     )
     yield (
-        f"p, and * below {SIGNIFICANT:g}: two-tailed t-test against {result.human}, paired, since all questions of a picture have "
+        f"p, and * below {SIGNIFICANT:g}: two-tailed t-test against {result.human}, paired, since all questions of a "
+        "picture have "
         f"the same picture and judges; n is the pictures"
     )
     told = ", ".join(f"{criterion.replace('_', ' ')} {_number(value)}" for criterion, value in result.agreement.items())

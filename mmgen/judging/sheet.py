@@ -1,8 +1,8 @@
 """Making a sheet: pictures are drawn, questions of all systems mixed, and a page and the key to it written.
 
-The procedure is the paper's (section 5, "Human Evaluation"): readability is judged of the question alone, caption relevance
-beside the caption only, image relevance beside the picture only. The page holds no name of a system; the key does.
-"""
+The procedure is the paper's (section 5, "Human Evaluation"): readability is judged of the question alone, caption
+relevance beside the caption only, image relevance beside the picture only. The page holds no name of a system; the key
+does."""
 
 from __future__ import annotations
 
@@ -39,16 +39,25 @@ class Sheet:
 
 
 def make(
-    material: Material, out: Path, *, count: int = 50, seed: int = 0, together: bool = False, progress: Progress | None = None
-) -> Sheet:  # fmt: skip
-    """`out` and `<out>.key.json`, for `count` random test examples. `together`: picture and caption are shown at once, and
-    all is judged at once. Raises RunError and DataError; never overwrites, since somebody may be filling the sheet."""
+    material: Material,
+    out: Path,
+    *,
+    count: int = 50,
+    seed: int = 0,
+    together: bool = False,
+    progress: Progress | None = None,
+) -> Sheet:
+    """`out` and `<out>.key.json`, for `count` random test examples. `together`: picture and caption are shown at once,
+    and all is judged at once. Raises RunError and DataError; never overwrites, since somebody may be filling the
+    sheet."""
     if out.suffix != ".html" or out.is_dir():
         raise RunError(f"--out {out}: give the name of a file that ends in .html")
     key_path = out.with_suffix(".key.json")
     for path in (out, key_path):
         if path.exists():
-            raise RunError(f"{path}: is there already, and judges may be filling it; give --out another name, or delete it")
+            raise RunError(
+                f"{path}: is there already, and judges may be filling it; give --out another name, or delete it"
+            )
     draw = random.Random(seed)
     chosen = _draw(material, count, draw)
     with (progress or Progress()).task("judge: pictures", count, "pictures") as advance:
@@ -57,12 +66,19 @@ def make(
         lost = next(example.id for example in chosen if example.id not in shots)
         raise DataError(f"{reason or f'{lost}: has no picture'}; mend that, or draw others with --seed")
     criteria, notes = _criteria(material, chosen, bool(shots), reason)
-    asked = _lower_together({**material.texts, _human(material): {each.id: draw.choice(_asked(each)) for each in chosen}}, chosen)
+    asked = _lower_together(
+        {**material.texts, _human(material): {each.id: draw.choice(_asked(each)) for each in chosen}}, chosen
+    )
     items, questions = _mix(asked, chosen, draw)
     key = {
-        "format": KEY, "seed": seed, "together": together, "criteria": criteria,
-        "systems": list(asked), "human": _human(material), "questions": questions,
-    }  # fmt: skip
+        "format": KEY,
+        "seed": seed,
+        "together": together,
+        "criteria": criteria,
+        "systems": list(asked),
+        "human": _human(material),
+        "questions": questions,
+    }
     key["sheet"] = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     for item, example in zip(items, chosen, strict=True):
         item["caption"] = material.captions.get(example.id, "") if CAPTION in criteria else ""
@@ -72,7 +88,10 @@ def make(
     write_text(out, render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items}))
     shared = count * len(asked) - len(questions)
     if shared:
-        notes.append(f"{shared} of {count * len(asked)} questions equal another of their picture: shown once, they count for each")
+        notes.append(
+            f"{shared} of {count * len(asked)} questions equal another of their picture: shown once, they count for "
+            "each"
+        )
     return Sheet(out, key_path, tuple(notes))
 
 
@@ -129,10 +148,9 @@ def _rounds(criteria: Sequence[str], together: bool) -> list[dict[str, list[str]
 
 
 def _lower_together(texts: Mapping[str, Mapping[str, str]], chosen: Sequence[Example]) -> dict[str, dict[str, str]]:
-    """Spacing the same for all; and where one system knows no capitals nobody has any, for they would tell who wrote."""
-    tidy = {
-        system: {example.id: _tidy(own[example.id]) for example in chosen} for system, own in texts.items()
-    }  # fmt: skip
+    """Spacing the same for all; and where one system knows no capitals nobody has any, for they would tell who
+    wrote."""
+    tidy = {system: {example.id: _tidy(own[example.id]) for example in chosen} for system, own in texts.items()}
     if any(all(text == text.lower() for text in own.values()) for own in tidy.values()):
         return {system: {name: text.lower() for name, text in own.items()} for system, own in tidy.items()}
     return tidy
@@ -148,7 +166,8 @@ def _tidy(text: str) -> str:
 def _mix(
     asked: Mapping[str, Mapping[str, str]], chosen: Sequence[Example], draw: random.Random
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Items for the page (without names) and questions for the key (with them), each example's in an order of its own."""
+    """Items for the page (without names) and questions for the key (with them), each example's in an order of its
+    own."""
     items, questions = [], []
     for number, example in enumerate(chosen, 1):
         systems: dict[str, list[str]] = {}

@@ -34,7 +34,8 @@ class Material:
 
 
 def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> Material:
-    """All steps of the runs that have written, or those named. Raises RunError, also when runs do not share a test set."""
+    """All steps of the runs that have written, or those named. Raises RunError, also when runs do not share a test
+    set."""
     labels = _labels(paths)
     folders = [RunFolder(path) for path in paths]
     recipes = [folder.recipe(registry) for folder in folders]
@@ -42,7 +43,9 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
     tests = [dataset.split(recipe.data.evaluate) for dataset, recipe in zip(datasets, recipes, strict=True)]
     for path, examples in zip(paths[1:], tests[1:], strict=True):
         if [(each.id, each.targets) for each in examples] != [(each.id, each.targets) for each in tests[0]]:
-            raise RunError(f"{path}: its test examples are not those of {paths[0]}; the systems of one sheet need one test set")
+            raise RunError(
+                f"{path}: its test examples are not those of {paths[0]}; the systems of one sheet need one test set"
+            )
     texts, there = {}, {}
     for label, folder, recipe in zip(labels, folders, recipes, strict=True):
         for step in _written(folder, recipe):

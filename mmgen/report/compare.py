@@ -43,13 +43,20 @@ def _seeds(path: Path) -> list[RunFolder]:
     """The runs that a path stands for, which differ in nothing but the seed."""
     folders = RunFolder.found_in(path)
     if not folders:
-        raise RunError(f"{path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in")
+        raise RunError(
+            f"{path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in"
+        )
     others = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]
     if others:
         changes = "; ".join(differences(_recipe(folders[0]), _recipe(others[0])))
-        raise RunError(f"{path}: {folders[0].path.name} and {others[0].path.name} differ in more than the seed ({changes}); compare them one by one")
+        raise RunError(
+            f"{path}: {folders[0].path.name} and {others[0].path.name} differ in more than the seed ({changes}); "
+            "compare them one by one"
+        )
     if len({folder.fingerprint() for folder in folders}) > 1:
-        raise RunError(f"{path}: its seeds have learnt from other examples: the data changed between them; compare them one by one")
+        raise RunError(
+            f"{path}: its seeds have learnt from other examples: the data changed between them; compare them one by one"
+        )
     return folders
 
 

@@ -26,7 +26,8 @@ class Curve:
 
 
 def read(log: Path) -> Curve:
-    """A step's `log.jsonl`. A last line that a kill has cut is passed over. Raises RunError for any other that is damaged."""
+    """A step's `log.jsonl`. A last line that a kill has cut is passed over. Raises RunError for any other that is
+    damaged."""
     learning, validation = [], []
     lines = log.read_bytes().splitlines() if log.exists() else []
     for number, line in enumerate(lines, 1):
@@ -56,8 +57,8 @@ def thin(points: Points) -> Points:
 
 
 def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
-    """An SVG of every step's `kind` ("learning" or "validation"). `alone`: with a legend, for a file of its own; or else
-    for the page, which has the legend and lends its ink."""
+    """An SVG of every step's `kind` ("learning" or "validation"). `alone`: with a legend, for a file of its own; or
+    else for the page, which has the legend and lends its ink."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     ink = PLAIN_INK if alone else INK

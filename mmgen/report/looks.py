@@ -22,7 +22,8 @@ class Looks:
     units    input -> labels of its regions, or its words
     boxes    input -> its regions' boxes, for inputs that have them
     words    step -> the words it wrote
-    weights  way -> step -> a row a word: its inputs' units, special, written; in ten-thousandths of the word's attention
+    weights  way -> step -> a row a word: its inputs' units, special, written; in ten-thousandths of the word's
+             attention
     """
 
     units: dict[str, list[str]] = field(default_factory=dict)
@@ -32,9 +33,14 @@ class Looks:
 
 
 def look(
-    model: Model, step: str, inputs: Sequence[str], examples: Sequence[Example], texts: Mapping[str, Generation],
-    looks: Mapping[str, Looks], advance: Callable[..., None],
-) -> None:  # fmt: skip
+    model: Model,
+    step: str,
+    inputs: Sequence[str],
+    examples: Sequence[Example],
+    texts: Mapping[str, Generation],
+    looks: Mapping[str, Looks],
+    advance: Callable[..., None],
+) -> None:
     """Fill `looks`, by example id, with what one step's model does."""
 
     def read(part: Sequence[Example]) -> list[Reading]:

@@ -25,7 +25,9 @@ from . import curves, pictures, table
 from .looks import Looks, look
 
 SHOWN = 200  # test examples in the gallery
-ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device", "can change the result")} | {"versions": dict, "threads": int}
+ENVIRONMENT = {
+    name: str for name in ("command", "written", "python", "platform", "device", "can change the result")
+} | {"versions": dict, "threads": int}
 
 Load = Callable[[str], Model]  # the model of a step
 
@@ -55,7 +57,11 @@ def write_page(
     """`report.html` and `curves/*.svg` in the run's folder, with the table `found`. Raises RunError when no step is
     finished."""
     if not found.steps:
-        advice = "go on with `mmgen run`" if any(step.evaluate for step in recipe.steps.values()) else "none of its steps is one (evaluate = false)"
+        advice = (
+            "go on with `mmgen run`"
+            if any(step.evaluate for step in recipe.steps.values())
+            else "none of its steps is one (evaluate = false)"
+        )
         raise RunError(f"{folder.path}: no row of the table is finished yet; {advice}")
     split = dataset.split(recipe.data.evaluate)
     examples = [split[place * len(split) // min(shown, len(split))] for place in range(min(shown, len(split)))]
@@ -140,8 +146,12 @@ def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[di
 
 
 def _looks(
-    recipe: Recipe, examples: Sequence[Example], texts: Mapping[str, Mapping[str, Generation]], load: Load, progress: Progress
-) -> tuple[dict[str, Looks], str]:  # fmt: skip
+    recipe: Recipe,
+    examples: Sequence[Example],
+    texts: Mapping[str, Mapping[str, Generation]],
+    load: Load,
+    progress: Progress,
+) -> tuple[dict[str, Looks], str]:
     """Attention of every step by example id; and why there is none, or ""."""
     looks = {example.id: Looks() for example in examples}
     reasons: dict[str, None] = {}
@@ -202,8 +212,15 @@ def _probes(folder: Path) -> list[dict[str, Any]]:
         told.append(
             {
                 "name": name,
-                "plots": {title: drawing.embedded(path.read_text(encoding="utf-8")) for title, path in plots.items() if path.is_file()},
-                "tables": {title: [[probe.cell(value) for value in row] for row in rows] for title, rows in findings.tables.items()},
+                "plots": {
+                    title: drawing.embedded(path.read_text(encoding="utf-8"))
+                    for title, path in plots.items()
+                    if path.is_file()
+                },
+                "tables": {
+                    title: [[probe.cell(value) for value in row] for row in rows]
+                    for title, rows in findings.tables.items()
+                },
                 "notes": findings.notes,
             }
         )
@@ -229,4 +246,11 @@ def _card(
         if example.id in written
     ]
     regions = sum(len(boxes) for boxes in looks.boxes.values()) if looks.weights else 0
-    return {"id": example.id, "shot": shot, "regions": regions, "read": read, "questions": questions, "asked": example.targets}
+    return {
+        "id": example.id,
+        "shot": shot,
+        "regions": regions,
+        "read": read,
+        "questions": questions,
+        "asked": example.targets,
+    }

@@ -66,7 +66,11 @@ def over_seeds(own: Table, folder: RunFolder) -> Table | None:
         return None
     steps, counted = {}, {}
     for name in own.steps:
-        reached = {seed: values for seed, each in seeds.items() if (values := own.steps[name] if each is folder else _reached(each, name)) is not None}
+        reached = {
+            seed: values
+            for seed, each in seeds.items()
+            if (values := own.steps[name] if each is folder else _reached(each, name)) is not None
+        }
         steps[name] = {column: spread([values.get(column) for values in reached.values()]) for column in own.columns}
         counted[name] = sorted(reached)
     return Table(own.columns, steps, own.references, own.published, (averaged(counted), *own.notes))
@@ -84,7 +88,11 @@ def averaged(counted: Mapping[str, Sequence[int]]) -> str:
     """What the rows are over, from every step's seeds."""
     told = {name: ", ".join(map(str, seeds)) for name, seeds in counted.items()}
     alike = len(set(told.values())) == 1
-    return "mean ± standard deviation over seeds" + (f" {next(iter(told.values()))}" if alike else ": " + "; ".join(f"{name} {seeds}" for name, seeds in told.items()))
+    return "mean ± standard deviation over seeds" + (
+        f" {next(iter(told.values()))}"
+        if alike
+        else ": " + "; ".join(f"{name} {seeds}" for name, seeds in told.items())
+    )
 
 
 def spread(values: Sequence[float | None]) -> float | Spread | None:
@@ -140,10 +148,15 @@ def aligned(rows: Sequence[Sequence[str]], texts: int = 1) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
 
     def line(cells: Sequence[str]) -> str:
-        padded = [cell.ljust(width) if place < texts else cell.rjust(width) for place, (cell, width) in enumerate(zip(cells, widths, strict=True))]
+        padded = [
+            cell.ljust(width) if place < texts else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
         return f"| {' | '.join(padded)} |"
 
-    rule = "|".join("-" * (width + 2) if place < texts else "-" * (width + 1) + ":" for place, width in enumerate(widths))
+    rule = "|".join(
+        "-" * (width + 2) if place < texts else "-" * (width + 1) + ":" for place, width in enumerate(widths)
+    )
     return [line(rows[0]), f"|{rule}|", *map(line, rows[1:])]
 
 

@@ -76,13 +76,18 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
 
 
 def _used(kind: str) -> set[str]:
-    """Names that the templates of a kind import, define or call, and that a class of somebody's must therefore not have."""
+    """Names that the templates of a kind import, define or call, and that a class of somebody's must therefore not
+    have."""
     blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class"), "_blank")
     found: set[str] = set()
     for place, text in _templates(kind):
         for node in ast.walk(ast.parse(Template(text).substitute(blank))) if place.endswith(".py") else ():
-            found |= {alias.asname or alias.name for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)}
-            found |= {node.id} if isinstance(node, ast.Name) else {node.name} if isinstance(node, ast.ClassDef) else set()
+            found |= {
+                alias.asname or alias.name for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)
+            }
+            found |= (
+                {node.id} if isinstance(node, ast.Name) else {node.name} if isinstance(node, ast.ClassDef) else set()
+            )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Scores for anybody's texts: predictions and references from files, intervals, pairs of systems, the best of several."""
+"""Scores for anybody's texts: predictions and references from files, intervals, pairs of systems, the best of
+several."""
 
 from .compare import Comparison, System, compare, metrics
 from .files import Predictions, References, pair, read_predictions, read_references

@@ -1,4 +1,5 @@
-"""One system's texts scored, or two on the same examples: values, intervals, differences, and the best of several texts."""
+"""One system's texts scored, or two on the same examples: values, intervals, differences, and the best of several
+texts."""
 
 from __future__ import annotations
 
@@ -78,8 +79,8 @@ def compare(
     progress: Progress | None = None,
 ) -> Comparison:
     """Scores of one system, or of two on the same examples. `corpus`: intervals too for scores that are no mean of
-    examples (BLEU), by scoring 20 times more, and p by the jackknife. `randomisations`: p for their difference by as many
-    shuffles instead, each of which scores both. Raises what metrics raise."""
+    examples (BLEU), by scoring 20 times more, and p by the jackknife. `randomisations`: p for their difference by as
+    many shuffles instead, each of which scores both. Raises what metrics raise."""
     judge = _Judge(configs, examples, seen)
     found = Comparison()
     with (progress or Progress()).task("scoring", None, "times") as advance:

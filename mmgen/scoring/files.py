@@ -1,5 +1,5 @@
-"""Predictions and references out of the files that people have: COCO's results and captions, VQA's questions, JSONL, JSON,
-what mmgen itself writes, and a recipe's own data set."""
+"""Predictions and references out of the files that people have: COCO's results and captions, VQA's questions, JSONL,
+JSON, what mmgen itself writes, and a recipe's own data set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Predictions = Mapping[str, Sequence[str]]  # id -> texts, best first
 
 @dataclass(frozen=True)
 class References:
-    """What texts are judged by. `also`: other names of an example (its image's key) -> its id. `seen`: what was learnt from."""
+    """What texts are judged by. `also`: other names of an example (its image's key) -> its id. `seen`: what was learnt
+    from."""
 
     examples: tuple[Example, ...]
     also: Mapping[str, str] = field(default_factory=dict)
@@ -134,7 +135,11 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     try:
         text = _unpacked(path).decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        reason = (
+            "no such file"
+            if isinstance(error, FileNotFoundError)
+            else f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        )
         raise DataError(f"{path}: {reason}") from None
     try:
         whole = json.loads(text)
@@ -157,7 +162,9 @@ def _unpacked(path: Path) -> bytes:
         while piece := file.read(PIECE):
             whole += piece
             if len(whole) > MOST_BYTES:
-                raise DataError(f"{path}: over {MOST_BYTES >> 30} GiB of text; that is no file of predictions or references")
+                raise DataError(
+                    f"{path}: over {MOST_BYTES >> 30} GiB of text; that is no file of predictions or references"
+                )
     return bytes(whole)
 
 

@@ -37,8 +37,9 @@ def interval(means: np.ndarray) -> Interval:
 
 
 def probability(differences: np.ndarray, groups: int) -> float:
-    """Two-sided: how often the resampled difference is not on its side of nought; never below what the resamples can tell,
-    nor below what so many groups can: a resample of three pairs that agree agrees, yet by chance every fourth such three do."""
+    """Two-sided: how often the resampled difference is not on its side of nought; never below what the resamples can
+    tell, nor below what so many groups can: a resample of three pairs that agree agrees, yet by chance every fourth
+    such three do."""
     share = min((differences <= 0).mean(), (differences >= 0).mean())
     return float(min(1.0, max(2 * share, 1 / len(differences), 2.0 ** (1 - groups))))
 
@@ -77,9 +78,9 @@ def randomisation(
 ) -> dict[str, float]:
     """Two-sided p by approximate randomisation (Noreen, 1989; Riezler and Maxwell, 2005).
 
-    `difference` scores both systems with their texts exchanged where its mask (examples,) is true, and subtracts. Texts of
-    one group are exchanged together, each group with probability 1/2; p is how often the difference is as large as the
-    observed one, itself counted, so never below 1 / (rounds + 1).
+    `difference` scores both systems with their texts exchanged where its mask (examples,) is true, and subtracts. Texts
+    of one group are exchanged together, each group with probability 1/2; p is how often the difference is as large as
+    the observed one, itself counted, so never below 1 / (rounds + 1).
     """
     names, place = np.unique(np.array(groups), return_inverse=True)
     observed = {name: each for name, each in difference(np.zeros(len(place), bool)).items() if each is not None}

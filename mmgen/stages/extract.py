@@ -49,15 +49,17 @@ def extract(
 ) -> Summary:
     """Everything of `source` that is not in the store at `path` yet. What cannot be read is listed, not fatal.
 
-    Stopped at any moment, the same call goes on where it was. Raises DataError when nothing at all could be read, or when
-    the source breaks off; what was read until then is kept for the next call. `wait`: while another process fills the store,
-    which is refused otherwise.
+    Stopped at any moment, the same call goes on where it was. Raises DataError when nothing at all could be read, or
+    when the source breaks off; what was read until then is kept for the next call. `wait`: while another process fills
+    the store, which is refused otherwise.
     """
     progress, broken, written = progress or Progress(), [], 0
     with StoreWriter(path, extractor.fingerprint, dtype, _waiting(path, progress) if wait else None) as writer:
         there = frozenset(writer.keys)
         total = extractor.count(source)
-        with progress.task(label, total, "images", done=len(there) if total is None else min(len(there), total)) as advance:
+        with progress.task(
+            label, total, "images", done=len(there) if total is None else min(len(there), total)
+        ) as advance:
             try:
                 for outcome in extractor.records(source, there):
                     reason = outcome.reason if isinstance(outcome, Broken) else None
@@ -67,14 +69,23 @@ def extract(
                         except DataError as error:
                             reason = f"{source}: {error}" if isinstance(source, Path) else str(error)
                     if reason is not None:
-                        broken.append((outcome.key, shown(reason.replace("\n", r"\n"))))  # a stranger's key may hold one
+                        broken.append(
+                            (outcome.key, shown(reason.replace("\n", r"\n")))
+                        )  # a stranger's key may hold one
                     advance(1, f"{len(broken)} broken" if broken else "")
             except DataError as error:
                 if not writer.keys:
                     raise
-                raise DataError(f"{error}; {len(writer.keys)} images are kept in {writer.partial}, and the same command goes on from there") from None
+                raise DataError(
+                    f"{error}; {len(writer.keys)} images are kept in {writer.partial}, and the same command goes on "
+                    "from there"
+                ) from None
         if not writer.keys:
-            reason = f"the first of {len(broken)}: {broken[0][0]}: {broken[0][1]}" if broken else f"{source if isinstance(source, Path) else 'the source'} holds no images"
+            reason = (
+                f"the first of {len(broken)}: {broken[0][0]}: {broken[0][1]}"
+                if broken
+                else f"{source if isinstance(source, Path) else 'the source'} holds no images"
+            )
             raise DataError(f"{path}: not made, no image gave features; {reason}")
         if writer.waiting:
             with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
@@ -99,8 +110,8 @@ def _waiting(path: Path, progress: Progress) -> Callable[[], None]:
 
 
 def folder_pictures(folder: str | Path) -> list[Picture]:
-    """Every image in a folder and the folders inside it, by key; none is opened. Raises DataError when there are none, or
-    when two have one key."""
+    """Every image in a folder and the folders inside it, by key; none is opened. Raises DataError when there are none,
+    or when two have one key."""
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; give a folder of images")

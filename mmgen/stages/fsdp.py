@@ -1,8 +1,8 @@
 """Sharded training: every process keeps a slice of every parameter, of its gradient and of its optimiser state (FSDP).
 
-torch's `fully_shard` gathers a layer's parameters from all processes when it runs, forward and again backward, lets go of
-them behind it, and adds the gradients up while the backward pass goes on. So all processes run the same number of passes.
-Zhao et al. (2023), "PyTorch FSDP: experiences on scaling fully sharded data parallel", describe it.
+torch's `fully_shard` gathers a layer's parameters from all processes when it runs, forward and again backward, lets go
+of them behind it, and adds the gradients up while the backward pass goes on. So all processes run the same number of
+passes. Zhao et al. (2023), "PyTorch FSDP: experiences on scaling fully sharded data parallel", describe it.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ def shards(training: Training, accelerator: Accelerator) -> bool:
 def too_large(where: str) -> RunError:
     """What a process says that runs out of memory half-way through a pass."""
     return RunError(
-        f"{where}: out of memory; with training.shard a batch is not cut on the way, since the other processes wait for every layer of it: "
+        f"{where}: out of memory; with training.shard a batch is not cut on the way, since the other processes wait "
+        "for every layer of it: "
         "lower training.micro_batch and begin with --fresh, or go on from the last checkpoint with more processes"
     )
 
 
 class Sharded:
-    """A model that is cut into slices, until `close` puts it together again. Its own parameters, whole, wait on the CPU.
+    """A model that is cut into slices, until `close` puts it together again. Its own parameters, whole, wait on the
+    CPU.
 
-    A layer of the backbone is gathered by itself; all else (word embeddings and the head that is tied to them, embedders) for
-    the whole of a pass, since `Model` calls it from many places.
+    A layer of the backbone is gathered by itself; all else (word embeddings and the head that is tied to them,
+    embedders) for the whole of a pass, since `Model` calls it from many places.
 
     parameters  the slices, by the names that the model has for them
     """
@@ -55,13 +57,22 @@ class Sharded:
         self._whole = dict(model.named_parameters())
         self._check()
         self._mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
-        half = bf16(training.precision, accelerator.device)  # gathered like that, it takes half the room; gradients are added up whole
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False) if half else MixedPrecisionPolicy()
+        half = bf16(
+            training.precision, accelerator.device
+        )  # gathered like that, it takes half the room; gradients are added up whole
+        policy = (
+            MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
+            if half
+            else MixedPrecisionPolicy()
+        )
         terms = {"mesh": self._mesh, "mp_policy": policy, "reshard_after_forward": True}
-        # `fully_shard` cannot be undone, so it gets modules and parameters of its own around ours (sharing their numbers)
+        # `fully_shard` cannot be undone, so it gets modules and parameters of its own around ours (sharing their
+        # numbers)
         self._put({name: nn.Parameter(p.data, requires_grad=p.requires_grad) for name, p in self._whole.items()})
         self._layers = list(layers(model.backbone))
-        own = {layer: _Layer(fully_shard(_Layer(layer), **terms)) for _, _, layer in self._layers if self._is_apart(layer)}
+        own = {
+            layer: _Layer(fully_shard(_Layer(layer), **terms)) for _, _, layer in self._layers if self._is_apart(layer)
+        }
         for siblings, number, layer in self._layers:
             siblings[number] = own.get(layer, layer)
         self._root = fully_shard(_Root(model), **terms)
@@ -79,7 +90,9 @@ class Sharded:
         """Slices as whole tensors, on the CPU and in the first process alone; all processes take part."""
         whole = {}
         for name, tensor in tensors.items():
-            full = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor  # one at a time: they need not fit together
+            full = (
+                tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            )  # one at a time: they need not fit together
             if self.accelerator.is_main_process:
                 whole[name] = full.detach().cpu()
         return whole
@@ -106,9 +119,18 @@ class Sharded:
         """Raises RunError for what `fully_shard` cannot do."""
         for name, parameter in self._whole.items():
             if parameter.ndim == 0:
-                raise RunError(f"training.shard: the parameter '{name}' is a single number, which cannot be cut; make it a vector of one, or learn without training.shard")
-        if self.accelerator.device.type == "cpu" and tuple(int(part) for part in torch.__version__.split(".")[:2]) < ON_CPUS:
-            raise RunError(f"training.shard on CPUs needs torch {'.'.join(map(str, ON_CPUS))} or newer, and this is {torch.__version__}; update it, or learn without training.shard")
+                raise RunError(
+                    f"training.shard: the parameter '{name}' is a single number, which cannot be cut; make it a vector "
+                    "of one, or learn without training.shard"
+                )
+        if (
+            self.accelerator.device.type == "cpu"
+            and tuple(int(part) for part in torch.__version__.split(".")[:2]) < ON_CPUS
+        ):
+            raise RunError(
+                f"training.shard on CPUs needs torch {'.'.join(map(str, ON_CPUS))} or newer, and this is "
+                f"{torch.__version__}; update it, or learn without training.shard"
+            )
 
     def _put(self, parameters: Mapping[str, nn.Parameter]) -> None:
         for name, parameter in parameters.items():
@@ -136,8 +158,8 @@ class _Root(nn.Module):
 
 
 class _Layer(nn.Module):
-    """A layer, called as it is. Once for `fully_shard`, and around that once more: SqueezeBERT asks its layers' `forward`
-    directly, and so would pass by the hooks that gather them."""
+    """A layer, called as it is. Once for `fully_shard`, and around that once more: SqueezeBERT asks its layers'
+    `forward` directly, and so would pass by the hooks that gather them."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -148,9 +170,12 @@ class _Layer(nn.Module):
 
 
 def layers(module: nn.Module) -> Iterator[tuple[nn.ModuleList, int, nn.Module]]:
-    """The items of a module's outermost `nn.ModuleList`s: which list, where in it, and the item. They are called as modules."""
+    """The items of a module's outermost `nn.ModuleList`s: which list, where in it, and the item. They are called as
+    modules."""
     for child in module.children():
-        if isinstance(child, nn.ModuleList) and not any(isinstance(item, nn.ModuleList | nn.ModuleDict) for item in child):
+        if isinstance(child, nn.ModuleList) and not any(
+            isinstance(item, nn.ModuleList | nn.ModuleDict) for item in child
+        ):
             yield from ((child, number, item) for number, item in enumerate(child))
         else:
             yield from layers(child)

@@ -2,11 +2,13 @@
 
 The loss of an update is the mean over all its predicted tokens, however it is split: gradients of *sums* are added up
 over micro-batches and processes, then divided by the number of tokens of the whole update. Dropout is drawn anew for
-every micro-batch from (seed, step, update, micro-batch), so neither a resume nor another number of processes changes it.
+every micro-batch from (seed, step, update, micro-batch), so neither a resume nor another number of processes changes
+it.
 
 An update that runs out of memory is tried again with every micro-batch cut in two, in all processes alike. A half draws
 its dropout from (seed, step, update, micro-batch, half), so the gradient is that of the same loss with other dropout;
-without dropout it is the same gradient. The cut stays for the rest of the step, is in the log (`halved`) and the checkpoint.
+without dropout it is the same gradient. The cut stays for the rest of the step, is in the log (`halved`) and the
+checkpoint.
 
 With `training.shard` processes hold slices of the weights (see `fsdp`); files hold them whole, and are the same.
 """
@@ -63,7 +65,9 @@ class Learner:
         self.records: list[dict] = []
         moments = self._resume() if self.checkpoint.exists() else {}
         share_out(self.accelerator, list(state(self.model).values()))
-        self.sharded = Sharded(self.model, self.accelerator, self.training) if shards(self.training, self.accelerator) else None
+        self.sharded = (
+            Sharded(self.model, self.accelerator, self.training) if shards(self.training, self.accelerator) else None
+        )
         parameters = self.sharded.parameters if self.sharded else dict(self.model.named_parameters())
         self.names = {name: p for name, p in parameters.items() if p.requires_grad}
         self.optimizer = make_optimizer(self.names, self.step)
@@ -79,8 +83,8 @@ class Learner:
             return self.sharded.loss(batch) if self.sharded else self.model(batch)
 
     def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict:
-        """One optimiser update from this process's micro-batches; what the log says of it. `stop`: asked behind the passes,
-        whether all processes shall stop after it. Raises RunError."""
+        """One optimiser update from this process's micro-batches; what the log says of it. `stop`: asked behind the
+        passes, whether all processes shall stop after it. Raises RunError."""
         rate = schedule(number, len(self.plan), self.training.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * rate
@@ -88,11 +92,19 @@ class Learner:
             losses, total = self._gradients(number, micros, stop)
             norm = self._step(number, losses, total)
         limit = self.training.max_grad_norm
-        record = {"update": number, "epoch": self.plan.epoch(number), "loss": (total[0] / total[1]).item(), "lr": rate * self.training.learning_rate, "grad_norm": norm}
+        record = {
+            "update": number,
+            "epoch": self.plan.epoch(number),
+            "loss": (total[0] / total[1]).item(),
+            "lr": rate * self.training.learning_rate,
+            "grad_norm": norm,
+        }
         record |= {"clipped": norm > limit} if limit else {}
         return record | ({"halved": self.halved} if self.halved else {})
 
-    def _gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[list[tuple[Batch, Tensor]], Tensor]:
+    def _gradients(
+        self, number: int, micros: Micros, stop: Callable[[], bool]
+    ) -> tuple[list[tuple[Batch, Tensor]], Tensor]:
         """Gradients of the update's summed loss, over all processes -> this process's losses; (loss, tokens) of all."""
         spare = micros[-1]
         if self.accelerator.process_index >= len(self.plan.updates[number]):
@@ -105,17 +117,21 @@ class Learner:
                 break
             self._halve(number, micros, failed=found is None)
         losses, total = found
-        learning = [parameter for parameter, has in zip(self.names.values(), anywhere, strict=True) if has and not self.sharded]  # `fully_shard` has added up its own
+        learning = [
+            parameter for parameter, has in zip(self.names.values(), anywhere, strict=True) if has and not self.sharded
+        ]  # `fully_shard` has added up its own
         for parameter in learning:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         add_up(self.accelerator, [total, *(parameter.grad for parameter in learning)])
         return losses, total
 
-    def _attempt(self, number: int, micros: Micros, spare: tuple[int, Batch]) -> tuple[list[tuple[Batch, Tensor]], Tensor] | None:
-        """The losses of this process's micro-batches, their gradients left where torch leaves them; None without memory.
-        Of a sharded model every process makes as many passes, those with fewer micro-batches through `spare`, with no weight;
-        and it raises RunError without memory, since the others wait half-way."""
+    def _attempt(
+        self, number: int, micros: Micros, spare: tuple[int, Batch]
+    ) -> tuple[list[tuple[Batch, Tensor]], Tensor] | None:
+        """The losses of this process's micro-batches, their gradients left where torch leaves them; None without
+        memory. Of a sharded model every process makes as many passes, those with fewer micro-batches through `spare`,
+        with no weight; and it raises RunError without memory, since the others wait half-way."""
         losses: list[tuple[Batch, Tensor]] = []
         total = torch.zeros(2, dtype=torch.float64, device=self.accelerator.device)  # loss, tokens
         try:
@@ -157,15 +173,21 @@ class Learner:
         return halves([self.plan.draw(self.examples[visit.index], visit) for visit in visits], self.halved)
 
     def _halve(self, number: int, micros: Micros, failed: bool) -> None:
-        """Make ready for another attempt with smaller micro-batches. Raises RunError when there is nothing left to cut."""
+        """Make ready for another attempt with smaller micro-batches. Raises RunError when there is nothing left to
+        cut."""
         self.optimizer.zero_grad(set_to_none=True)
         clear_device_cache(garbage_collection=True)
         where = f"step '{self.name}', update {number}: out of memory"
         pieces = [piece for micro, _ in micros for piece in self._cut(number, micro)]
         if failed and all(len(piece) == 1 and len(piece[0].targets) == 1 for piece in pieces):
-            raise RunError(f"{where} with a single pair (example '{pieces[0][0].id}'); use shorter inputs (max_regions), a smaller encoder, or a larger device; the last checkpoint is kept")
+            raise RunError(
+                f"{where} with a single pair (example '{pieces[0][0].id}'); use shorter inputs (max_regions), a "
+                "smaller encoder, or a larger device; the last checkpoint is kept"
+            )
         self.halved += 1
-        self.progress.say(f"{where}; from here on micro-batches are cut into {2**self.halved}, for the same optimiser update")
+        self.progress.say(
+            f"{where}; from here on micro-batches are cut into {2**self.halved}, for the same optimiser update"
+        )
 
     def _step(self, number: int, losses: Sequence[tuple[Batch, Tensor]], total: Tensor) -> float:
         gradients = [p.grad for p in self.names.values() if p.grad is not None]
@@ -175,7 +197,10 @@ class Learner:
         norm = (found.full_tensor() if self.sharded else found).item()
         if not math.isfinite(norm) or not math.isfinite(total[0].item()):
             self._refuse(number, losses, "gradient" if math.isfinite(total[0].item()) else "loss")
-        with told(f"step '{self.name}', update {number}, the optimiser's own state", "use a smaller encoder, or a larger device"):
+        with told(
+            f"step '{self.name}', update {number}, the optimiser's own state",
+            "use a smaller encoder, or a larger device",
+        ):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
@@ -183,7 +208,9 @@ class Learner:
     def _refuse(self, number: int, losses: Sequence[tuple[Batch, Tensor]], what: str) -> None:
         """Raises RunError, naming the examples whose own loss is not finite, or else all of the update's."""
         bad = [id_ for batch, loss in losses if not loss.isfinite() for id_ in batch.ids]
-        found = listed(self.accelerator, bad) or listed(self.accelerator, [id_ for batch, _ in losses for id_ in batch.ids])
+        found = listed(self.accelerator, bad) or listed(
+            self.accelerator, [id_ for batch, _ in losses for id_ in batch.ids]
+        )
         ids = list(dict.fromkeys(found))
         shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
         raise RunError(
@@ -192,8 +219,8 @@ class Learner:
         )
 
     def save(self) -> None:
-        """Everything that a resume needs, in one file: what has been learnt, the optimiser, how far it is. All processes call
-        it, and the first one writes."""
+        """Everything that a resume needs, in one file: what has been learnt, the optimiser, how far it is. All
+        processes call it, and the first one writes."""
         tensors = {f"model.{name}": tensor for name, tensor in self._learnt().items()}
         for name, parameter in self.names.items():
             for key, value in self.optimizer.state[parameter].items():
@@ -225,7 +252,9 @@ class Learner:
             self.records = [json.loads(line) for line in lines[: cursor["records"]]]
             self._check_cursor()
         except (KeyError, ValueError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
-            raise RunError(f"{self.checkpoint}: damaged, or its log.jsonl is: {error}; delete it to learn this step anew") from None
+            raise RunError(
+                f"{self.checkpoint}: damaged, or its log.jsonl is: {error}; delete it to learn this step anew"
+            ) from None
         learnt = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
         load_state(self.model, {**state(self.model), **learnt}, self.checkpoint)
         kept: dict[str, dict[str, Tensor]] = {}
@@ -240,13 +269,23 @@ class Learner:
         """Hand the optimiser what it kept."""
         for name, parameter in self.names.items():
             for key, tensor in moments.get(name, {}).items():
-                self.optimizer.state[parameter][key] = self.sharded.cut(tensor, name) if self.sharded else tensor.to(parameter.device)
+                self.optimizer.state[parameter][key] = (
+                    self.sharded.cut(tensor, name) if self.sharded else tensor.to(parameter.device)
+                )
 
     def _check_cursor(self) -> None:
-        """Raises ValueError unless the log has a record with numbers for every update that is done, and the place exists."""
-        if type(self.done) is not int or not 0 <= self.done <= len(self.plan) or type(self.halved) is not int or not 0 <= self.halved < 64:
+        """Raises ValueError unless the log has a record with numbers for every update that is done, and the place
+        exists."""
+        if (
+            type(self.done) is not int
+            or not 0 <= self.done <= len(self.plan)
+            or type(self.halved) is not int
+            or not 0 <= self.halved < 64
+        ):
             raise ValueError(f"update {self.done} of {len(self.plan)}, halved {self.halved}")
-        if not isinstance(self.best, int | float) or [record["update"] for record in self.records] != list(range(self.done)):
+        if not isinstance(self.best, int | float) or [record["update"] for record in self.records] != list(
+            range(self.done)
+        ):
             raise ValueError(f"its records are not those of {self.done} updates")
         for record in self.records:
             numbers = [record["epoch"], record["loss"], record["grad_norm"], record.get("validation_loss") or 0.0]

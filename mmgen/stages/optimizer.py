@@ -1,4 +1,5 @@
-"""How a step learns: what of the model, with which optimiser, at which rate and precision, from which random numbers."""
+"""How a step learns: what of the model, with which optimiser, at which rate and precision, from which random
+numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     if not groups:
         raise RunError(f"a step that learns {', '.join(step.learn)} has no parameters to learn")
     return torch.optim.AdamW(
-        [{"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay} for (peak, decay), parameters in groups.items()],
+        [
+            {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay}
+            for (peak, decay), parameters in groups.items()
+        ],
         fused=True,
     )
 

@@ -1,4 +1,5 @@
-"""Probe: looks into the steps of a finished run, each look into a folder of its own that is there whole or not at all."""
+"""Probe: looks into the steps of a finished run, each look into a folder of its own that is there whole or not at
+all."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ FINDINGS = "findings.json"
 
 def probe(
     probes: Mapping[str, ProbeConfig], subject: Subject, folder: Path, seed: int, progress: Progress
-) -> dict[str, Findings | MmgenError]:  # fmt: skip
-    """Each probe's findings, or why there are none; `folder`/NAME/ holds its files, findings.json and tables.md among them.
+) -> dict[str, Findings | MmgenError]:
+    """Each probe's findings, or why there are none; `folder`/NAME/ holds its files, findings.json and tables.md among
+    them.
 
     A probe that gives nothing leaves what an earlier look has left.
     """
@@ -48,7 +50,12 @@ def probe(
 
 
 def _keep(findings: Findings, config: ProbeConfig, partial: Path, folder: Path) -> None:
-    told = {"type": config.type, "settings": config.model_dump(mode="json"), "tables": findings.tables, "plots": findings.plots}
+    told = {
+        "type": config.type,
+        "settings": config.model_dump(mode="json"),
+        "tables": findings.tables,
+        "plots": findings.plots,
+    }
     write_json(partial / FINDINGS, {**told, "notes": findings.notes})
     write_text(partial / "tables.md", text(findings) + "\n")
     if folder.exists():
@@ -64,9 +71,16 @@ def text(findings: Findings) -> str:
 
 def table(rows: Sequence[Sequence[Any]]) -> str:
     """Rows of cells, padded so that columns stand under one another; those with numbers to the right."""
-    cells = [[" ".join(cell(value).replace("|", r"\|").split()) for value in row] for row in rows]  # a cell stays on its line
+    cells = [
+        [" ".join(cell(value).replace("|", r"\|").split()) for value in row] for row in rows
+    ]  # a cell stays on its line
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    lines = [" | ".join(_pad(value, width, not column) for column, (value, width) in enumerate(zip(row, widths, strict=True))) for row in cells]
+    lines = [
+        " | ".join(
+            _pad(value, width, not column) for column, (value, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
     rule = "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
     return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
 
@@ -80,7 +94,8 @@ def cell(value: Any) -> str:
 
 
 def read(folder: Path) -> dict[str, Findings]:
-    """What the probes of a run have found, by their names; `folder` is its probes/. Raises RunError for damaged files."""
+    """What the probes of a run have found, by their names; `folder` is its probes/. Raises RunError for damaged
+    files."""
     found = {}
     for path in sorted(folder.glob(f"[!.]*/{FINDINGS}")):
         saved = read_table(path, tables=dict, plots=dict, notes=list)

@@ -1,7 +1,7 @@
 """Train: a step's updates one after another, from its start or from the last checkpoint, on any number of processes.
 
-Ctrl-C (or a scheduler's SIGTERM) waits for the update that is being computed, and leaves a checkpoint behind it. It does not
-wait for the validation at an epoch's end: that is made up for when the step goes on, with the same weights.
+Ctrl-C (or a scheduler's SIGTERM) waits for the update that is being computed, and leaves a checkpoint behind it. It
+does not wait for the validation at an epoch's end: that is made up for when the step goes on, with the same weights.
 """
 
 from __future__ import annotations
@@ -43,26 +43,47 @@ def train(
     accelerator: Accelerator,
     progress: Progress,
 ) -> None:
-    """Teach a step and write `weights.safetensors` and `log.jsonl` into its folder. The model holds the step's start."""
+    """Teach a step and write `weights.safetensors` and `log.jsonl` into its folder. The model holds the step's
+    start."""
     training = step.training
     collate = Collator(model, step.inputs)
     plan = Plan.make(
-        examples, seed=seed, step=name, epochs=training.epochs, batch_size=training.batch_size, micro_batch=training.micro_batch or training.batch_size,
-        bucket=training.bucket, lengths=collate,
-    )  # fmt: skip
+        examples,
+        seed=seed,
+        step=name,
+        epochs=training.epochs,
+        batch_size=training.batch_size,
+        micro_batch=training.micro_batch or training.batch_size,
+        bucket=training.bucket,
+        lengths=collate,
+    )
     if accelerator.num_processes > (most := max(map(len, plan.updates))):
-        progress.say(f"{name}: an update has {most} micro-batches for {accelerator.num_processes} processes, so some have nothing to do; lower training.micro_batch")
+        progress.say(
+            f"{name}: an update has {most} micro-batches for {accelerator.num_processes} processes, so some have "
+            "nothing to do; lower training.micro_batch"
+        )
     if training.shard and accelerator.num_processes == 1:
-        progress.say(f"{name}: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N -m mmgen run ...`")
+        progress.say(
+            f"{name}: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N "
+            "-m mmgen run ...`"
+        )
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), interruptions() as asked, told(f"step '{name}'", f"{SMALLER}; the last checkpoint is kept"):
-        model.to("cpu" if shards(training, accelerator) else accelerator.device)  # each process takes its slices from there
+    with (
+        torch.random.fork_rng(devices),
+        interruptions() as asked,
+        told(f"step '{name}'", f"{SMALLER}; the last checkpoint is kept"),
+    ):
+        model.to(
+            "cpu" if shards(training, accelerator) else accelerator.device
+        )  # each process takes its slices from there
         learner = Learner(model, name, step, seed, plan, examples, collate, folder, accelerator, progress)
         before = _pairs(plan.updates[: learner.done], examples)
         with progress.task(f"{name}: learning", _pairs(plan.updates, examples), "questions", before) as advance:
             waits: list[float] = []
             began, model.slots = time.perf_counter(), [0, 0]
-            if learner.done in plan.epochs and validation and "validation_loss" not in learner.records[-1]:  # it was stopped before
+            if (
+                learner.done in plan.epochs and validation and "validation_loss" not in learner.records[-1]
+            ):  # it was stopped before
                 _end_epoch(learner, validation, asked.is_set)
                 _keep(learner)
             for number, micros in watched(_updates(learner, examples, collate), waits):
@@ -81,7 +102,8 @@ def train(
 
 
 def _spent(model: Model, waiting: float) -> str:
-    """What work was for nothing: padding (where the generator lays rows out by `Model.rows`), and waiting for the loader."""
+    """What work was for nothing: padding (where the generator lays rows out by `Model.rows`), and waiting for the
+    loader."""
     real, slots = model.slots
     padding = f"{1 - real / slots:.1%} of the slots were padding; " if slots else ""
     return f"{padding}{waiting:.1%} of the time went into waiting for data"
@@ -90,9 +112,15 @@ def _spent(model: Model, waiting: float) -> str:
 def _updates(learner: Learner, examples: Sequence[Example], collate: Collator) -> Iterator:
     accelerator = learner.accelerator
     return updates(
-        examples, learner.plan, collate, start=learner.done, rank=accelerator.process_index, world=accelerator.num_processes,
-        workers=learner.training.workers, pin=accelerator.device.type == "cuda",
-    )  # fmt: skip
+        examples,
+        learner.plan,
+        collate,
+        start=learner.done,
+        rank=accelerator.process_index,
+        world=accelerator.num_processes,
+        workers=learner.training.workers,
+        pin=accelerator.device.type == "cuda",
+    )
 
 
 def _end_epoch(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> None:
@@ -164,7 +192,9 @@ def interruptions() -> Iterator[threading.Event]:
 def validate(learner: Learner, examples: Sequence[Example]) -> float:
     """Mean loss a token over examples, shared out over processes."""
     model, accelerator = learner.model, learner.accelerator
-    batch_size = min(32, learner.training.micro_batch or 32) if learner.sharded else 32  # a batch that is not cut has to fit
+    batch_size = (
+        min(32, learner.training.micro_batch or 32) if learner.sharded else 32
+    )  # a batch that is not cut has to fit
     examples = [settle(example) for example in examples]
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
@@ -195,16 +225,23 @@ def _losses(learner: Learner, examples: list[Example]) -> Iterator[Loss]:
         if learner.sharded:
             raise too_large(where) from None
         if len(pieces) == 1:
-            raise RunError(f"{where}: out of memory with a single pair (example '{examples[0].id}'); {SMALLER}; the last checkpoint is kept") from None
+            raise RunError(
+                f"{where}: out of memory with a single pair (example '{examples[0].id}'); {SMALLER}; the last "
+                "checkpoint is kept"
+            ) from None
     for piece in pieces:
         yield from _losses(learner, piece)
 
 
 def clipping(records: Sequence[dict]) -> dict[str, float]:
-    """For the log's record that ends an epoch: how large gradients have been in it, and how many updates were scaled down."""
+    """For the log's record that ends an epoch: how large gradients have been in it, and how many updates were scaled
+    down."""
     of_epoch = [record for record in records if int(record["epoch"]) == int(records[-1]["epoch"])]
     clipped = [record.get("clipped", False) for record in of_epoch]
-    return {"epoch_grad_norm": median(record["grad_norm"] for record in of_epoch), "epoch_clipped": sum(clipped) / len(clipped)}
+    return {
+        "epoch_grad_norm": median(record["grad_norm"] for record in of_epoch),
+        "epoch_clipped": sum(clipped) / len(clipped),
+    }
 
 
 def _pairs(updates: Sequence, examples: Sequence[Example]) -> int:

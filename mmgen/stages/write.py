@@ -44,10 +44,12 @@ def write(
 ) -> None:
     """`generations.jsonl` in the step's folder. Sampling is drawn anew for every batch, so processes do not change it.
 
-    A batch that runs out of memory is written in halves, by each process for itself. Greedy search and beams find the same
-    texts then; samples are drawn anew for every piece, so they are others (and the same again where the cuts are the same).
-    """
-    model.to(accelerator.device).eval()  # not in inference mode: parameters that are moved in there cannot learn afterwards
+    A batch that runs out of memory is written in halves, by each process for itself. Greedy search and beams find the
+    same texts then; samples are drawn anew for every piece, so they are others (and the same again where the cuts are
+    the same)."""
+    model.to(
+        accelerator.device
+    ).eval()  # not in inference mode: parameters that are moved in there cannot learn afterwards
     collate, examples = Collator(model, step.inputs, targets=False), [settle(example) for example in examples]
     found: list[tuple[int, list[Generation]]] = []
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
@@ -59,7 +61,11 @@ def write(
         with precision(step.training.precision, accelerator.device):
             return model.generator.generate(model, batch, decoding)
 
-    with torch.inference_mode(), torch.random.fork_rng(devices), progress.task(f"{name}: writing", len(examples), "questions") as advance:
+    with (
+        torch.inference_mode(),
+        torch.random.fork_rng(devices),
+        progress.task(f"{name}: writing", len(examples), "questions") as advance,
+    ):
         for number, indices in enumerate(in_order(collate.slots(examples), batch_size)):
             if number % accelerator.num_processes == accelerator.process_index:
                 for piece, written in halving.over(indices, partial(texts, number, indices)):
@@ -68,13 +74,17 @@ def write(
     if accelerator.num_processes > 1:
         found = gather_object(found)
     if accelerator.is_main_process:
-        lines = [json.dumps([asdict(text) for text in texts], ensure_ascii=False) for _, texts in sorted(found, key=lambda pair: pair[0])]
+        lines = [
+            json.dumps([asdict(text) for text in texts], ensure_ascii=False)
+            for _, texts in sorted(found, key=lambda pair: pair[0])
+        ]
         write_text(folder / "generations.jsonl", "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()
 
 
 def _halving(name: str, examples: Sequence[Example], accelerator: Accelerator, progress: Progress) -> Halving:
-    """What one process does about its lack of memory is its own business, and only the first one has a progress to tell it by."""
+    """What one process does about its lack of memory is its own business, and only the first one has a progress to tell
+    it by."""
     alone = accelerator.num_processes == 1
     where = f"step '{name}', writing" if alone else f"step '{name}', writing, process {accelerator.process_index}"
     say = progress.say if accelerator.is_main_process else log.warning
@@ -99,7 +109,9 @@ def _texts(line: str, place: str) -> list[Generation]:
         texts = TEXTS.validate_json(line, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        raise RunError(f"{place}: damaged: {'.'.join(map(str, (*first['loc'], first['msg'])))}; delete the file and run again") from None
+        raise RunError(
+            f"{place}: damaged: {'.'.join(map(str, (*first['loc'], first['msg'])))}; delete the file and run again"
+        ) from None
     if not texts:
         raise RunError(f"{place}: damaged: no text at all; delete the file and run again")
     return texts

@@ -87,7 +87,10 @@ class CacheSuite(BuildsRows):
         backbone, cache = self._cached()
         ids = some_ids(backbone, 8)
         before = self.rows(backbone)[0]
-        first, second = [*ids[:2], backbone.end_id], [*ids[4:6], backbone.end_id]  # y_1 y_2 m_1 m_2 m_3, five slots each
+        first, second = (
+            [*ids[:2], backbone.end_id],
+            [*ids[4:6], backbone.end_id],
+        )  # y_1 y_2 m_1 m_2 m_3, five slots each
         tail = behind(backbone, before, [[first, second], [second, first]])
         states = backbone.encode(before.followed_by(tail), cache).last
         layout, of_first = cache.layout, torch.arange(5).repeat(2).expand(2, -1)

@@ -53,7 +53,8 @@ class DatasetSuite(Suite):
             return
         except Exception as error:
             raise AssertionError(
-                f"a split that there is not raises {type(error).__name__}; raise a DataError that names it. Read: {DATASET}"
+                f"a split that there is not raises {type(error).__name__}; raise a DataError that names it. Read: "
+                f"{DATASET}"
             ) from None
         expect(False, "a split that there is not gives examples; raise a DataError", DATASET)
 
@@ -65,7 +66,10 @@ class DatasetSuite(Suite):
                 f"an id of '{name}' is {example.id!r}; ids are texts",
                 EXAMPLE,
             )
-            wrong = f"the id '{example.id}' is there twice ('{seen.get(example.id)}' and '{name}'); put the split's name into it"
+            wrong = (
+                f"the id '{example.id}' is there twice ('{seen.get(example.id)}' and '{name}'); put the split's "
+                "name into it"
+            )
             expect(example.id not in seen, wrong, DATASET)
             seen[example.id] = name
 
@@ -97,7 +101,8 @@ class DatasetSuite(Suite):
                 )
                 expect(
                     good,
-                    f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives, never tensors",
+                    f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives, "
+                    "never tensors",
                     EXAMPLE,
                 )
 
@@ -108,7 +113,8 @@ class DatasetSuite(Suite):
                 same = list(dataset.split(name)) == list(other.split(name))
                 expect(
                     same,
-                    f"the split '{name}' has other examples the second time it is {when}; draw from a seed of the config, and sort what comes from sets and folders",
+                    f"the split '{name}' has other examples the second time it is {when}; draw from a seed of the "
+                    "config, and sort what comes from sets and folders",
                     DATASET,
                 )
 
@@ -148,7 +154,8 @@ class DatasetSuite(Suite):
                 good = len(box) == 4 and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1
                 expect(
                     good,
-                    f"picture '{picture.key}' has the box {tuple(box)}; boxes are (x0, y0, x1, y1), relative to the image",
+                    f"picture '{picture.key}' has the box {tuple(box)}; boxes are (x0, y0, x1, y1), relative to the "
+                    "image",
                     "mmgen.parts.Picture",
                 )
 

@@ -83,7 +83,8 @@ class EmbedderSuite(Suite):
         segment = self.embedded(self.embedder(wide), self.examples())
         expect(
             segment.states.shape[-1] == 28,
-            f"in front of a backbone that reads width 28, states have width {segment.states.shape[-1]}; build it for backbone.input_size",
+            f"in front of a backbone that reads width 28, states have width {segment.states.shape[-1]}; build it for "
+            "backbone.input_size",
             "mmgen.configs.EmbedderConfig.build",
         )
 
@@ -96,7 +97,8 @@ class EmbedderSuite(Suite):
             real, own = together.mask[number], alone.mask[0]
             expect(
                 int(real.sum()) == int(own.sum()),
-                f"example '{example.id}' has {int(own.sum())} slots alone and {int(real.sum())} in a batch; mask the padding",
+                f"example '{example.id}' has {int(own.sum())} slots alone and {int(real.sum())} in a batch; mask the "
+                "padding",
                 FORWARD,
             )
             expect_equal(
@@ -123,7 +125,10 @@ class EmbedderSuite(Suite):
         slots = embedder(**collated).mask.sum(1).tolist()
         told = [reader.slots(example) for example in examples]
         expect(
-            all(isinstance(count, int | float) and 0 <= count <= 2 * real + 8 for count, real in zip(told, slots, strict=True)),
+            all(
+                isinstance(count, int | float) and 0 <= count <= 2 * real + 8
+                for count, real in zip(told, slots, strict=True)
+            ),
             f"slots says {told} for inputs that take {slots} slots; tell about as many, or leave the method out",
             "mmgen.parts.Reader.slots",
         )
@@ -141,7 +146,8 @@ class EmbedderSuite(Suite):
             return
         except Exception as error:
             raise AssertionError(
-                f"without its input, read raises {type(error).__name__}: {error}; raise a DataError that names the example. Read: {READER}"
+                f"without its input, read raises {type(error).__name__}: {error}; raise a DataError that names the "
+                f"example. Read: {READER}"
             ) from None
         expect(False, "without its input, read says nothing; raise a DataError that names the example", READER)
 

@@ -97,7 +97,8 @@ class ExtractorSuite(Suite):
             found = self.records([pictures[0], broken, *pictures[1:]])
         except DataError as error:
             raise AssertionError(
-                f"a picture that cannot be opened stops the others ({error}); yield Broken(key, reason). Read: {RECORDS}"
+                f"a picture that cannot be opened stops the others ({error}); yield Broken(key, reason). Read: "
+                f"{RECORDS}"
             ) from None
         expect(
             isinstance(found.get("broken"), Broken),

@@ -142,7 +142,8 @@ class GeneratorSuite(Suite):
         ((written,),) = self.write(model.eval(), [example])
         expect(
             written.text == example.targets[0],
-            f"having learnt '{example.targets[0]}' by heart, it writes '{written.text}'; does it write with what it learns?",
+            f"having learnt '{example.targets[0]}' by heart, it writes '{written.text}'; does it write with what it "
+            "learns?",
             GENERATE,
         )
 
@@ -195,7 +196,8 @@ class GeneratorSuite(Suite):
                 (alone,) = self.write(model, [example], **options)
                 expect(
                     [one.tokens for one in texts] == [one.tokens for one in alone],
-                    f"'{example.id}' gets '{texts[0].text}' in a batch and '{alone[0].text}' alone ({options or 'greedy'})",
+                    f"'{example.id}' gets '{texts[0].text}' in a batch and '{alone[0].text}' alone "
+                    f"({options or 'greedy'})",
                     GENERATE,
                 )
                 expect(

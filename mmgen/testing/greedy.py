@@ -1,4 +1,5 @@
-"""A fake generator: next tokens, the likeliest one every time; plain enough to be read as an example of the contract."""
+"""A fake generator: next tokens, the likeliest one every time; plain enough to be read as an example of the
+contract."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ class MetricSuite(Suite):
             )
             expect(
                 same,
-                f"{name} is {value} in one order and {back.values[name]} in another; generations and examples go together by place",
+                f"{name} is {value} in one order and {back.values[name]} in another; generations and examples go "
+                "together by place",
                 SCORE,
             )
 

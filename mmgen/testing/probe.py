@@ -24,9 +24,9 @@ RUN, FINDINGS = "mmgen.parts.Probe.run", "mmgen.parts.Findings"
 
 
 class ProbeSuite(Suite):
-    """What a report relies on. `config()` returns a `ProbeConfig`. It looks into a run of two steps, with random weights: the
-    tiny backbone behind the toy data set's captions, unless `inputs`, `backbone_config`, `generator_config`, `examples` or
-    `pictures` say otherwise."""
+    """What a report relies on. `config()` returns a `ProbeConfig`. It looks into a run of two steps, with random
+    weights: the tiny backbone behind the toy data set's captions, unless `inputs`, `backbone_config`,
+    `generator_config`, `examples` or `pictures` say otherwise."""
 
     def config(self) -> ProbeConfig:
         return super().config()
@@ -62,7 +62,9 @@ class ProbeSuite(Suite):
             torch.manual_seed(seed)
             return compose(self.backbone_config(), self.inputs(), self.generator_config(), texts=TEXTS).eval()
 
-    def subject(self, models: Sequence[Any] = (), examples: Sequence[Example] | None = None, written: bool = True) -> Subject:
+    def subject(
+        self, models: Sequence[Any] = (), examples: Sequence[Example] | None = None, written: bool = True
+    ) -> Subject:
         """A run of two steps that read all inputs. `written`: whether they have written texts."""
         models = models or (self.model(0), self.model(1))
         examples = self.examples() if examples is None else examples
@@ -79,7 +81,9 @@ class ProbeSuite(Suite):
     def test_what_it_tells(self) -> None:
         with tempfile.TemporaryDirectory() as out:
             told = self.told(Path(out))
-            expect(isinstance(told, Findings), f"run returns {told!r:.60}; it must be Findings, what people are shown", RUN)
+            expect(
+                isinstance(told, Findings), f"run returns {told!r:.60}; it must be Findings, what people are shown", RUN
+            )
             expect(told.tables or told.plots, "run finds neither tables nor plots", FINDINGS)
             expect_json(asdict(told), "what run returns", FINDINGS)
             files = [path for path in Path(out).rglob("*") if path.is_file()]
@@ -101,7 +105,11 @@ class ProbeSuite(Suite):
     def test_a_step_that_has_written_nothing(self) -> None:
         with tempfile.TemporaryDirectory() as out:
             told = self.told(Path(out), self.subject(written=False))
-        expect(isinstance(told, Findings), "without texts that the steps wrote, run finds nothing; write them with model.generate", RUN)
+        expect(
+            isinstance(told, Findings),
+            "without texts that the steps wrote, run finds nothing; write them with model.generate",
+            RUN,
+        )
 
     def test_it_writes_into_its_folder_alone(self) -> None:
         with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as out:
@@ -150,7 +158,8 @@ class ProbeSuite(Suite):
                 )
             except Exception as error:
                 raise AssertionError(
-                    f"without examples, run raises {type(error).__name__}: {error}; raise a DataError or an UnavailableError that says why. Read: {RUN}"
+                    f"without examples, run raises {type(error).__name__}: {error}; raise a DataError or an "
+                    f"UnavailableError that says why. Read: {RUN}"
                 ) from None
 
     def test_devices(self) -> None:

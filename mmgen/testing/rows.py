@@ -26,7 +26,8 @@ def some_ids(backbone: Backbone, count: int) -> list[int]:
         found.pop(special, None)
     if len(found) < count:
         raise AssertionError(
-            f"the tokenizer makes only {len(found)} different tokens of the suite's texts. Read: mmgen.parts.Backbone.encode_text"
+            f"the tokenizer makes only {len(found)} different tokens of the suite's texts. Read: "
+            "mmgen.parts.Backbone.encode_text"
         )
     return list(found)[:count]
 

@@ -25,7 +25,8 @@ class SightSuite(BuildsRows):
         expect_equal(
             states[real],
             other[real],
-            "what stands in padded slots changes the states of real ones; encode must obey the mask of `visible(slots.layout)`",
+            "what stands in padded slots changes the states of real ones; encode must obey the mask of "
+            "`visible(slots.layout)`",
             ENCODE,
         )
 
@@ -42,7 +43,8 @@ class SightSuite(BuildsRows):
             expect_equal(
                 batch[number : number + 1, : states.shape[1]],
                 states,
-                "a row has other states in a batch, where padding stands between its input and its target; count by `slots.positions`, not by slots",
+                "a row has other states in a batch, where padding stands between its input and its target; count by "
+                "`slots.positions`, not by slots",
                 ENCODE,
             )
 
@@ -110,7 +112,10 @@ class SightSuite(BuildsRows):
                 )
                 for step in range(1, len(target) + 1):
                     naive = last(backbone, one.followed_by(behind(backbone, one, [[target]], [step])))[:, -1]
-                    wrong = f"the [MASK] of step {step} is not what re-encoding the input, the tokens before it and one [MASK] gives"
+                    wrong = (
+                        f"the [MASK] of step {step} is not what re-encoding the input, the tokens before it and "
+                        "one [MASK] gives"
+                    )
                     expect_equal(alone[:, len(target) - 2 + step], naive, wrong, ENCODE)
 
     def _any(self) -> Backbone:

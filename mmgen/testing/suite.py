@@ -23,7 +23,8 @@ class Suite:
             owner = next((parent for parent in cls.__mro__[1:] if name in vars(parent)), None)
             if name.startswith("test_") and owner is not None:
                 raise TypeError(
-                    f"{cls.__name__}.{name} replaces a test of {owner.__name__}; mend the part instead, or add a test under another name"
+                    f"{cls.__name__}.{name} replaces a test of {owner.__name__}; mend the part instead, or add a test "
+                    "under another name"
                 )
 
     def config(self) -> PartConfig:

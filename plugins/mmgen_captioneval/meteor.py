@@ -1,4 +1,5 @@
-"""METEOR 1.5: segments matched by its own Java program, and scores of any of them together from what that program counted.
+"""METEOR 1.5: segments matched by its own Java program, and scores of any of them together from what that program
+counted.
 
 The program is run guarded, since pycocoevalcap's runner hangs after an error and on newlines. It answers a line
 `SCORE ||| reference ||| ... ||| hypothesis` with the statistics of the hypothesis and its best reference. A score is a
@@ -42,7 +43,8 @@ def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], p
 
 
 def meteor(segments: np.ndarray) -> tuple[float, list[float]]:
-    """The score of all segments together, and of each; 0 to 1. As the program's EVAL says it of these (Q, 23) counts."""
+    """The score of all segments together, and of each; 0 to 1. As the program's EVAL says it of these (Q, 23)
+    counts."""
     whole = (segments[:, 20] == 1) & (segments[:, 21] == segments[:, 0]) & (segments[:, 22] == segments[:, 1])
     counts = segments.copy()
     counts[whole, 20] = 0  # a text that is its reference, word by word, is in no pieces at all
@@ -92,9 +94,13 @@ class _Program:
         try:
             self.process = subprocess.Popen(
                 [*command, "-", "-", "-stdio", "-l", "en", "-norm"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, cwd=jar.parent,
-                encoding="utf-8", errors="replace",
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.stderr,
+                cwd=jar.parent,
+                encoding="utf-8",
+                errors="replace",
+            )
         except OSError as error:
             self.stderr.close()
             raise UnavailableError(f"Java cannot be started: {error.strerror}") from None

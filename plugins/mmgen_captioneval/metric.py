@@ -28,8 +28,8 @@ class CaptionMetric(Metric):
 
     BLEU's reference length is the closest one, of two equally close the shorter; sentence BLEU-4 is not smoothed.
     CIDEr is CIDEr-D, with document frequencies from these references: with one image there are none, and no CIDEr.
-    What Java has said of a text is kept: scoring some of the same texts again (for an interval) does not start it again.
-    """
+    What Java has said of a text is kept: scoring some of the same texts again (for an interval) does not start it
+    again."""
 
     def __init__(self, config: CaptionScores):
         self.config = config
@@ -65,7 +65,11 @@ class CaptionMetric(Metric):
         new = list(dict.fromkeys(text for text in texts if text not in self.words))
         if new and self.how in ("", "Java's") and self.config.tokenizer != "own":
             try:
-                self.words.update(zip(new, java.tokenise_all([java.one_line(text) for text in new], self.config.patience), strict=True))
+                self.words.update(
+                    zip(
+                        new, java.tokenise_all([java.one_line(text) for text in new], self.config.patience), strict=True
+                    )
+                )
                 self.how, new = "Java's", []
             except UnavailableError as error:
                 if self.config.tokenizer == "java":
@@ -95,12 +99,14 @@ class CaptionMetric(Metric):
 
 def _signature(how: str, references: list[list[str]], values: Mapping[str, float | None]) -> str:
     mean = sum(map(len, references)) / len(references)
-    return ", ".join([
-        f"PTB tokeniser: {how}",
-        f"references grouped per image ({mean:.1f} an image)",
-        *(variant for name, variant in VARIANTS.items() if values.get(name) is not None),
-        f"pycocoevalcap {version('pycocoevalcap')}",
-    ])  # fmt: skip
+    return ", ".join(
+        [
+            f"PTB tokeniser: {how}",
+            f"references grouped per image ({mean:.1f} an image)",
+            *(variant for name, variant in VARIANTS.items() if values.get(name) is not None),
+            f"pycocoevalcap {version('pycocoevalcap')}",
+        ]
+    )
 
 
 def _with_words(examples: Sequence[Example], references: list[list[str]]) -> tuple[list[list[str]], list[str]]:

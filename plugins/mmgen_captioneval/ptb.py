@@ -25,11 +25,37 @@ STARTERS = """A About According Additionally After An As At But Earlier He Her H
     Once One Other Our She Since So Some Such That The Their Then There These They This We What When While Yet You"""
 
 SPELLED = {
-    "’": "'", "‘": "`", "“": "``", "”": "''", '"': "''", "(": "-lrb-", ")": "-rrb-", "{": "-lcb-", "}": "-rcb-",
-    "[": "-lsb-", "]": "-rsb-", "‐": "-", "‑": "-", "–": "--", "—": "--", "―": "--", "…": "...", "½": "1/2", "¼": "1/4",
-    "¾": "3/4", "⅓": "1/3", "⅔": "2/3", "¢": "cents", "£": "#", "€": "$", "‹": "`", "›": "'", "«": "``", "»": "''",
+    "’": "'",
+    "‘": "`",
+    "“": "``",
+    "”": "''",
+    '"': "''",
+    "(": "-lrb-",
+    ")": "-rrb-",
+    "{": "-lcb-",
+    "}": "-rcb-",
+    "[": "-lsb-",
+    "]": "-rsb-",
+    "‐": "-",
+    "‑": "-",
+    "–": "--",
+    "—": "--",
+    "―": "--",
+    "…": "...",
+    "½": "1/2",
+    "¼": "1/4",
+    "¾": "3/4",
+    "⅓": "1/3",
+    "⅔": "2/3",
+    "¢": "cents",
+    "£": "#",
+    "€": "$",
+    "‹": "`",
+    "›": "'",
+    "«": "``",
+    "»": "''",
     " ": "\xa0",
-}  # fmt: skip
+}
 ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": "''", "&apos;": "'", "&nbsp;": "\xa0", "&mdash;": "--"}
 
 
@@ -46,44 +72,47 @@ WORD = rf"{W}+(?:(?<={L})[?!](?={L}){W}+)*"  # a ? inside a word is taken for a 
 COMPOUND = rf"{WORD}(?:[-_]{WORD})*"
 STOPPED = rf"(?:(?:ph|ed)\.d|{_any(ALWAYS)}|(?-i:{_any(CAPITAL)})|[a-z](?:\.[a-z])+)"  # what keeps its full stop
 
-RULES = [re.compile(rule, re.IGNORECASE) for rule in (  # a group is the token, and what follows it the condition
-    # words with an apostrophe
-    CLITIC,
-    rf"({COMPOUND}){CLITIC}",
-    rf"({L}+(?<!n)){NOT}",
-    NOT,
-    rf"(?:(?:d|l|o|n|qu)['’]{W}|qu['’]|(?-i:[A-Z])['’]{L}){COMPOUND}|c['’](?:est|mon)|[en]?e['’]er|s['’]mores",
-    rf"{L}+[aeiouy]['’][aeiou]{L}*|o['’`]clock",
-    rf"([jdly]['’])(?:{L}|(?<=[jdlJDL].)(?!{W}))|(?:ol|somethin)['’]",
-    r"['’](?:n['’]|n(?!\S)|em|till?|cause|[2-9]0s)|’n|['’]\d\d(?!\S)",
-    r"('t)(?:is|was)",
-    # words
-    rf"(?:(can)not|(gon)na|(got)ta|(wan)na|(lem)me|(gim)me)(?!{W})",
-    COMPOUND,
-    r"[a-z0-9]+(?:[-_][a-z0-9]+)*(?:/[a-z0-9]+(?:[-_][a-z0-9]+)*){1,2}",
-    rf"{L}{W}*(?:\.{L}{W}*)+(?:-{WORD})?",
-    r"(?-i:[A-Z]+(?:&[A-Z]+)+)|[cf]\#|c\+\+",
-    # full stops that belong to the word
-    rf"{STOPPED}\.",
-    rf"[a-z]\.(?!\s+(?-i:{_any(f'{STARTERS} {STARTERS.upper()}')})(?!\S))",
-    rf"({_any(NUMBERED)}\.)\s+\d",
-    rf"({L}+\.)[,;:]",
-    rf"(?:{W}+|[a-z](?:\.[a-z])+)\.-(?:[a-z](?:\.[a-z])+\.|{WORD})",
-    # numbers, addresses, and what is no word
-    r"[-+]?(?:\d*(?:[.,:]\d+)+|\d+)",
-    r"\d{1,4}[- ]\d{1,4}/\d{1,4}",
-    r"(?:\(\d{2,3}\) ?|\+*(?:\d{2,4}[- ])?\d{2,4}[- ])\d{3,4}[- ]?\d{3,5}",
-    r"(?-i:[A-Z]{1,2})\$",
-    r"https?://[^\s\"<>|()]*[^\s\"<>|().,;:!?'-]",
-    r"(?:[^\s\"'<>|.!?(){},\-$/]+\.)+(?:com|net|org|edu)/[^\s\"<>|()]*[^\s\"<>|().,;:!?'-]",
-    r"[\w.+:-]+@[\w.-]*\w",
-    rf"@[a-z_]\w*|\#{L}+",
-    r"<(?:!-[^>]*|\?[^>]*|/?[a-z][\w:.-]*(?:\s[^<>]*)?/?)>",
-    "|".join(ENTITIES) + r"|&\#\d+;",
-    r"[<>]?[:;=][-'*]?(?-i:[()DPdpO@|\\[{\]])(?!\w)|[<>]?[:;=]o[()dp](?!\w)|\([\^>]_[\^<]\)|[\^>=~<-]_[\^<=~-]",
-    r"''|``|[!?]+|-{2,}|\*+|_+|@+|<<|>>",
-    r"\S",
-)]  # fmt: skip
+RULES = [
+    re.compile(rule, re.IGNORECASE)
+    for rule in (  # a group is the token, and what follows it the condition
+        # words with an apostrophe
+        CLITIC,
+        rf"({COMPOUND}){CLITIC}",
+        rf"({L}+(?<!n)){NOT}",
+        NOT,
+        rf"(?:(?:d|l|o|n|qu)['’]{W}|qu['’]|(?-i:[A-Z])['’]{L}){COMPOUND}|c['’](?:est|mon)|[en]?e['’]er|s['’]mores",
+        rf"{L}+[aeiouy]['’][aeiou]{L}*|o['’`]clock",
+        rf"([jdly]['’])(?:{L}|(?<=[jdlJDL].)(?!{W}))|(?:ol|somethin)['’]",
+        r"['’](?:n['’]|n(?!\S)|em|till?|cause|[2-9]0s)|’n|['’]\d\d(?!\S)",
+        r"('t)(?:is|was)",
+        # words
+        rf"(?:(can)not|(gon)na|(got)ta|(wan)na|(lem)me|(gim)me)(?!{W})",
+        COMPOUND,
+        r"[a-z0-9]+(?:[-_][a-z0-9]+)*(?:/[a-z0-9]+(?:[-_][a-z0-9]+)*){1,2}",
+        rf"{L}{W}*(?:\.{L}{W}*)+(?:-{WORD})?",
+        r"(?-i:[A-Z]+(?:&[A-Z]+)+)|[cf]\#|c\+\+",
+        # full stops that belong to the word
+        rf"{STOPPED}\.",
+        rf"[a-z]\.(?!\s+(?-i:{_any(f'{STARTERS} {STARTERS.upper()}')})(?!\S))",
+        rf"({_any(NUMBERED)}\.)\s+\d",
+        rf"({L}+\.)[,;:]",
+        rf"(?:{W}+|[a-z](?:\.[a-z])+)\.-(?:[a-z](?:\.[a-z])+\.|{WORD})",
+        # numbers, addresses, and what is no word
+        r"[-+]?(?:\d*(?:[.,:]\d+)+|\d+)",
+        r"\d{1,4}[- ]\d{1,4}/\d{1,4}",
+        r"(?:\(\d{2,3}\) ?|\+*(?:\d{2,4}[- ])?\d{2,4}[- ])\d{3,4}[- ]?\d{3,5}",
+        r"(?-i:[A-Z]{1,2})\$",
+        r"https?://[^\s\"<>|()]*[^\s\"<>|().,;:!?'-]",
+        r"(?:[^\s\"'<>|.!?(){},\-$/]+\.)+(?:com|net|org|edu)/[^\s\"<>|()]*[^\s\"<>|().,;:!?'-]",
+        r"[\w.+:-]+@[\w.-]*\w",
+        rf"@[a-z_]\w*|\#{L}+",
+        r"<(?:!-[^>]*|\?[^>]*|/?[a-z][\w:.-]*(?:\s[^<>]*)?/?)>",
+        "|".join(ENTITIES) + r"|&\#\d+;",
+        r"[<>]?[:;=][-'*]?(?-i:[()DPdpO@|\\[{\]])(?!\w)|[<>]?[:;=]o[()dp](?!\w)|\([\^>]_[\^<]\)|[\^>=~<-]_[\^<=~-]",
+        r"''|``|[!?]+|-{2,}|\*+|_+|@+|<<|>>",
+        r"\S",
+    )
+]
 PLAIN = re.compile(r"[A-Za-z]+(?=[ ,]|$)")  # most words need no contest
 SPLIT = frozenset(["cannot", "gonna", "gotta", "wanna", "lemme", "gimme"])
 

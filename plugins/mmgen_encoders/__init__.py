@@ -25,7 +25,12 @@ class Encoder(mmgen.BackboneConfig):
     layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
     width: int = Field(256, ge=8, le=100_000, description="width of the states, without weights")
     heads: int = Field(4, ge=1, description="attention heads, without weights")
-    intermediate: int | None = Field(None, ge=8, le=1_000_000, description="width inside the feed-forward layers, without weights; by default 4 x width")
+    intermediate: int | None = Field(
+        None,
+        ge=8,
+        le=1_000_000,
+        description="width inside the feed-forward layers, without weights; by default 4 x width",
+    )
     vocabulary: int = Field(2000, ge=16, description="most word pieces to learn from the texts, without weights")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's own dropout")
 
@@ -131,9 +136,20 @@ class SqueezeBert(Encoder):
 
 
 FAMILIES = [
-    Bert, Roberta, XlmRoberta, XlmRobertaXl, Camembert, RobertaPreLayerNorm, Data2VecText,
-    Electra, Ernie, MegatronBert, Albert, DistilBert, SqueezeBert,
-]  # fmt: skip
+    Bert,
+    Roberta,
+    XlmRoberta,
+    XlmRobertaXl,
+    Camembert,
+    RobertaPreLayerNorm,
+    Data2VecText,
+    Electra,
+    Ernie,
+    MegatronBert,
+    Albert,
+    DistilBert,
+    SqueezeBert,
+]
 
 
 @mmgen.hookimpl

@@ -44,15 +44,18 @@ class EncoderCache(Cache):
 
 
 def narrow(layer: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-    """Before the last layer: where `ASKED` slots (B, A) come among the arguments, all slots give the layer keys and values, but
-    only those go on through its queries and its feed-forward part. A hook, so that the encoder's own code stays whole; what it
-    is to do comes with the call, so that calls may be nested or in several threads."""
+    """Before the last layer: where `ASKED` slots (B, A) come among the arguments, all slots give the layer keys and
+    values, but only those go on through its queries and its feed-forward part. A hook, so that the encoder's own code
+    stays whole; what it is to do comes with the call, so that calls may be nested or in several threads."""
     if (asked := kwargs.pop(ASKED, None)) is None:
         return None
     (states, mask, *others), cache = args, kwargs["past_key_values"]  # as the families that narrow call their layers
     attention = layer.attention.self
     heads = (*states.shape[:-1], -1, attention.attention_head_size)
-    keys, values = attention.key(states).view(heads).transpose(1, 2), attention.value(states).view(heads).transpose(1, 2)
+    keys, values = (
+        attention.key(states).view(heads).transpose(1, 2),
+        attention.value(states).view(heads).transpose(1, 2),
+    )
     if cache is not None:
         keys, values = cache.update(keys, values, attention.layer_idx)
     args = (taken(states, asked), taken(mask[:, 0], asked).unsqueeze(1), *others)
@@ -86,7 +89,9 @@ class EncoderBackbone(Backbone):
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
-        self._narrowing = [model.base_model.encoder.layer[-1]] if config.narrows else []  # in a list: it is the model's module
+        self._narrowing = (
+            [model.base_model.encoder.layer[-1]] if config.narrows else []
+        )  # in a list: it is the model's module
         for layer in self._narrowing:
             layer.register_forward_pre_hook(narrow, with_kwargs=True)
 
@@ -129,10 +134,13 @@ class EncoderBackbone(Backbone):
 
     @property
     def _narrows(self) -> bool:
-        """Whether the layer with the hook is there, is still the last one, and is called once: checkpointing calls it again."""
+        """Whether the layer with the hook is there, is still the last one, and is called once: checkpointing calls it
+        again."""
         layers = getattr(getattr(self.model.base_model, "encoder", None), "layer", ())
         return any(
-            len(layers) and layer in layers[-1].modules() and not (layer.training and getattr(layer, "gradient_checkpointing", False))
+            len(layers)
+            and layer in layers[-1].modules()
+            and not (layer.training and getattr(layer, "gradient_checkpointing", False))
             for layer in self._narrowing
         )
 

@@ -29,19 +29,30 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
     """The backbone of a saved folder, of pretrained weights, or from scratch (see `BackboneConfig.build`)."""
     if folder is not None:
         if not (folder / "config.json").exists():  # without this, transformers would look the path up as a hub name
-            raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; is this a whole run folder?")
+            raise RunError(
+                f"{folder}: the encoder's config.json and tokenizer are missing; is this a whole run folder?"
+            )
         return _kept(config, folder)
     if config.weights is not None:
         return _pretrained(config)
     if texts is None:
-        raise DataError(f"backbone '{config.type}' has no weights to load and no texts to learn a vocabulary from; set backbone.weights")
+        raise DataError(
+            f"backbone '{config.type}' has no weights to load and no texts to learn a vocabulary from; set "
+            "backbone.weights"
+        )
     tokenizer = learn(texts, config.vocabulary)
     sizes = _sizes(config, len(tokenizer), tokenizer.pad_token_id)
     try:
         _check_room(sizes)
     except ValueError as error:
         raise DataError(f"backbone '{config.type}': {error}; make backbone.layers or backbone.width smaller") from None
-    log.info("%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained", config.type, config.layers, config.width, len(tokenizer))
+    log.info(
+        "%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained",
+        config.type,
+        config.layers,
+        config.width,
+        len(tokenizer),
+    )
     return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
 
 
@@ -49,12 +60,20 @@ def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
     """What `EncoderBackbone.save` wrote. Raises RunError, naming the file, for one that is damaged."""
     path = folder / "config.json"
     sizes = _damaged(path, lambda: AutoConfig.from_pretrained(folder, trust_remote_code=False))
-    tokenizer = _damaged(folder / "tokenizer.json", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False))
+    tokenizer = _damaged(
+        folder / "tokenizer.json", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    )
     if sizes.model_type != config.type:
         raise RunError(f"{path}: an encoder of type '{sizes.model_type}', and the recipe's is '{config.type}'")
-    claimed = {name: value for name, value in sizes.to_dict().items() if isinstance(value, int) and value > LARGEST.get(name, MOST)}
+    claimed = {
+        name: value
+        for name, value in sizes.to_dict().items()
+        if isinstance(value, int) and value > LARGEST.get(name, MOST)
+    }
     if claimed:
-        raise RunError(f"{path}: damaged: {', '.join(f'{name} = {value}' for name, value in claimed.items())} cannot be")
+        raise RunError(
+            f"{path}: damaged: {', '.join(f'{name} = {value}' for name, value in claimed.items())} cannot be"
+        )
     _damaged(path, lambda: _check_room(sizes))
     backbone = _damaged(path, lambda: EncoderBackbone(config, _from_sizes(sizes), tokenizer))
     _damaged(folder / "tokenizer_config.json", lambda: _usable(backbone))
@@ -78,7 +97,9 @@ def _damaged(path: Path, load: Callable[[], T]) -> T:
         return load()
     except Exception as error:  # transformers' and tokenizers' own, of any kind
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise RunError(f"{path}: damaged, or not what this encoder needs: {reason[:300]}; copy it from where the run was made") from None
+        raise RunError(
+            f"{path}: damaged, or not what this encoder needs: {reason[:300]}; copy it from where the run was made"
+        ) from None
 
 
 def _check_room(sizes: PreTrainedConfig) -> None:
@@ -87,7 +108,9 @@ def _check_room(sizes: PreTrainedConfig) -> None:
         weights = sum(tensor.nbytes for tensor in _from_sizes(sizes).parameters())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if weights > memory:
-        raise ValueError(f"its weights would take {weights / 1e9:,.0f} GB, and this machine has {memory / 1e9:,.0f} GB of memory")
+        raise ValueError(
+            f"its weights would take {weights / 1e9:,.0f} GB, and this machine has {memory / 1e9:,.0f} GB of memory"
+        )
 
 
 def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
@@ -99,12 +122,19 @@ def _sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
         raise DataError(f"backbone.width ({config.width}) must be a multiple of backbone.heads ({config.heads})")
     sizes, inner = AutoConfig.for_model(config.type), config.intermediate or 4 * config.width
     wanted = {
-        "vocab_size": vocabulary, "hidden_size": config.width, "num_hidden_layers": config.layers, "pad_token_id": padding,
-        "num_attention_heads": config.heads, "intermediate_size": inner, "embedding_size": config.width,
-        # BERT's 0.02 is meant for 768 wide; a narrow encoder that starts so flat takes far longer to learn where to look
+        "vocab_size": vocabulary,
+        "hidden_size": config.width,
+        "num_hidden_layers": config.layers,
+        "pad_token_id": padding,
+        "num_attention_heads": config.heads,
+        "intermediate_size": inner,
+        "embedding_size": config.width,
+        # BERT's 0.02 is meant for 768 wide; a narrow encoder that starts so flat takes far longer to learn where to
+        # look
         "initializer_range": config.width**-0.5,
-        "hidden_dim": inner, "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
-    }  # fmt: skip
+        "hidden_dim": inner,
+        "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
+    }
     known = sizes.to_dict()
     for name, value in wanted.items():
         if name in known or name in sizes.attribute_map:
@@ -120,25 +150,46 @@ def _set_dropout(sizes: PreTrainedConfig, dropout: float | None) -> None:
 
 
 def _pretrained(config: Encoder) -> EncoderBackbone:
-    sizes, tokenizer = _load(config, lambda name: (AutoConfig.from_pretrained(name, trust_remote_code=False), AutoTokenizer.from_pretrained(name, trust_remote_code=False)))
+    sizes, tokenizer = _load(
+        config,
+        lambda name: (
+            AutoConfig.from_pretrained(name, trust_remote_code=False),
+            AutoTokenizer.from_pretrained(name, trust_remote_code=False),
+        ),
+    )
     if sizes.model_type != config.type:
-        raise DataError(f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = \"{sizes.model_type}\"")
+        raise DataError(
+            f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = "
+            f'"{sizes.model_type}"'
+        )
     _load(config, lambda _: _check_room(sizes))
     _set_dropout(sizes, config.dropout)
     model, found = _load(
         config,
         lambda name: AutoModelForMaskedLM.from_pretrained(
-            name, config=sizes, dtype=torch.float32, use_safetensors=True, trust_remote_code=False, output_loading_info=True
+            name,
+            config=sizes,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
         ),
     )
     model.config.name_or_path = ""  # a saved run must not remember where weights lay on this machine
     missing = [name for name in found["missing_keys"] if not name.startswith(model.base_model_prefix + ".")]
     absent = [name for name in found["missing_keys"] if name not in missing]
     if absent:
-        raise DataError(f"backbone.weights: '{config.weights}' lacks {len(absent)} weights of a {config.type}, {absent[0]} among them")
+        raise DataError(
+            f"backbone.weights: '{config.weights}' lacks {len(absent)} weights of a {config.type}, {absent[0]} among "
+            "them"
+        )
     if missing:
         start_head(model)
-        log.info("%s: no masked-LM head among its weights; it is tied to the word embeddings and its transform starts as the identity", config.weights)
+        log.info(
+            "%s: no masked-LM head among its weights; it is tied to the word embeddings and its transform starts as "
+            "the identity",
+            config.weights,
+        )
     return EncoderBackbone(config, model, tokenizer)
 
 
@@ -148,7 +199,8 @@ def _load(config: Encoder, load):
     except (OSError, ValueError, SafetensorError) as error:
         first = str(error).strip().splitlines()[0]
         raise DataError(
-            f"backbone.weights: '{config.weights}' cannot be loaded ({first}); give a folder with config.json, tokenizer and "
+            f"backbone.weights: '{config.weights}' cannot be loaded ({first}); give a folder with config.json, "
+            "tokenizer and "
             "model.safetensors, or a hub name and a connection"
         ) from None
 

@@ -1,8 +1,8 @@
 """A word-piece vocabulary learnt from a data set's texts, for encoders that are built on the spot.
 
 The most frequent words are pieces of their own; others are spelt with single characters. (The trainers of `tokenizers`
-would find better pieces, but break ties by the order of a hash table: the same texts give another vocabulary next time.)
-"""
+would find better pieces, but break ties by the order of a hash table: the same texts give another vocabulary next
+time.)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from collections.abc import Iterable
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-SPECIAL = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
 
 
 def learn(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:

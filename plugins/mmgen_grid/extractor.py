@@ -23,18 +23,31 @@ class GridFeatures(Extractor):
         taught = config.weights != "random"
         level, self.pool, size = (
             default if chosen is None else chosen
-            for chosen, default in ((config.level, -1 if taught else 0), (config.pool, 1 if taught else 3), (config.image_size, 448 if taught else 192))
+            for chosen, default in (
+                (config.level, -1 if taught else 0),
+                (config.pool, 1 if taught else 3),
+                (config.image_size, 448 if taught else 192),
+            )
         )
         self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch")
         self.batch_size, self.grid = config.batch_size, config.grid
         edges = torch.linspace(0, 1, config.grid + 1)
         rows, columns = torch.meshgrid(torch.arange(config.grid), torch.arange(config.grid), indexing="ij")
-        self.boxes = torch.stack([edges[columns], edges[rows], edges[columns + 1], edges[rows + 1]], -1).flatten(0, 1).numpy()
+        self.boxes = (
+            torch.stack([edges[columns], edges[rows], edges[columns + 1], edges[rows + 1]], -1).flatten(0, 1).numpy()
+        )
         settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed, "level": level}
         settings |= {"grid": config.grid, "pool": self.pool, "image_size": size}
-        self.fingerprint = {"extractor": "timm_grid", "model": config.model, "digest": self.network.digest, "settings": settings}
+        self.fingerprint = {
+            "extractor": "timm_grid",
+            "model": config.model,
+            "digest": self.network.digest,
+            "settings": settings,
+        }
 
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'timm_grid' makes features from pictures, not from a file")
         yield from described(source, skip, self.batch_size, self._cells)
@@ -43,6 +56,11 @@ class GridFeatures(Extractor):
     def _cells(self, batch: Sequence[tuple[Picture, Image.Image]]) -> list[Record]:
         maps, _ = self.network([image for _, image in batch])
         fine = functional.adaptive_avg_pool2d(maps, self.grid * self.pool)  # (B, C, grid x pool, grid x pool)
-        parts = fine.unflatten(3, (self.grid, self.pool)).unflatten(2, (self.grid, self.pool))  # (B, C, grid, pool, grid, pool)
+        parts = fine.unflatten(3, (self.grid, self.pool)).unflatten(
+            2, (self.grid, self.pool)
+        )  # (B, C, grid, pool, grid, pool)
         cells = parts.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2).cpu()  # (B, grid x grid, C x pool x pool)
-        return [Record(picture.key, features.numpy(), self.boxes) for (picture, _), features in zip(batch, cells, strict=True)]
+        return [
+            Record(picture.key, features.numpy(), self.boxes)
+            for (picture, _), features in zip(batch, cells, strict=True)
+        ]

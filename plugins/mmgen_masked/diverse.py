@@ -1,8 +1,8 @@
 """Diverse beam search (Vijayakumar et al., 2018): several *different* questions for one input.
 
-The beams are split into groups. Groups go in turn at every step, and a token costs `diversity_penalty` for every beam of
-an earlier group that has just chosen it (Hamming diversity). Within a group it is beam search. transformers no longer
-has it.
+The beams are split into groups. Groups go in turn at every step, and a token costs `diversity_penalty` for every beam
+of an earlier group that has just chosen it (Hamming diversity). Within a group it is beam search. transformers no
+longer has it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from mmgen import Decoding
 from .writing import Writing
 
 
-def diverse_beam_search(writing: Writing, options: Decoding, max_tokens: int, end_id: int) -> list[tuple[list[int], float]]:
+def diverse_beam_search(
+    writing: Writing, options: Decoding, max_tokens: int, end_id: int
+) -> list[tuple[list[int], float]]:
     """(tokens, mean log-probability), `num_return_sequences` an input, best first.
 
     A hypothesis is ranked by its log-probability (the penalty never counts) over its length to `length_penalty`.
@@ -35,7 +37,9 @@ def diverse_beam_search(writing: Writing, options: Decoding, max_tokens: int, en
         rows = (first_row + sources).flatten()
         tokens = torch.cat([tokens[rows], chosen.flatten().unsqueeze(1)], 1)
         writing.reorder_cache(rows)
-        sums = _collect(finished, tokens.view(inputs, beams, t), sums, end_id, options.length_penalty, last=t == max_tokens)
+        sums = _collect(
+            finished, tokens.view(inputs, beams, t), sums, end_id, options.length_penalty, last=t == max_tokens
+        )
         ended = sums.isinf().flatten(1).all(1)
         if ended.all():
             break

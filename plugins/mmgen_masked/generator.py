@@ -70,5 +70,7 @@ class MaskedGenerator(Generator):
         texts = []
         for row, (tokens, score) in enumerate(found):
             tokens = tokens[: tokens.index(model.backbone.end_id) + 1] if model.backbone.end_id in tokens else tokens
-            texts.append(Generation(batch.ids[row // per_example], model.backbone.decode_text(tokens), tuple(tokens), score))
+            texts.append(
+                Generation(batch.ids[row // per_example], model.backbone.decode_text(tokens), tuple(tokens), score)
+            )
         return [texts[i : i + per_example] for i in range(0, len(texts), per_example)]

@@ -1,8 +1,8 @@
 """Searching is not our invention: greedy, beams, sampling and their rules are transformers' own `generate`.
 
-Its adapter is the small `Writer` below: a language model whose forward asks `Writing` for the next logits. The prompt that
-`generate` sees is one placeholder token; X itself stays with `Writing`, and so is read once however many beams there are.
-"""
+Its adapter is the small `Writer` below: a language model whose forward asks `Writing` for the next logits. The prompt
+that `generate` sees is one placeholder token; X itself stays with `Writing`, and so is read once however many beams
+there are."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Writer(PreTrainedModel, GenerationMixin):
         return CausalLMOutputWithPast(logits=logits.unsqueeze(1), past_key_values=self.writing)
 
     def _check_early_stop_heuristic(self, *args, **kwargs) -> Tensor:
-        """Where beams can improve no more, `generate` ignores what is written from then on, but goes on until that is so of
-        every input; what (B, 1) it finds lets the others leave."""
+        """Where beams can improve no more, `generate` ignores what is written from then on, but goes on until that is
+        so of every input; what (B, 1) it finds lets the others leave."""
         improvable = super()._check_early_stop_heuristic(*args, **kwargs)
         self.writing.leave(~improvable.squeeze(1))
         return improvable
@@ -60,13 +60,15 @@ def search(model, prefix: Slots, options: Decoding, max_tokens: int) -> list[tup
     out = writer.generate(start, generation_config=_generation_config(backbone, options, max_tokens))
     tokens = out.sequences[:, 1:]
     ended = (tokens == backbone.end_id).cumsum(1) - (tokens == backbone.end_id).long() > 0  # slots after the end
-    means = _scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(ended, 0).sum(1) / (~ended).sum(1)
+    means = _scores(tokens, out.logits, getattr(out, "beam_indices", None)).masked_fill(ended, 0).sum(1) / (~ended).sum(
+        1
+    )
     return [(row.tolist(), mean.item()) for row, mean in zip(tokens, means, strict=True)]
 
 
 def _scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> Tensor:
-    """Log-probabilities (R, T) of tokens under the steps' logits, (R', V) each; `beams` (R, T): the rows that tokens were
-    chosen in, by default their own. Step by step: the logits of all steps are large enough once."""
+    """Log-probabilities (R, T) of tokens under the steps' logits, (R', V) each; `beams` (R, T): the rows that tokens
+    were chosen in, by default their own. Step by step: the logits of all steps are large enough once."""
     own = torch.arange(len(tokens), device=tokens.device)
     found = torch.zeros(tokens.shape, device=tokens.device)
     for t, step in enumerate(logits[: tokens.shape[1]]):

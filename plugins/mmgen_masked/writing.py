@@ -1,8 +1,8 @@
 """Writing step by step: the logits of the next token of many rows, with keys and values kept where the backbone can.
 
 The n rows of an input are written as the n targets of one packed row, as they are learnt: X and its keys and values are
-there once, whatever n is. A step feeds two slots for each of them, the token just written and a [MASK] in the next place,
-and forgets the [MASK]s. What has been written stands step by step behind X, one slot of each target in turn.
+there once, whatever n is. A step feeds two slots for each of them, the token just written and a [MASK] in the next
+place, and forgets the [MASK]s. What has been written stands step by step behind X, one slot of each target in turn.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Writing:
         rows = written.shape[0] // inputs
         told = written.view(inputs, rows, t)
         if t == 0:  # the rows are all alike
-            return self._repeated(self._logits(self.prefix.followed_by(self._slots(told[:, :1], 0, self.lengths))), rows)
+            return self._repeated(
+                self._logits(self.prefix.followed_by(self._slots(told[:, :1], 0, self.lengths))), rows
+            )
         self.leave((told == self.model.backbone.end_id).any(2).all(1))
         self._drop()
         if not len(self.going):
@@ -62,7 +64,8 @@ class Writing:
                 self.prefix = apply(self.prefix, lambda tensor: tensor[stay])
 
     def _slots(self, told: Tensor, t: int, lengths: Tensor) -> Slots:
-        """The last tokens (R, n, s) of n texts of t tokens each, step by step, and the n [MASK]s after them: n (s + 1) slots."""
+        """The last tokens (R, n, s) of n texts of t tokens each, step by step, and the n [MASK]s after them: n (s + 1)
+        slots."""
         rows, n, steps = told.shape
         masks = told.new_full((rows, n), self.model.backbone.mask_id)
         ids = torch.cat([told.transpose(1, 2).flatten(1), masks], 1)
@@ -87,7 +90,8 @@ class Writing:
         return apply(value, lambda tensor: tensor.repeat_interleave(times, 0))
 
     def reorder_cache(self, rows: Tensor) -> None:
-        """Go on from these rows (B n,), each one of its own input's: what they have written is copied, X is not moved."""
+        """Go on from these rows (B n,), each one of its own input's: what they have written is copied, X is not
+        moved."""
         if self.cache is None or not len(self.going):
             return
         n = len(rows) // len(self.left)

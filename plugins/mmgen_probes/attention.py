@@ -31,21 +31,31 @@ class AttentionProbe(Probe):
 
     def run(self, subject: Subject, out: Path) -> Findings:
         chosen = self._chosen(subject.examples)
-        read = list({example.id: example for example in (*_spread(subject.examples, self.config.limit), *chosen)}.values())
+        read = list(
+            {example.id: example for example in (*_spread(subject.examples, self.config.limit), *chosen)}.values()
+        )
         found, notes = over_steps(subject, lambda step, model: self._read(step, model, read, subject.progress))
         write_json(out / "attention.json", self._json(found))
         plots = []
         with subject.progress.task("attention: drawing", len(chosen)) as advance:
             for example in chosen:
-                rows = [Row(step.name, step.place, found[step.name][example.id]) for step in subject.steps if step.name in found]
+                rows = [
+                    Row(step.name, step.place, found[step.name][example.id])
+                    for step in subject.steps
+                    if step.name in found
+                ]
                 name = re.sub(r"[^\w.-]", "_", example.id)
                 draw(rows, _image(subject, example), out / name)
                 plots.append(f"{name}.svg")
                 advance()
-        notes.append(f"attention of {self._told()}, from the slot that a word is read off; a word's is the mean of its pieces'")
+        notes.append(
+            f"attention of {self._told()}, from the slot that a word is read off; a word's is the mean of its pieces'"
+        )
         if len(read) < len(subject.examples):
             notes.append(f"{len(read)} of {len(subject.examples)} examples, evenly spread")
-        notes.append(f"drawn, with the share of a word's attention that a panel shows: {', '.join(plots)}; the same as PNG")
+        notes.append(
+            f"drawn, with the share of a word's attention that a panel shows: {', '.join(plots)}; the same as PNG"
+        )
         return Findings({"Where written words look, share of attention in %": _shares(found)}, {}, tuple(notes))
 
     def _chosen(self, examples: Sequence[Example]) -> list[Example]:
@@ -54,7 +64,10 @@ class AttentionProbe(Probe):
             by_id = {example.id: example for example in examples}
             missing = [name for name in self.config.ids if name not in by_id]
             if missing:
-                raise DataError(f"ids: there is no example {', '.join(missing)} among the {len(examples)} to look at, {examples[0].id} and so on")
+                raise DataError(
+                    f"ids: there is no example {', '.join(missing)} among the {len(examples)} to look at, "
+                    f"{examples[0].id} and so on"
+                )
             return [by_id[name] for name in self.config.ids]
         return _spread(examples, self.config.examples)
 
@@ -94,14 +107,18 @@ class AttentionProbe(Probe):
         return f"{where}, {'mean over heads' if head is None else f'head {head}'}"
 
     def _json(self, found: Mapping[str, Mapping[str, Reading]]) -> dict[str, Any]:
-        """Columns of `weights`: the units of the step's inputs in their order, then marks such as [SEP], then what was written."""
+        """Columns of `weights`: the units of the step's inputs in their order, then marks such as [SEP], then what was
+        written."""
         examples: dict[str, Any] = {}
         for step, by_id in found.items():
             for name, reading in by_id.items():
                 example = examples.setdefault(name, {"inputs": {}, "steps": {}})
                 for part, units in reading.units.items():
                     labels = [label.strip() for label in units.labels]
-                    example["inputs"][part] = {"labels": labels, "boxes": [[round(each, 4) for each in box] for box in units.boxes]}
+                    example["inputs"][part] = {
+                        "labels": labels,
+                        "boxes": [[round(each, 4) for each in box] for box in units.boxes],
+                    }
                 weights = [[round(share, 4) for share in row] for row in reading.weights[""].tolist()]
                 words = [word.strip() for word in reading.words]
                 example["steps"][step] = {"inputs": list(reading.units), "words": words, "weights": weights}
@@ -129,7 +146,9 @@ def _image(subject: Subject, example: Example) -> Any:
 
 def _shares(found: Mapping[str, Mapping[str, Reading]]) -> list[list[Any]]:
     """How a step's words share their attention out, in percent; mean over all words."""
-    names = list(dict.fromkeys(name for by_id in found.values() for reading in by_id.values() for name in reading.units))
+    names = list(
+        dict.fromkeys(name for by_id in found.values() for reading in by_id.values() for name in reading.units)
+    )
     rows: list[list[Any]] = [["step", *names, "marks", "what was written", "words"]]
     for step, by_id in found.items():
         parts = []
@@ -137,7 +156,11 @@ def _shares(found: Mapping[str, Mapping[str, Reading]]) -> list[list[Any]]:
             sizes = [len(units.labels) for units in reading.units.values()]
             pieces = reading.weights[""].split([*sizes, 1, 1], 1)
             told = dict(zip([*reading.units, "marks", "written"], (piece.sum(1) for piece in pieces), strict=True))
-            parts.append(torch.stack([told.get(name, torch.zeros(len(reading.words))) for name in (*names, "marks", "written")], 1))
+            parts.append(
+                torch.stack(
+                    [told.get(name, torch.zeros(len(reading.words))) for name in (*names, "marks", "written")], 1
+                )
+            )
         table = 100 * torch.cat(parts)  # (words of all examples, columns)
         own = [name in next(iter(by_id.values())).units for name in names] + [True, True]
         means = table.mean(0).tolist() if len(table) else [None] * table.shape[1]

@@ -1,4 +1,5 @@
-"""Grounding (VisualBERT, section 3): every head as a classifier that says which region a word of the caption is about."""
+"""Grounding (VisualBERT, section 3): every head as a classifier that says which region a word of the caption is
+about."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Query:
 
 
 class GroundingProbe(Probe):
-    """grounding.json: every head's accuracy; grounding.svg, and relations-STEP.svg where parses are given; all as PNG too."""
+    """grounding.json: every head's accuracy; grounding.svg, and relations-STEP.svg where parses are given; all as PNG
+    too."""
 
     def __init__(self, config: Grounding) -> None:
         self.config = config
@@ -44,33 +46,61 @@ class GroundingProbe(Probe):
         found, notes = over_steps(subject, lambda step, model: self._look(step, model, subject, parsed))
         by_name = {step.name: step for step in subject.steps}
         entities = {step: tallies.pop(ENTITIES) for step, tallies in found.items()}
-        plots = {"Entity grounding by layer": draw([(by_name[step], tally) for step, tally in entities.items()], self.config.active, out)}
-        tables = {"Entity grounding, % of phrases: best heads": best_heads(entities, self.config.active, self.config.best)}
-        related = {step: dict(sorted(each.items(), key=lambda pair: -pair[1].count)[:RELATIONS]) for step, each in found.items()}
+        plots = {
+            "Entity grounding by layer": draw(
+                [(by_name[step], tally) for step, tally in entities.items()], self.config.active, out
+            )
+        }
+        tables = {
+            "Entity grounding, % of phrases: best heads": best_heads(entities, self.config.active, self.config.best)
+        }
+        related = {
+            step: dict(sorted(each.items(), key=lambda pair: -pair[1].count)[:RELATIONS])
+            for step, each in found.items()
+        }
         for step, tallies in related.items():
             if tallies:
-                tables[f"Grounding by relation, % of words: best active heads of {step}"] = relations_table(tallies, self.config.active)
-                plots[f"Grounding by relation of {step}"] = draw_relations(by_name[step], tallies, self.config.active, out)
+                tables[f"Grounding by relation, % of words: best active heads of {step}"] = relations_table(
+                    tallies, self.config.active
+                )
+                plots[f"Grounding by relation of {step}"] = draw_relations(
+                    by_name[step], tallies, self.config.active, out
+                )
         if parsed and not any(related.values()):
             notes.append(f"no sentence of {self.config.parses} is a caption with known phrases")
-        write_json(out / "grounding.json", {step: summary({ENTITIES: entities[step], **found[step]}, self.config.active) for step in found})
+        write_json(
+            out / "grounding.json",
+            {step: summary({ENTITIES: entities[step], **found[step]}, self.config.active) for step in found},
+        )
         notes += [
-            f"a head is active when over {100 * self.config.active:g} % of its attention goes to regions; heads are named layer-head, from 1",
-            f"right: the most attended region overlaps one of the phrase's boxes (IoU {self.config.iou:g}); 'surest region': the detector's most "
+            f"a head is active when over {100 * self.config.active:g} % of its attention goes to regions; heads are "
+            "named layer-head, from 1",
+            f"right: the most attended region overlaps one of the phrase's boxes (IoU {self.config.iou:g}); 'surest "
+            "region': the detector's most "
             "confident one instead; 'any region': one drawn by lot; 'at best': phrases that some region fits",
         ]
         if not any(tally.scored for tally in entities.values()):
-            notes.append("the regions have no confidences; the first is taken for the surest, as detectors give it first")
+            notes.append(
+                "the regions have no confidences; the first is taken for the surest, as detectors give it first"
+            )
         return Findings(tables, plots, tuple(notes))
 
     def _look(self, step: Trained, model: Any, subject: Subject, parsed: parses.Parses) -> dict[str, Tally]:
         """Tallies of a step's heads, for entities and for every relation. Raises UnavailableError, DataError."""
         picture, text = pictured(model, subject.examples[0], step.inputs)
         if picture is None or text is None:
-            raise UnavailableError(f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes, and a caption beside them")
+            raise UnavailableError(
+                f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes, and a caption beside them"
+            )
         captions = self._captions(model, subject.examples, picture, text)
         tallies: dict[str, Tally] = {ENTITIES: Tally()}
-        halving = Halving(f"grounding: {step.name}", SMALLER, unit="caption", named=lambda caption: caption.example.id, say=subject.progress.say)
+        halving = Halving(
+            f"grounding: {step.name}",
+            SMALLER,
+            unit="caption",
+            named=lambda caption: caption.example.id,
+            say=subject.progress.say,
+        )
 
         def seen_by(part: Sequence[phrases.Caption]) -> list[Tensor]:
             return attention(model, [caption.example for caption in part], step.inputs, text, picture)
@@ -91,16 +121,29 @@ class GroundingProbe(Probe):
             key = getattr(model.embedders[picture].reader, "field", picture)
             captions = phrases.flickr30k(self.config.annotations, examples, key, field)
             if not captions:
-                raise DataError(f"annotations: {self.config.annotations} has no files for the images of these examples ({examples[0].inputs.get(key)} and so on)")
+                raise DataError(
+                    f"annotations: {self.config.annotations} has no files for the images of these examples "
+                    f"({examples[0].inputs.get(key)} and so on)"
+                )
             return captions
         captions = phrases.known(examples, field)
         if not captions:
-            raise DataError("the data set does not know where the captions' phrases are in the pictures; name a folder of Flickr30k Entities with annotations")
+            raise DataError(
+                "the data set does not know where the captions' phrases are in the pictures; name a folder of "
+                "Flickr30k Entities with annotations"
+            )
         return captions
 
     def _tell(
-        self, caption: phrases.Caption, seen: Tensor, model: Any, picture: str, text: str, parsed: parses.Parses, tallies: dict[str, Tally]
-    ) -> None:  # fmt: skip
+        self,
+        caption: phrases.Caption,
+        seen: Tensor,
+        model: Any,
+        picture: str,
+        text: str,
+        parsed: parses.Parses,
+        tallies: dict[str, Tally],
+    ) -> None:
         """One caption's attention, (layers, heads, N, R), into the tallies."""
         told = model.embedders[picture].describe(caption.example)
         spans = model.embedders[text].describe(caption.example).get("spans")
@@ -109,11 +152,15 @@ class GroundingProbe(Probe):
         scores = told.get("scores") or None
         surest = max(range(seen.shape[-1]), key=scores.__getitem__) if scores else 0
         for query in self._queries(caption, spans, parsed):
-            fits = [max(phrases.overlap(region, box) for box in query.boxes) >= self.config.iou for region in told["boxes"]]
+            fits = [
+                max(phrases.overlap(region, box) for box in query.boxes) >= self.config.iou for region in told["boxes"]
+            ]
             looked = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
             tallies.setdefault(query.name, Tally()).add(looked, torch.tensor(fits), surest, bool(scores))
 
-    def _queries(self, caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses) -> Iterable[Query]:
+    def _queries(
+        self, caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses
+    ) -> Iterable[Query]:
         words = parsed.get(parses.letters(caption.text), ())
         for phrase in caption.phrases:
             slots = slots_of(spans, phrase.first, phrase.end)

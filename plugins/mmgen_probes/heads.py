@@ -1,4 +1,5 @@
-"""Heads counted and told: how often each was right, how much of its attention goes to regions, tables and plots of it."""
+"""Heads counted and told: how often each was right, how much of its attention goes to regions, tables and plots of
+it."""
 
 from __future__ import annotations
 
@@ -69,7 +70,11 @@ def best_heads(tallies: Mapping[str, Tally], active: float, best: int) -> list[l
         for place in chosen + others:
             numbers = [tally.percent(values[place].item()) for values in (tally.right, tally.regions)]
             rows.append([step, f"{name(place)}{' (not active)' * (place in others)}", *numbers, str(tally.count)])
-        for label, value in (("surest region", tally.confident), ("any region", tally.any_region), ("at best", tally.at_best)):
+        for label, value in (
+            ("surest region", tally.confident),
+            ("any region", tally.any_region),
+            ("at best", tally.at_best),
+        ):
             rows.append([step, label, tally.percent(value), None, str(tally.count)])
     return rows
 
@@ -93,7 +98,9 @@ def summary(tallies: Mapping[str, Tally], active: float) -> dict[str, Any]:
             "any_region": round(tally.percent(tally.any_region), 2),
             "at_best": round(tally.percent(tally.at_best), 2),
             "accuracy": [[round(value, 2) for value in row] for row in tally.percent(tally.right).tolist()],
-            "attention_on_regions": [[round(value, 2) for value in row] for row in tally.percent(tally.regions).tolist()],
+            "attention_on_regions": [
+                [round(value, 2) for value in row] for row in tally.percent(tally.regions).tolist()
+            ],
             "active": [name(place) for place in tally.ranked() if tally.is_active(place, active)],
         }
         for query, tally in tallies.items()
@@ -108,7 +115,9 @@ def draw(tallies: Sequence[tuple[Trained, Tally]], active: float, out: Path) -> 
 
 def draw_relations(step: Trained, tallies: Mapping[str, Tally], active: float, out: Path) -> str:
     """relations-STEP.svg and .png, as VisualBERT's figure 4: a panel a relation."""
-    return _panels([(relation, step.place, tally) for relation, tally in tallies.items()], active, out / f"relations-{step.name}")
+    return _panels(
+        [(relation, step.place, tally) for relation, tally in tallies.items()], active, out / f"relations-{step.name}"
+    )
 
 
 def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path) -> str:
@@ -127,7 +136,9 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
             axes.set_axis_off()
         for row in grid:
             row[0].set_ylabel("accuracy, %")
-        legend = figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        legend = figure.legend(
+            *grid.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
+        )
         for dots in legend.legend_handles[:2]:
             dots.set_color(drawing.PLAIN_INK)
         return drawing.save(figure, path)
@@ -140,7 +151,14 @@ def _dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
     accuracy = tally.percent(tally.right)
     for kind, label, look in ((True, "active head", {"s": 34}), (False, "other head", {"s": 9, "alpha": 0.45})):
         places = [(x, y) for x in range(layers) for y in range(heads) if tally.is_active((x, y), active) is kind]
-        axes.scatter([x + 1 for x, _ in places], [accuracy[place].item() for place in places], color=colour, linewidths=0, label=label, **look)
+        axes.scatter(
+            [x + 1 for x, _ in places],
+            [accuracy[place].item() for place in places],
+            color=colour,
+            linewidths=0,
+            label=label,
+            **look,
+        )
     axes.axhline(tally.percent(tally.confident), color="#7f7f7f", linewidth=1.2, label="surest region")
     axes.axhline(tally.percent(tally.any_region), color="#7f7f7f", linewidth=1.2, linestyle=":", label="any region")
     axes.set_xlim(0.5, layers + 0.5)

@@ -15,8 +15,8 @@ COLUMNS = 10  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a parsed sentence. `head`: position of the word it depends on, None for the root; `first`, `end`: letters of
-    the sentence, spaces not counted, so that another spacing finds it too."""
+    """A word of a parsed sentence. `head`: position of the word it depends on, None for the root; `first`, `end`:
+    letters of the sentence, spaces not counted, so that another spacing finds it too."""
 
     form: str
     head: int | None
@@ -47,7 +47,9 @@ def read(path: Path) -> Parses:
         if line.strip():
             rows.append((f"{path}:{number}", line.split("\t")))
             if len(rows[-1][1]) != COLUMNS:
-                raise DataError(f"{path}:{number}: {len(rows[-1][1])} columns; CoNLL-U has {COLUMNS}, with tabs between them")
+                raise DataError(
+                    f"{path}:{number}: {len(rows[-1][1])} columns; CoNLL-U has {COLUMNS}, with tabs between them"
+                )
         elif rows:
             words = _words(rows)
             found["".join(_surface(rows)).casefold()] = words
@@ -107,7 +109,9 @@ def bound(text: str, phrase: Phrase, words: Sequence[Word]) -> list[tuple[str, i
     others = [(word.relation, word) for place, word in enumerate(words) if word.head == head and place != head]
     if words[head].head is not None:
         others.append((words[head].relation, words[words[head].head]))
-    return [(relation, places[word.first], places[word.end - 1] + 1) for relation, word in others if word.end > word.first]
+    return [
+        (relation, places[word.first], places[word.end - 1] + 1) for relation, word in others if word.end > word.first
+    ]
 
 
 def characters(text: str) -> list[int]:

@@ -1,4 +1,5 @@
-"""Captions whose phrases are known to be in certain places of the picture: from the data set, or from files of Flickr30k Entities."""
+"""Captions whose phrases are known to be in certain places of the picture: from the data set, or from files of
+Flickr30k Entities."""
 
 from __future__ import annotations
 
@@ -35,27 +36,31 @@ class Caption:
 
 
 def known(examples: Iterable[Example], field: str) -> list[Caption]:
-    """What data sets tell in `Example.facts`: "captions", "phrases" (for each caption [first character, end, [positions in
-    things]]) and "things" (each with its "box")."""
+    """What data sets tell in `Example.facts`: "captions", "phrases" (for each caption [first character, end, [positions
+    in things]]) and "things" (each with its "box")."""
     found = []
     for example in examples:
         facts = example.facts
         for text, phrases in zip(facts.get("captions", ()), facts.get("phrases", ()), strict=False):
             told = tuple(
-                Phrase(first, end, tuple(tuple(facts["things"][place]["box"]) for place in places)) for first, end, places in phrases
+                Phrase(first, end, tuple(tuple(facts["things"][place]["box"]) for place in places))
+                for first, end, places in phrases
             )
             found.append(_captioned(example, field, text, told))
     return found
 
 
 def flickr30k(folder: Path, examples: Iterable[Example], picture: str, field: str) -> list[Caption]:
-    """The five sentences of each example's image, in the format of Flickr30k Entities. Images without files are left out.
+    """The five sentences of each example's image, in the format of Flickr30k Entities. Images without files are left
+    out.
 
     Raises DataError for files that cannot be read, with file and line.
     """
     for part in ("Sentences", "Annotations"):
         if not (folder / part).is_dir():
-            raise DataError(f"annotations: {folder} has no folder {part}; give the one that Flickr30k Entities unpacks to")
+            raise DataError(
+                f"annotations: {folder} has no folder {part}; give the one that Flickr30k Entities unpacks to"
+            )
     found = []
     for example in examples:
         key = example.inputs.get(picture)
@@ -101,7 +106,9 @@ def read_boxes(path: Path) -> dict[str, list[Box]]:
     except ElementTree.ParseError as error:
         raise DataError(f"{path}:{error.position[0]}: not XML: {error}") from None
     except (TypeError, ValueError, ZeroDivisionError):
-        raise DataError(f"{path}: an annotation lacks its size or a number of a box; is this Flickr30k Entities?") from None
+        raise DataError(
+            f"{path}: an annotation lacks its size or a number of a box; is this Flickr30k Entities?"
+        ) from None
 
 
 def overlap(box: Sequence[float], other: Sequence[float]) -> float:

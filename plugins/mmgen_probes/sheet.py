@@ -1,4 +1,5 @@
-"""Drawings of attention: a row a step, a panel a written word; the picture's regions and the caption's words in the colour of attention."""
+"""Drawings of attention: a row a step, a panel a written word; the picture's regions and the caption's words in the
+colour of attention."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ class _Sheet:
         weights = reading.weights[""][word].tolist()
         most = max([*weights[:-2], 0.005])  # what is under half a percent stays faint
         self.axes.text(left, top, reading.words[word].strip(), va="top", parse_math=False)
-        self.axes.text(left + PANEL, top + 0.02, f"{100 * sum(weights[:-2]):.0f} %", va="top", ha="right", fontsize=SIZE, alpha=0.7)
+        self.axes.text(
+            left + PANEL, top + 0.02, f"{100 * sum(weights[:-2]):.0f} %", va="top", ha="right", fontsize=SIZE, alpha=0.7
+        )
         top += TITLE
         for units, shares in sorted(_shares(reading, weights), key=lambda pair: not pair[0].boxes):
             show = self.regions if units.boxes else self.words
@@ -103,7 +106,9 @@ class _Sheet:
         for line in _lines(units):
             for unit, x, wide in line:
                 look = to_rgba(MARK, 0.6 * strengths[unit])
-                self.axes.add_patch(Rectangle((left + x - 0.01, top + 0.01), wide + 0.02, LINE - 0.01, facecolor=look, linewidth=0))
+                self.axes.add_patch(
+                    Rectangle((left + x - 0.01, top + 0.01), wide + 0.02, LINE - 0.01, facecolor=look, linewidth=0)
+                )
                 self.axes.text(left + x, top + 0.78 * LINE, units.labels[unit].strip(), fontsize=SIZE, parse_math=False)
             top += LINE
         return top

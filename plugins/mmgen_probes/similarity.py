@@ -1,4 +1,5 @@
-"""Cross-modal similarity (bertgen, section 6 and figure 3): how alike [CLS] is when only the picture, or only its caption, is read."""
+"""Cross-modal similarity (bertgen, section 6 and figure 3): how alike [CLS] is when only the picture, or only its
+caption, is read."""
 
 from __future__ import annotations
 
@@ -53,13 +54,18 @@ class SimilarityProbe(Probe):
         one, other = names
         write_json(
             out / "similarity.json",
-            {"inputs": names, "examples": len(subject.examples), "curves": {name: asdict(curve) for name, curve in curves.items()}},
+            {
+                "inputs": names,
+                "examples": len(subject.examples),
+                "curves": {name: asdict(curve) for name, curve in curves.items()},
+            },
         )
         title = f"Cosine of [CLS] between {one} alone and {other} alone"
         plot = _plot(curves, {step.name: step.place for step in subject.steps}, title, out)
         count = len(subject.examples)
         notes += [
-            f"mean over {count} examples; 'unpaired' is the last layer's for a picture and the {other} of another example",
+            f"mean over {count} examples; 'unpaired' is the last layer's for a picture and the {other} of another "
+            "example",
             f"the {RANDOM} has the same shape and random weights",
         ]
         return Findings({title: _table(curves)}, {title: plot}, tuple(notes))
@@ -73,23 +79,35 @@ class SimilarityProbe(Probe):
             return self.config.inputs
         one, other = pictured(model, example, model.inputs)
         if one is None or other is None:
-            raise UnavailableError(f"a picture and a text are compared, and the model reads {' and '.join(model.inputs)}; name two with inputs")
+            raise UnavailableError(
+                f"a picture and a text are compared, and the model reads {' and '.join(model.inputs)}; name two with "
+                "inputs"
+            )
         return one, other
 
     def curve(self, model: Any, names: Sequence[str], examples: Sequence[Example], advance: Any) -> Curve:
         """Mean over the examples. Raises UnavailableError for a backbone whose [CLS] tells nothing."""
         backbone, size = type(model.backbone).__name__, self.config.batch_size
         if model.backbone.masks == "causal":
-            raise UnavailableError(f"{backbone} reads from left to right, so that its [CLS] sees nothing of what follows it")
+            raise UnavailableError(
+                f"{backbone} reads from left to right, so that its [CLS] sees nothing of what follows it"
+            )
         fields = [getattr(model.embedders[name].reader, "field", name) for name in names]
         own, unpaired, others = 0.0, 0.0, 0
         halving = Halving("similarity", SMALLER)
         for first in range(0, len(examples), size):
             part = examples[first : first + size]
-            one, other = (torch.cat([found for _, found in halving.over(part, partial(starts, model, name))], 1) for name in names)  # (layers, B, H)
+            one, other = (
+                torch.cat([found for _, found in halving.over(part, partial(starts, model, name))], 1) for name in names
+            )  # (layers, B, H)
             own = own + cosine_similarity(one, other, dim=-1).sum(1, dtype=torch.float64)
-            before = [*part[-1:], *part[:-1]]  # the captions moved on by one; a picture with several meets no other of its own
-            apart = torch.tensor([all(_told(a, field) != _told(b, field) for field in fields) for a, b in zip(part, before, strict=True)])
+            before = [
+                *part[-1:],
+                *part[:-1],
+            ]  # the captions moved on by one; a picture with several meets no other of its own
+            apart = torch.tensor(
+                [all(_told(a, field) != _told(b, field) for field in fields) for a, b in zip(part, before, strict=True)]
+            )
             unpaired = unpaired + cosine_similarity(one, other.roll(1, 1), dim=-1)[:, apart].sum(1, dtype=torch.float64)
             others += int(apart.sum())
             advance(len(part))
@@ -119,7 +137,13 @@ def _table(curves: Mapping[str, Curve]) -> list[list[Any]]:
     layers = len(next(iter(curves.values())).similarity)
     rows: list[list[Any]] = [["step", *(f"layer {layer + 1}" for layer in range(layers)), "unpaired"]]
     for name, curve in curves.items():
-        rows.append([name, *(f"{value:.3f}" for value in curve.similarity), f"{curve.unpaired[-1]:.3f}" if curve.unpaired else None])
+        rows.append(
+            [
+                name,
+                *(f"{value:.3f}" for value in curve.similarity),
+                f"{curve.unpaired[-1]:.3f}" if curve.unpaired else None,
+            ]
+        )
     return rows
 
 
@@ -129,7 +153,11 @@ def _plot(curves: Mapping[str, Curve], places: Mapping[str, int], title: str, ou
     with drawing.figure(5.6, 3.4, salt="similarity") as figure:
         axes = figure.add_subplot(facecolor="none")
         for name, curve in curves.items():
-            look = {"color": drawing.PLAIN_INK, "linestyle": "--"} if name == RANDOM else {"color": drawing.colour(places[name])}
+            look = (
+                {"color": drawing.PLAIN_INK, "linestyle": "--"}
+                if name == RANDOM
+                else {"color": drawing.colour(places[name])}
+            )
             layers = range(1, len(curve.similarity) + 1)
             axes.plot(layers, curve.similarity, marker="o", markersize=3.5, linewidth=1.6, label=name, **look)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -33,7 +33,9 @@ def over_steps(subject: Subject, look: Callable[[Trained, Any], Found]) -> tuple
 
 def pictured(model: Any, example: Any, inputs: Any) -> tuple[str | None, str | None]:
     """Names of the first input with boxes and of the first without, among these."""
-    boxed = {name: bool(model.embedders[name].describe(example).get("boxes")) for name in model.inputs if name in inputs}
+    boxed = {
+        name: bool(model.embedders[name].describe(example).get("boxes")) for name in model.inputs if name in inputs
+    }
     return (
         next((name for name, has in boxed.items() if has), None),
         next((name for name, has in boxed.items() if not has), None),

@@ -25,16 +25,19 @@ class Questions(mmgen.DatasetConfig):
     )
     captions: Literal["draw", "first", "all"] = Field(
         "draw",
-        description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input of its own",
+        description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input "
+        "of its own",
     )
     write: Literal["questions", "captions"] = Field(
         "questions",
-        description="what the targets are; with captions (of the images that have questions) an input learns to say what it sees: a warm start",
+        description="what the targets are; with captions (of the images that have questions) an input learns to say "
+        "what it sees: a warm start",
     )
     images: Path | None = Field(None, description="folder of raw images, searched with its subfolders")
     missing: Literal["drop", "keep", "error"] = Field(
         "drop",
-        description="images without a caption, or without a file in `images`, where those are given: left out and counted, kept, or an error",
+        description="images without a caption, or without a file in `images`, where those are given: left out and "
+        "counted, kept, or an error",
     )
 
     @property

@@ -82,7 +82,8 @@ class QuestionFiles(Dataset):
     def pictures(self) -> Iterator[Picture]:
         if self.config.images is None:
             raise DataError(
-                f"{self.release.name} is set up without raw images; set data.images, or give the embedder a file of features"
+                f"{self.release.name} is set up without raw images; set data.images, or give the embedder a file of "
+                "features"
             )
         images = (example.inputs.get("image") for name in self.files for example in self.split(name))
         for key in dict.fromkeys(images):
@@ -144,7 +145,8 @@ class QuestionFiles(Dataset):
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
             partners = f"; are {shown(joined)} of other images?" if lacking else ""
             raise DataError(
-                f"{questions}: no example is left for the split '{name}': {lacking or odd or 'the file is empty'}{partners}"
+                f"{questions}: no example is left for the split '{name}': "
+                f"{lacking or odd or 'the file is empty'}{partners}"
             )
         if lacking and self.config.missing == "error":
             raise DataError(f'{questions}: {lacking}; set missing = "drop" to leave those out, or "keep"')

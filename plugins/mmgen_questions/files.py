@@ -49,7 +49,8 @@ def read_text(path: Path) -> str:
 
 
 def _bounded(file: IO[bytes]) -> bytes:
-    """A little more than MOST_BYTES at most, piece by piece: `read(n)` takes memory for n bytes, however few there are."""
+    """A little more than MOST_BYTES at most, piece by piece: `read(n)` takes memory for n bytes, however few there
+    are."""
     whole = bytearray()
     while len(whole) <= MOST_BYTES and (piece := file.read(PIECE)):
         whole += piece

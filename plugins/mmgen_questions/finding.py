@@ -55,6 +55,7 @@ def _message(name: str, missing: dict[Path, str]) -> str:
     return "\n".join(
         [
             *lines,
-            "  put them there, or name others in data.files and data.caption_files (caption_files = [] does without captions)",
+            "  put them there, or name others in data.files and data.caption_files (caption_files = [] does without "
+            "captions)",
         ]
     )

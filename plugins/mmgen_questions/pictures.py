@@ -15,5 +15,8 @@ def index(folder: Path) -> dict[str, Path]:
     for path in image_files(folder):
         other = found.setdefault(image_key(path.name), path)
         if other != path:
-            raise DataError(f"{folder}: {other.relative_to(folder)} and {path.relative_to(folder)} are both image '{image_key(path.name)}'; rename one")
+            raise DataError(
+                f"{folder}: {other.relative_to(folder)} and {path.relative_to(folder)} are both image "
+                f"'{image_key(path.name)}'; rename one"
+            )
     return found

@@ -8,7 +8,10 @@ from typing import Literal
 
 METRICS = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "ROUGE-L", "METEOR", "CIDEr")
 COCO = "annotations_trainval2014.zip of cocodataset.org/#download"
-NEURALTALK = "never published: the paper wrote them with github.com/karpathy/neuraltalk2; any captioner's, in COCO's format; or set evaluate = \"val\""
+NEURALTALK = (
+    "never published: the paper wrote them with github.com/karpathy/neuraltalk2; any captioner's, in COCO's "
+    'format; or set evaluate = "val"'
+)
 
 
 @dataclass(frozen=True)

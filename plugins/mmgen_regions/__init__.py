@@ -29,13 +29,30 @@ class Roi(mmgen.ExtractorConfig):
 
     type: Literal["roi"] = "roi"
     model: str = Field("resnet18", description="name of a timm model")
-    weights: str = Field("random", description='"pretrained" (downloaded by timm), "random" (from the seed), or a local safetensors file')
+    weights: str = Field(
+        "random", description='"pretrained" (downloaded by timm), "random" (from the seed), or a local safetensors file'
+    )
     seed: int = Field(0, ge=0, description="of random weights")
     level: int | None = Field(None, description="which of the network's maps, 0 the finest, -1 the coarsest")
-    pool: int | None = Field(None, ge=1, le=14, description="a box is pooled into this many by this many parts, laid end to end")
-    image_size: int | None = Field(None, ge=32, le=4096, description="the longer side of pictures, in pixels; by default 448, or 192 with random weights")
-    detector: SerializeAsAny[mmgen.ExtractorConfig] | None = Field(None, description="finds the boxes of pictures that have none")
-    spread: int = Field(4, ge=1, le=10, description="boxes without a detector: the whole picture, its 2 x 2 parts, and so on up to this many by this many")
+    pool: int | None = Field(
+        None, ge=1, le=14, description="a box is pooled into this many by this many parts, laid end to end"
+    )
+    image_size: int | None = Field(
+        None,
+        ge=32,
+        le=4096,
+        description="the longer side of pictures, in pixels; by default 448, or 192 with random weights",
+    )
+    detector: SerializeAsAny[mmgen.ExtractorConfig] | None = Field(
+        None, description="finds the boxes of pictures that have none"
+    )
+    spread: int = Field(
+        4,
+        ge=1,
+        le=10,
+        description="boxes without a detector: the whole picture, its 2 x 2 parts, and so on up to this many by this "
+        "many",
+    )
     batch_size: int = Field(16, ge=1, description="pictures at a time")
 
     def build(self):
@@ -49,14 +66,18 @@ class Detections(mmgen.ExtractorConfig):
 
     max_regions: int = Field(36, ge=1, description="regions kept, the surest first")
     min_score: float = Field(0.0, ge=0, lt=1, description="less sure regions are dropped")
-    batch_size: int = Field(8, ge=1, description="pictures at a time; those of one size go through the network together")
+    batch_size: int = Field(
+        8, ge=1, description="pictures at a time; those of one size go through the network together"
+    )
 
 
 class Detector(Detections):
     """Regions of a DETR-like detector of transformers; features are the decoder's states of the kept queries."""
 
     type: Literal["detector"] = "detector"
-    model: str = Field("facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors")
+    model: str = Field(
+        "facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors"
+    )
 
     def build(self):
         from .detector import TransformersDetector
@@ -68,8 +89,13 @@ class FasterRcnn(Detections):
     """Regions of a Faster R-CNN of torchvision; features are the box head's, pooled over the final boxes."""
 
     type: Literal["faster_rcnn"] = "faster_rcnn"
-    model: str = Field("fasterrcnn_resnet50_fpn_v2", pattern="^fasterrcnn_", description="name of a torchvision detector")
-    weights: str = Field("pretrained", description='"pretrained" (downloaded by torchvision), "random" (from the seed), or a local safetensors file')
+    model: str = Field(
+        "fasterrcnn_resnet50_fpn_v2", pattern="^fasterrcnn_", description="name of a torchvision detector"
+    )
+    weights: str = Field(
+        "pretrained",
+        description='"pretrained" (downloaded by torchvision), "random" (from the seed), or a local safetensors file',
+    )
     seed: int = Field(0, ge=0, description="of random weights")
 
     def build(self):
@@ -84,7 +110,9 @@ class Published(mmgen.ExtractorConfig):
     source: ClassVar[Literal["pictures", "file"]] = "file"
 
     model: str = Field("unknown", description="what made the features, in a word; files of one model count as alike")
-    labels: Path | None = Field(None, description="names of the classes, one a line, where the file has numbers only (objects_vocab.txt)")
+    labels: Path | None = Field(
+        None, description="names of the classes, one a line, where the file has numbers only (objects_vocab.txt)"
+    )
 
 
 class BottomUpTsv(Published):
@@ -116,8 +144,8 @@ class NpzFolder(Published):
 class LxmertH5(Published):
     """Reads the HDF5 files of bottom-up-attention-vqa: image_features, image_bb, spatial_features, pos_boxes.
 
-    Their index from image to row is published as a pickle, which is never opened, since it can run any program; write it
-    as JSON once:  json.dump({str(k): v for k, v in index.items()}, open("index.json", "w"))
+    Their index from image to row is published as a pickle, which is never opened, since it can run any program; write
+    it as JSON once:  json.dump({str(k): v for k, v in index.items()}, open("index.json", "w"))
     """
 
     type: Literal["lxmert_h5"] = "lxmert_h5"

@@ -1,7 +1,7 @@
 """Folders with a file an image: NPZ as bottom-up-attention.pytorch writes it, or NPY as MMF does.
 
-    <name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; maybe objects_id and objects_conf
-    <name>.npy   (R, D); beside it maybe <name>_info.json with bbox, image_width, image_height
+<name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; maybe objects_id and objects_conf
+<name>.npy   (R, D); beside it maybe <name>_info.json with bbox, image_width, image_height
 """
 
 from __future__ import annotations
@@ -26,7 +26,21 @@ from . import NpzFolder
 from .published import class_names, named, needs_file, relative
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
-DAMAGES = (ValueError, TypeError, OSError, EOFError, LookupError, NotImplementedError, ArithmeticError, RuntimeError, SyntaxError, AttributeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+DAMAGES = (
+    ValueError,
+    TypeError,
+    OSError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    ArithmeticError,
+    RuntimeError,
+    SyntaxError,
+    AttributeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    tokenize.TokenError,
+)
 BEGINNINGS = {".npz": b"PK", ".npy": b"\x93NUMPY"}
 log = logging.getLogger("mmgen")
 
@@ -41,15 +55,25 @@ class ArrayFolder(Extractor):
     def count(self, source: Iterable[Picture] | Path) -> int:
         return len(files(needs_file(source, "folder")))
 
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         told = False
         for path in files(needs_file(source, "folder")):
             key = image_key(path.name)
             if key in skip:
                 continue
-            if not told and path.suffix == ".npy" and _beside(path, "_info.npy").exists() and not _beside(path, "_info.json").exists():
+            if (
+                not told
+                and path.suffix == ".npy"
+                and _beside(path, "_info.npy").exists()
+                and not _beside(path, "_info.json").exists()
+            ):
                 told = True
-                log.warning("%s: a pickle, which could run any program, is never opened; boxes stay unknown without _info.json", _beside(path, "_info.npy"))
+                log.warning(
+                    "%s: a pickle, which could run any program, is never opened; boxes stay unknown without _info.json",
+                    _beside(path, "_info.npy"),
+                )
             try:
                 _begins_rightly(path)
                 yield self._npz(key, path) if path.suffix == ".npz" else self._npy(key, path)
@@ -78,11 +102,16 @@ class ArrayFolder(Extractor):
         if not about.exists():
             return Record(key, np.array(mapped))
         info = json.loads(about.read_text(encoding="utf-8"))
-        return Record(key, np.array(mapped), relative(np.array(info["bbox"], np.float32), info["image_width"], info["image_height"]))
+        return Record(
+            key,
+            np.array(mapped),
+            relative(np.array(info["bbox"], np.float32), info["image_width"], info["image_height"]),
+        )
 
 
 def _begins_rightly(path: Path) -> None:
-    """Raises ValueError for a file of another kind: numpy would take it for a pickle, and give advice on how to open it."""
+    """Raises ValueError for a file of another kind: numpy would take it for a pickle, and give advice on how to open
+    it."""
     with path.open("rb") as file:
         if not file.read(6).startswith(BEGINNINGS[path.suffix]):
             raise ValueError(f"does not begin as {path.suffix} files do; it is damaged, or something else")
@@ -97,8 +126,8 @@ def _reason(error: Exception) -> str:
 
 
 def _measured(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """Raises ValueError for an array that would be larger than MOST_BYTES, or than what is there to be unpacked: numpy takes
-    the memory that an array's header claims before it reads on."""
+    """Raises ValueError for an array that would be larger than MOST_BYTES, or than what is there to be unpacked: numpy
+    takes the memory that an array's header claims before it reads on."""
     if member.file_size > MOST_BYTES:
         raise ValueError(f"'{member.filename}' would be {member.file_size} bytes large")
     if not member.filename.endswith(".npy"):
@@ -108,14 +137,18 @@ def _measured(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, kind = header(file)
     if math.prod(shape) * kind.itemsize > member.file_size:
-        raise ValueError(f"'{member.filename}' claims {math.prod(shape) * kind.itemsize} bytes and holds {member.file_size}")
+        raise ValueError(
+            f"'{member.filename}' claims {math.prod(shape) * kind.itemsize} bytes and holds {member.file_size}"
+        )
 
 
 def files(folder: Path) -> list[Path]:
     """The arrays in a folder, by name. Raises DataError when there are none."""
     if not folder.is_dir():
         raise DataError(f"{folder}: not a folder of .npz or .npy files")
-    found = sorted(path for path in folder.iterdir() if path.suffix in (".npz", ".npy") and not path.stem.endswith("_info"))
+    found = sorted(
+        path for path in folder.iterdir() if path.suffix in (".npz", ".npy") and not path.stem.endswith("_info")
+    )
     if not found:
         raise DataError(f"{folder}: holds no .npz and no .npy files")
     return found

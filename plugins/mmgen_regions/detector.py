@@ -1,4 +1,5 @@
-"""DETR-like detectors of transformers (Carion et al., 2020): each query that is kept is a region, its last state the feature."""
+"""DETR-like detectors of transformers (Carion et al., 2020): each query that is kept is a region, its last state the
+feature."""
 
 from __future__ import annotations
 
@@ -29,9 +30,16 @@ class TransformersDetector(Extractor):
         self.model.to(self.device)
         name = "local" if Path(config.model).exists() else config.model  # a path means nothing on another machine
         settings = {"model": name, "max_regions": config.max_regions, "min_score": config.min_score}
-        self.fingerprint = {"extractor": "detector", "model": self.model.config.model_type, "digest": marks, "settings": settings}
+        self.fingerprint = {
+            "extractor": "detector",
+            "model": self.model.config.model_type,
+            "digest": marks,
+            "settings": settings,
+        }
 
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'detector' makes features from pictures, not from a file")
         yield from described(source, skip, self.config.batch_size, self._detected)
@@ -72,8 +80,12 @@ def load(model: str):
 
     try:
         processor = AutoImageProcessor.from_pretrained(model, trust_remote_code=False)
-        network = AutoModelForObjectDetection.from_pretrained(model, use_safetensors=True, trust_remote_code=False, dtype=torch.float32)
+        network = AutoModelForObjectDetection.from_pretrained(
+            model, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+        )
     except Exception as error:  # the hub's and transformers' own, of many kinds
         reason = str(error).strip().partition("\n")[0]
-        raise DataError(f"detector '{model}' cannot be loaded: {reason}; give a hub name or a local folder with safetensors") from None
+        raise DataError(
+            f"detector '{model}' cannot be loaded: {reason}; give a hub name or a local folder with safetensors"
+        ) from None
     return network.eval().requires_grad_(False), processor

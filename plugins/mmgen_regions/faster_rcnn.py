@@ -1,4 +1,5 @@
-"""Faster R-CNN of torchvision (Ren et al., 2015): regions are its detections, features its box head's of the final boxes."""
+"""Faster R-CNN of torchvision (Ren et al., 2015): regions are its detections, features its box head's of the final
+boxes."""
 
 from __future__ import annotations
 
@@ -30,10 +31,17 @@ class TorchvisionDetector(Extractor):
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed}
         settings |= {"max_regions": config.max_regions, "min_score": config.min_score}
-        self.fingerprint = {"extractor": "faster_rcnn", "model": config.model, "digest": digest(self.model), "settings": settings}
+        self.fingerprint = {
+            "extractor": "faster_rcnn",
+            "model": config.model,
+            "digest": digest(self.model),
+            "settings": settings,
+        }
         self.model.to(self.device)
 
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'faster_rcnn' makes features from pictures, not from a file")
         yield from described(source, skip, self.config.batch_size, self._detected)
@@ -48,7 +56,9 @@ class TorchvisionDetector(Extractor):
             with precision(self.device):
                 found = self._regions(images)
             for place, (features, boxes, classes, scores) in zip(places, found, strict=True):
-                labels = tuple(self.names[number] if number < len(self.names) else f"class {number}" for number in classes.tolist())
+                labels = tuple(
+                    self.names[number] if number < len(self.names) else f"class {number}" for number in classes.tolist()
+                )
                 arrays = (values.float().cpu().numpy() for values in (features, boxes, scores))
                 features, boxes, scores = arrays
                 records[place] = Record(batch[place][0].key, features, boxes, labels, scores)
@@ -65,7 +75,12 @@ class TorchvisionDetector(Extractor):
         pooled = heads.box_head(heads.box_roi_pool(maps, boxes, resized.image_sizes))  # (sum R, D)
         split = pooled.split([len(inner) for inner in boxes])
         return [
-            (features, detection["boxes"] / torch.tensor([width, height] * 2, device=self.device), detection["labels"], detection["scores"])
+            (
+                features,
+                detection["boxes"] / torch.tensor([width, height] * 2, device=self.device),
+                detection["labels"],
+                detection["scores"],
+            )
             for features, detection, (height, width) in zip(split, detections, resized.image_sizes, strict=True)
         ]
 
@@ -73,7 +88,10 @@ class TorchvisionDetector(Extractor):
 def load(config: FasterRcnn) -> tuple[nn.Module, list[str]]:
     """The network in eval mode, and the names of its classes as far as they are known."""
     if config.model not in list_models():
-        raise DataError(f"torchvision knows no '{config.model}'; there are: {', '.join(name for name in list_models() if name.startswith('fasterrcnn_'))}")
+        raise DataError(
+            f"torchvision knows no '{config.model}'; there are: "
+            f"{', '.join(name for name in list_models() if name.startswith('fasterrcnn_'))}"
+        )
     published = get_model_weights(config.model).DEFAULT
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
@@ -83,7 +101,9 @@ def load(config: FasterRcnn) -> tuple[nn.Module, list[str]]:
             model.load_state_dict(published.get_state_dict(progress=False, check_hash=True, weights_only=True))
         elif config.weights != "random":
             if Path(config.weights).suffix != ".safetensors":
-                raise DataError(f"weights '{config.weights}': neither \"pretrained\" nor \"random\" nor a .safetensors file")
+                raise DataError(
+                    f'weights \'{config.weights}\': neither "pretrained" nor "random" nor a .safetensors file'
+                )
             model.load_state_dict(load_file(config.weights))
     except DataError:
         raise

@@ -1,9 +1,9 @@
 """HDF5 as bottom-up-attention-vqa writes it, with the row of an image in a file beside it.
 
-    image_features    (n, R, D), or (sum R, D) when the number of regions differs; then
-    pos_boxes         (n, 2)     says from which row to which an image goes
-    spatial_features  (..., 6)   x0, y0, x1, y1, width, height, relative to the image's size
-    image_bb          (..., 4)   x0, y0, x1, y1 in pixels; the image's size is not in the file, so they cannot be used
+image_features    (n, R, D), or (sum R, D) when the number of regions differs; then
+pos_boxes         (n, 2)     says from which row to which an image goes
+spatial_features  (..., 6)   x0, y0, x1, y1, width, height, relative to the image's size
+image_bb          (..., 4)   x0, y0, x1, y1 in pixels; the image's size is not in the file, so they cannot be used
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class LxmertFile(Extractor):
     def count(self, source: Iterable[Picture] | Path) -> int:
         return len(self.index)
 
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         path = needs_file(source, "file")
         try:
             with opened(path, NAMES) as file:
@@ -75,8 +77,13 @@ def checked(datasets: dict[str, h5py.Dataset]) -> dict[str, h5py.Dataset]:
         raise ValueError("image_features must be numbers: (images, regions, width), or (rows, width) beside pos_boxes")
     if ranges is not None and (ranges.dtype.kind not in "iu" or ranges.ndim != 2 or ranges.shape[1] != 2):
         raise ValueError(f"pos_boxes must be whole numbers, (images, 2), not {ranges.dtype} {ranges.shape}")
-    if boxes is not None and (boxes.dtype.kind != "f" or boxes.shape[:-1] != features.shape[:-1] or boxes.shape[-1] < 4):
-        raise ValueError(f"spatial_features must be {(*features.shape[:-1], 6)} beside these image_features, not {boxes.dtype} {boxes.shape}")
+    if boxes is not None and (
+        boxes.dtype.kind != "f" or boxes.shape[:-1] != features.shape[:-1] or boxes.shape[-1] < 4
+    ):
+        raise ValueError(
+            f"spatial_features must be {(*features.shape[:-1], 6)} beside these image_features, not {boxes.dtype} "
+            f"{boxes.shape}"
+        )
     return datasets
 
 
@@ -95,6 +102,8 @@ def read_index(path: Path) -> dict[str, int]:
         raise DataError(f"{path}: not JSON: {error}") from None
     if isinstance(index, list) and all(isinstance(name, str | int) for name in index):
         index = {str(name): row for row, name in enumerate(index)}
-    if not isinstance(index, dict) or not all(isinstance(row, int) and not isinstance(row, bool) for row in index.values()):
+    if not isinstance(index, dict) or not all(
+        isinstance(row, int) and not isinstance(row, bool) for row in index.values()
+    ):
         raise DataError(f"{path}: must be a table of image id to row, or a list of image ids")
     return index

@@ -1,4 +1,5 @@
-"""What the readers of published feature files share: boxes in pixels to relative ones, names of classes, arrays from bytes."""
+"""What the readers of published feature files share: boxes in pixels to relative ones, names of classes, arrays from
+bytes."""
 
 from __future__ import annotations
 
@@ -39,14 +40,18 @@ def class_names(config: Published) -> Sequence[str]:
     try:
         return [line.split(",")[0].strip() for line in config.labels.read_text(encoding="utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{config.labels}: cannot be read: {error}; labels is a text file with one class a line") from None
+        raise DataError(
+            f"{config.labels}: cannot be read: {error}; labels is a text file with one class a line"
+        ) from None
 
 
 def named(numbers: np.ndarray | None, names: Sequence[str]) -> tuple[str, ...] | None:
     """Names of classes by their numbers, where both are known."""
     if numbers is None or not names:
         return None
-    return tuple(names[number] if 0 <= number < len(names) else f"class {number}" for number in numbers.astype(int).tolist())
+    return tuple(
+        names[number] if 0 <= number < len(names) else f"class {number}" for number in numbers.astype(int).tolist()
+    )
 
 
 def needs_file(source: object, what: str) -> Path:

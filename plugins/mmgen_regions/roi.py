@@ -23,16 +23,34 @@ class RoiFeatures(Extractor):
         taught = config.weights != "random"
         level, self.pool, size = (
             default if chosen is None else chosen
-            for chosen, default in ((config.level, -1 if taught else 0), (config.pool, 1 if taught else 3), (config.image_size, 448 if taught else 192))
+            for chosen, default in (
+                (config.level, -1 if taught else 0),
+                (config.pool, 1 if taught else 3),
+                (config.image_size, 448 if taught else 192),
+            )
         )
         self.network = Network(config.model, config.weights, config.seed, level, size)
         self.batch_size, self.everywhere = config.batch_size, spread(config.spread)
         self.detector = config.detector.build() if config.detector else None
-        settings = {"model": config.model, "weights": weights_name(config.weights), "seed": config.seed, "level": level, "pool": self.pool, "image_size": size}
+        settings = {
+            "model": config.model,
+            "weights": weights_name(config.weights),
+            "seed": config.seed,
+            "level": level,
+            "pool": self.pool,
+            "image_size": size,
+        }
         boxes = {"detector": dict(self.detector.fingerprint)} if self.detector else {"spread": config.spread}
-        self.fingerprint = {"extractor": "roi", "model": config.model, "digest": self.network.digest, "settings": {**settings, **boxes}}
+        self.fingerprint = {
+            "extractor": "roi",
+            "model": config.model,
+            "digest": self.network.digest,
+            "settings": {**settings, **boxes},
+        }
 
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'roi' makes features from pictures, not from a file")
         yield from described(source, skip, self.batch_size, self._pooled)
@@ -42,7 +60,10 @@ class RoiFeatures(Extractor):
         regions = [self._regions(picture, image) for picture, image in batch]
         maps, extents = self.network([image for _, image in batch])
         scale = torch.tensor([maps.shape[3], maps.shape[2]], device=maps.device)
-        boxes = [torch.as_tensor(region.boxes, device=maps.device) * (extent * scale).repeat(2) for region, extent in zip(regions, extents, strict=True)]
+        boxes = [
+            torch.as_tensor(region.boxes, device=maps.device) * (extent * scale).repeat(2)
+            for region, extent in zip(regions, extents, strict=True)
+        ]
         pooled = roi_align(maps, boxes, self.pool, sampling_ratio=-1, aligned=True).flatten(1).cpu()  # (sum R, D)
         for region, features in zip(regions, pooled.split([len(inner) for inner in boxes]), strict=True):
             yield Record(region.key, features.numpy(), region.boxes, region.labels, region.scores)
@@ -52,7 +73,9 @@ class RoiFeatures(Extractor):
         if picture.boxes is None and self.detector is not None:
             return next(iter(self.detector.records([Picture(picture.key, lambda: image)])))
         known = picture.boxes is not None
-        boxes = torch.tensor([list(box) for box in (picture.boxes if known else self.everywhere)], dtype=torch.float32).reshape(-1, 4)
+        boxes = torch.tensor(
+            [list(box) for box in (picture.boxes if known else self.everywhere)], dtype=torch.float32
+        ).reshape(-1, 4)
         labels = tuple(picture.labels) if known and picture.labels is not None else None
         return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), labels)
 

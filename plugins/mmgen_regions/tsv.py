@@ -1,7 +1,7 @@
 """Bottom-up-attention's TSV (Anderson et al., 2018), and LXMERT's: a line an image, arrays as base64.
 
-    image_id  image_w  image_h  num_boxes  boxes  features
-    img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes  boxes  features
+image_id  image_w  image_h  num_boxes  boxes  features
+img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes  boxes  features
 """
 
 from __future__ import annotations
@@ -20,19 +20,33 @@ from .published import class_names, decoded, named, needs_file, relative
 
 COLUMNS = {
     6: ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features"),
-    10: ("image_id", "image_h", "image_w", "objects_id", "objects_conf", "attrs_id", "attrs_conf", "num_boxes", "boxes", "features"),
+    10: (
+        "image_id",
+        "image_h",
+        "image_w",
+        "objects_id",
+        "objects_conf",
+        "attrs_id",
+        "attrs_conf",
+        "num_boxes",
+        "boxes",
+        "features",
+    ),
 }
 LONGEST_LINE = 1 << 28
 
 
 class TsvFile(Extractor):
-    """A damaged line is a broken image and the others go on; a file that breaks off raises DataError with file and line."""
+    """A damaged line is a broken image and the others go on; a file that breaks off raises DataError with file and
+    line."""
 
     def __init__(self, config: BottomUpTsv) -> None:
         self.names = class_names(config)
         self.fingerprint = {"extractor": "bottom_up_tsv", "model": config.model}
 
-    def records(self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()) -> Iterator[Record | Broken]:
+    def records(
+        self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
+    ) -> Iterator[Record | Broken]:
         path = needs_file(source, "file")
         for number, line in lines(path):
             columns = line.rstrip(b"\r\n").split(b"\t")
@@ -64,7 +78,9 @@ class TsvFile(Extractor):
             raise ValueError(f"features hold {features.size} numbers, which cannot be shared out over {count} boxes")
         scores = decoded(values["objects_conf"], "<f4", "objects_conf") if "objects_conf" in values else None
         classes = decoded(values["objects_id"], "<i8", "objects_id") if "objects_id" in values else None
-        return Record(key, features.reshape(count, -1), relative(boxes, width, height), named(classes, self.names), scores)
+        return Record(
+            key, features.reshape(count, -1), relative(boxes, width, height), named(classes, self.names), scores
+        )
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -78,6 +94,8 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     raise DataError(f"{path}:{number}: longer than {LONGEST_LINE >> 20} MB; this is no TSV of features")
                 yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}:{number + 1}: the file breaks off or is damaged here ({error}); get it again") from None
+        raise DataError(
+            f"{path}:{number + 1}: the file breaks off or is damaged here ({error}); get it again"
+        ) from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -58,9 +58,7 @@ def _where(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
 def _how_many(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
     group = scene.groups[topic]
     color, place = rng.choice((("", ""), (group.color, ""), ("", group.place)))
-    mention = Mention(
-        group.kind.name, plural=True, colors=(color,) if color else (), places=(place,) if place else ()
-    )
+    mention = Mention(group.kind.name, plural=True, colors=(color,) if color else (), places=(place,) if place else ())
     phrase = Phrase(f"{color} {group.kind.plural}".strip(), mention)
     return Text(f"how many {phrase.text} are {at(place) or 'there'}?", (phrase,), (topic,))
 

@@ -27,8 +27,13 @@ class TextReader(Reader):
     def read(self, example: Example) -> Tensor:
         text = example.inputs.get(self.field)
         if not isinstance(text, str):
-            raise DataError(f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}")
-        return torch.tensor(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"][: self.max_tokens], dtype=torch.long)
+            raise DataError(
+                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
+            )
+        return torch.tensor(
+            self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"][: self.max_tokens],
+            dtype=torch.long,
+        )
 
     def slots(self, example: Example) -> int:
         """A token a word."""
@@ -59,6 +64,8 @@ class TextEmbedder(Embedder):
         told: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
         if getattr(tokenizer, "is_fast", False):
             text = example.inputs[self.reader.field]
-            offsets = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)["offset_mapping"]
+            offsets = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)[
+                "offset_mapping"
+            ]
             told |= {"text": text, "spans": [list(span) for span in offsets[: len(ids)]]}
         return told

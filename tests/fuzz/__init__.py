@@ -1,4 +1,5 @@
-"""A fuzzer of everything that mmgen reads: files are spoilt by the hundred, and each must be refused by name or read rightly.
+"""A fuzzer of everything that mmgen reads: files are spoilt by the hundred, and each must be refused by name or read
+rightly.
 
     python -m tests.fuzz --cases 10000                     all surfaces, a table at the end
     python -m tests.fuzz --surface store --case 17 --keep  one case again, its files kept

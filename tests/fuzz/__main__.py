@@ -17,7 +17,15 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 from . import all_surfaces  # noqa: E402
 from .harness import READ, REFUSED, SECONDS, Finding, Tally, fuzz, once, shares  # noqa: E402
 
-WEIGHTS = {"weights": 0.3, "run_folder": 0.4, "results": 0.06, "checkpoint": 0.06, "commands": 0.4, "store": 1.5, "recipe": 1.5}
+WEIGHTS = {
+    "weights": 0.3,
+    "run_folder": 0.4,
+    "results": 0.06,
+    "checkpoint": 0.06,
+    "commands": 0.4,
+    "store": 1.5,
+    "recipe": 1.5,
+}
 SHOWN = 12  # kinds of findings a surface
 
 
@@ -61,7 +69,11 @@ def _told(name: str, tally: Tally) -> None:
         kinds.setdefault(f"{finding.outcome.kind}: {told[:30]}{told[-30:]}", []).append(finding)
     for findings in list(kinds.values())[:SHOWN]:
         first = findings[0]
-        print(f"{name} {first.number} ({len(findings)} alike): {first.outcome.kind}: {first.outcome.told[:400]!r}", file=sys.stderr, flush=True)
+        print(
+            f"{name} {first.number} ({len(findings)} alike): {first.outcome.kind}: {first.outcome.told[:400]!r}",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def table(tallies: dict[str, Tally]) -> str:
@@ -69,12 +81,34 @@ def table(tallies: dict[str, Tally]) -> str:
     rows = [["surface", "cases", "refused", "read", "wrong", "slowest, ms", "seconds"]]
     total = Tally()
     for name, tally in [*tallies.items(), ("all", total)]:
-        rows.append([name, f"{tally.counts.total()}", f"{tally.counts[REFUSED]}", f"{tally.counts[READ]}", f"{tally.counts['wrong']}", f"{1000 * tally.slowest:.0f}", f"{tally.seconds:.0f}"])  # fmt: skip
+        rows.append(
+            [
+                name,
+                f"{tally.counts.total()}",
+                f"{tally.counts[REFUSED]}",
+                f"{tally.counts[READ]}",
+                f"{tally.counts['wrong']}",
+                f"{1000 * tally.slowest:.0f}",
+                f"{tally.seconds:.0f}",
+            ]
+        )
         total.counts += tally.counts
         total.slowest, total.seconds = max(total.slowest, tally.slowest), total.seconds + tally.seconds
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["| " + " | ".join(cell.rjust(width) if column else cell.ljust(width) for column, (cell, width) in enumerate(zip(row, widths, strict=True))) + " |" for row in rows]  # fmt: skip
-    rule = "|" + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths)) + "|"
+    lines = [
+        "| "
+        + " | ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        + " |"
+        for row in rows
+    ]
+    rule = (
+        "|"
+        + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
+        + "|"
+    )
     return "\n".join([lines[0], rule, *lines[1:]])
 
 

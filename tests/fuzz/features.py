@@ -1,4 +1,5 @@
-"""Feature files: stores and their journals, bottom-up-attention's TSV, LXMERT's HDF5, folders of arrays; each read again plainly."""
+"""Feature files: stores and their journals, bottom-up-attention's TSV, LXMERT's HDF5, folders of arrays; each read
+again plainly."""
 
 from __future__ import annotations
 
@@ -57,7 +58,11 @@ def _stores(folder: Path) -> Any:
         with StoreWriter(path, {"extractor": "toy", "settings": {"a": 1}}, "float16" if plain else "float32") as writer:
             for number, key in enumerate(KEYS):
                 features, boxes = arrays(number)
-                more = {} if plain else {"labels": tuple(f"thing {n % 2}" for n in range(REGIONS[number])), "scores": boxes[:, 0]}
+                more = (
+                    {}
+                    if plain
+                    else {"labels": tuple(f"thing {n % 2}" for n in range(REGIONS[number])), "scores": boxes[:, 0]}
+                )
                 writer.add(Record(key, features, boxes, **more))
             if finish:
                 writer.finish()
@@ -137,9 +142,13 @@ def _check_store(path: Path, content: Any, _) -> None:
             if there is not None and not np.isnan(there[first:last]).any():
                 assert own is not None and np.array_equal(own, there[first:last]), f"{name} of {key}"
         if rows is not None:
-            assert np.isfinite(rows).all() and rows.shape == (last - first, told["width"] + 4), f"rows of {key}: {rows.shape}"
+            assert np.isfinite(rows).all() and rows.shape == (last - first, told["width"] + 4), (
+                f"rows of {key}: {rows.shape}"
+            )
         if "labels" in held and (held["labels"][first:last] >= 0).all():
-            assert record.labels == tuple(held["label_names"][n].decode() for n in held["labels"][first:last]), f"labels of {key}"
+            assert record.labels == tuple(held["label_names"][n].decode() for n in held["labels"][first:last]), (
+                f"labels of {key}"
+            )
         first = last
 
 
@@ -157,7 +166,9 @@ def _read_journal(path: Path, _) -> Any:
     with StoreWriter(path, {"extractor": "toy", "settings": {"a": 1}}, "float32") as writer:
         for number, key in enumerate(KEYS):
             features, boxes = arrays(number)
-            writer.add(Record(key, features, boxes, tuple(f"thing {n % 2}" for n in range(REGIONS[number])), boxes[:, 0]))
+            writer.add(
+                Record(key, features, boxes, tuple(f"thing {n % 2}" for n in range(REGIONS[number])), boxes[:, 0])
+            )
         writer.finish()
     return {record.key: record for record in FeatureStore(path).records()}
 
@@ -181,7 +192,9 @@ def _lxmert(folder: Path) -> Any:
         file["spatial_features"] = np.stack([np.resize(arrays(n)[1], (2, 6)) for n in range(4)])
     with h5py.File(folder / "uneven.h5", "w") as file:
         file["image_features"] = np.concatenate([arrays(n)[0] for n in range(4)])
-        file["spatial_features"] = np.concatenate([np.concatenate([arrays(n)[1], arrays(n)[1][:, :2]], 1) for n in range(4)])
+        file["spatial_features"] = np.concatenate(
+            [np.concatenate([arrays(n)[1], arrays(n)[1][:, :2]], 1) for n in range(4)]
+        )
         ends = np.cumsum(REGIONS)
         file["pos_boxes"] = np.stack([ends - REGIONS, ends], 1)
     (folder / "index.json").write_text(json.dumps({key: number for number, key in enumerate(KEYS)}), encoding="utf-8")
@@ -191,7 +204,10 @@ def _spoil_lxmert(draw: Random, folder: Path, _) -> Path:
     path = folder / draw.choice(("even.h5", "uneven.h5"))
     what = draw.random()
     if what < 0.2:
-        mutations.write(folder / "index.json", mutations.json_(draw, json.loads((folder / "index.json").read_text()), [3, 4, -1, [0], ["a", "b"]]))
+        mutations.write(
+            folder / "index.json",
+            mutations.json_(draw, json.loads((folder / "index.json").read_text()), [3, 4, -1, [0], ["a", "b"]]),
+        )
     elif what < 0.55:
         path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
     else:
@@ -220,7 +236,9 @@ def _check_lxmert(path: Path, content: Any, _) -> None:
     for key, record in content.items():
         rows = keyed[key] if ranges is None else slice(*(int(number) for number in ranges[keyed[key]]))
         assert np.array_equal(record.features, features[rows].astype(np.float32)), f"features of {key}"
-        assert boxes is None or record.boxes is None or np.allclose(record.boxes, boxes[rows].clip(0, 1)), f"boxes of {key}"
+        assert boxes is None or record.boxes is None or np.allclose(record.boxes, boxes[rows].clip(0, 1)), (
+            f"boxes of {key}"
+        )
 
 
 def _key(name: str) -> str:
@@ -266,7 +284,22 @@ def _spoil_tsv(draw: Random, folder: Path, _) -> Path:
         cells = rows[place].split(b"\t")
         cell = draw.randrange(len(cells))
         cells[cell] = draw.choice(
-            (b"", b"0", b"-1", b"1e9", b"nan", b"inf", b"9" * 40, b"1.5", b"AAAA", b"=", cells[draw.randrange(len(cells))], mutations.bytes_(draw, cells[cell]), _odd_numbers(draw), "２".encode())
+            (
+                b"",
+                b"0",
+                b"-1",
+                b"1e9",
+                b"nan",
+                b"inf",
+                b"9" * 40,
+                b"1.5",
+                b"AAAA",
+                b"=",
+                cells[draw.randrange(len(cells))],
+                mutations.bytes_(draw, cells[cell]),
+                _odd_numbers(draw),
+                "２".encode(),
+            )
         )
         rows[place] = b"\t".join(draw.choice((cells, cells, cells[:-1], [*cells, b"x"], cells[::-1])))
         data = draw.choice((b"\n", b"\n", b"\r\n")).join(rows) + b"\n"
@@ -274,7 +307,11 @@ def _spoil_tsv(draw: Random, folder: Path, _) -> Path:
         data = mutations.bytes_(draw, b"\n".join(rows) + b"\n")
     packed = draw.random() < 0.3
     path = folder / ("rows.tsv.gz" if packed else "rows.tsv")
-    path.write_bytes(draw.choice((gzip.compress(data, mtime=0), mutations.bytes_(draw, gzip.compress(data, mtime=0)))) if packed else data)
+    path.write_bytes(
+        draw.choice((gzip.compress(data, mtime=0), mutations.bytes_(draw, gzip.compress(data, mtime=0))))
+        if packed
+        else data
+    )
     return path
 
 
@@ -299,10 +336,17 @@ def _check_tsv(path: Path, content: Any, _) -> None:
         if len(cells) == 6 and key in content and key not in seen:
             try:
                 count, size = int(cells[3]), np.array([float(cells[1]), float(cells[2])] * 2, np.float32)
-                boxes, features = (np.frombuffer(base64.b64decode(cell, validate=True), np.float32).reshape(count, -1) for cell in cells[4:])
+                boxes, features = (
+                    np.frombuffer(base64.b64decode(cell, validate=True), np.float32).reshape(count, -1)
+                    for cell in cells[4:]
+                )
             except ValueError:
                 continue
-            if features.shape[1] == content[key].features.shape[1] and np.isfinite(features).all() and boxes.shape[1] == 4:
+            if (
+                features.shape[1] == content[key].features.shape[1]
+                and np.isfinite(features).all()
+                and boxes.shape[1] == 4
+            ):
                 seen[key] = features, (boxes / size).clip(0, 1)
     assert set(seen) == set(content), f"{set(content) - set(seen)} are not in the file"
     for key, (features, boxes) in seen.items():
@@ -317,7 +361,13 @@ def _spoil_arrays(draw: Random, folder: Path, _) -> Path:
     folder.mkdir()
     for number, key in enumerate(KEYS):
         features, boxes = arrays(number)
-        np.savez(folder / f"{key}.npz", x=features, bbox=boxes * np.array([200, 100, 200, 100], np.float32), image_w=200, image_h=100)
+        np.savez(
+            folder / f"{key}.npz",
+            x=features,
+            bbox=boxes * np.array([200, 100, 200, 100], np.float32),
+            image_w=200,
+            image_h=100,
+        )
     place = draw.randrange(4)
     path, (features, boxes) = folder / f"{KEYS[place]}.npz", arrays(place)
     what = draw.randrange(6)
@@ -332,23 +382,87 @@ def _spoil_arrays(draw: Random, folder: Path, _) -> Path:
         path = path.with_suffix(".npy")
         about = {"bbox": (boxes * 100).tolist(), "image_width": 100, "image_height": 100}
         out = io.BytesIO()
-        np.save(out, draw.choice((features, features, features.astype(np.float64), features.astype("c8"), features[0], features[None], np.array(["a", "b"]))))
+        np.save(
+            out,
+            draw.choice(
+                (
+                    features,
+                    features,
+                    features.astype(np.float64),
+                    features.astype("c8"),
+                    features[0],
+                    features[None],
+                    np.array(["a", "b"]),
+                )
+            ),
+        )
         path.write_bytes(out.getvalue() if what == 3 else _npy(draw, out.getvalue()))
-        mutations.write(path.with_name(f"{path.stem}_info.json"), json.dumps(about) if what != 3 else mutations.json_(draw, about))
+        mutations.write(
+            path.with_name(f"{path.stem}_info.json"), json.dumps(about) if what != 3 else mutations.json_(draw, about)
+        )
     return path
 
 
 def _npy(draw: Random, data: bytes) -> bytes:
     """A header that claims something else, or bytes turned."""
-    claims = (b"(3, 6)", b"(100000000, 6)", b"(3, 600000)", b"(-3, 6)", b"(3,)", b"()", b"(0, 6)", b"(3, 0)", b"(True, 6)", b"(10000000000000000000000, 6)")
-    kinds = (b"'|O'", b"'<f8'", b"'>f4'", b"'<i8'", b"'|S4'", b"'<M8[s]'", b"[('a', '<f4')]", b"'V4'", b"__import__('os')")
-    spoilt = draw.choice((mutations.bytes_(draw, data), data.replace(b"'<f4'", draw.choice(kinds)), data.replace(b"(3, 6)", draw.choice(claims)).replace(b"(2, 6)", draw.choice(claims))))
+    claims = (
+        b"(3, 6)",
+        b"(100000000, 6)",
+        b"(3, 600000)",
+        b"(-3, 6)",
+        b"(3,)",
+        b"()",
+        b"(0, 6)",
+        b"(3, 0)",
+        b"(True, 6)",
+        b"(10000000000000000000000, 6)",
+    )
+    kinds = (
+        b"'|O'",
+        b"'<f8'",
+        b"'>f4'",
+        b"'<i8'",
+        b"'|S4'",
+        b"'<M8[s]'",
+        b"[('a', '<f4')]",
+        b"'V4'",
+        b"__import__('os')",
+    )
+    spoilt = draw.choice(
+        (
+            mutations.bytes_(draw, data),
+            data.replace(b"'<f4'", draw.choice(kinds)),
+            data.replace(b"(3, 6)", draw.choice(claims)).replace(b"(2, 6)", draw.choice(claims)),
+        )
+    )
     return spoilt if draw.random() < 0.7 else data[:6] + bytes([draw.randrange(256), draw.randrange(4)]) + data[8:]
 
 
 def _other_members(draw: Random, path: Path, features: np.ndarray, boxes: np.ndarray) -> None:
-    members: dict[str, Any] = {"x": features, "bbox": boxes * 100, "image_w": 100, "image_h": 100, "objects_id": np.arange(len(boxes)), "objects_conf": boxes[:, 0]}
-    odd = (np.nan, np.inf, 0, -1, "x", np.array([]), np.zeros((2, 3)), np.array(["a"]), np.array([None, {}], object), np.full(features.shape, np.nan), np.full(features.shape, 1e300), np.zeros((1, 2, 3)), features.astype("c16"), True)
+    members: dict[str, Any] = {
+        "x": features,
+        "bbox": boxes * 100,
+        "image_w": 100,
+        "image_h": 100,
+        "objects_id": np.arange(len(boxes)),
+        "objects_conf": boxes[:, 0],
+    }
+    odd = (
+        np.nan,
+        np.inf,
+        0,
+        -1,
+        "x",
+        np.array([]),
+        np.zeros((2, 3)),
+        np.array(["a"]),
+        np.array([None, {}], object),
+        np.full(features.shape, np.nan),
+        np.full(features.shape, 1e300),
+        np.zeros((1, 2, 3)),
+        features.astype("c16"),
+        True,
+    )
     for _ in range(draw.choice((1, 1, 2))):
         name = draw.choice(list(members))
         if draw.random() < 0.2:
@@ -371,7 +485,9 @@ def _bomb(draw: Random, path: Path) -> None:
             archive.writestr("../../x.npy", b"out")
     if draw.random() < 0.5:  # the archive's own list of sizes lies too
         data = path.read_bytes()
-        path.write_bytes(data.replace(b"PK\x01\x02", b"PK\x01\x02", 1)[: -draw.choice((1, 4, 22))] + bytes(draw.choice((0, 4))))
+        path.write_bytes(
+            data.replace(b"PK\x01\x02", b"PK\x01\x02", 1)[: -draw.choice((1, 4, 22))] + bytes(draw.choice((0, 4)))
+        )
 
 
 def _read_arrays(path: Path, _) -> Any:
@@ -384,7 +500,9 @@ def _check_arrays(path: Path, content: Any, _) -> None:
     for number, key in enumerate(KEYS):
         features, boxes = arrays(number)
         if path.stem != key:
-            assert key in content and np.array_equal(content[key].features, features), f"{key} was lost to another's fault"
+            assert key in content and np.array_equal(content[key].features, features), (
+                f"{key} was lost to another's fault"
+            )
             assert np.allclose(content[key].boxes, boxes, atol=1e-6), f"boxes of {key}"
     if path.stem in content:
         with np.load(path, allow_pickle=False) if path.suffix == ".npz" else _one(path) as archive:

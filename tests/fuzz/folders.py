@@ -61,8 +61,18 @@ def surfaces() -> list[Surface]:
     return [
         Surface("weights", _prepare, _spoil_weights, _load, _check_weights),
         Surface("run_folder", _prepare, _spoil_kept, _load, _check_kept, lines=20, named=r"\.json|\.safetensors|\.h5"),
-        Surface("results", _prepare, _spoil_results, _read_results, _check_results, named=r"\.json|no step is finished"),
-        Surface("checkpoint", _prepare_stopped, _spoil_checkpoint, _go_on, _check_finished, lines=20, named=r"\.json|\.safetensors"),
+        Surface(
+            "results", _prepare, _spoil_results, _read_results, _check_results, named=r"\.json|no step is finished"
+        ),
+        Surface(
+            "checkpoint",
+            _prepare_stopped,
+            _spoil_checkpoint,
+            _go_on,
+            _check_finished,
+            lines=20,
+            named=r"\.json|\.safetensors",
+        ),
     ]
 
 
@@ -88,7 +98,10 @@ def _made() -> tempfile.TemporaryDirectory:
             corners = draw.random((2, 2)) / 2
             writer.add(Record(key, draw.random((2, 5)), np.concatenate([corners, corners + 0.3], 1)))
         writer.finish()
-    rows = [{"id": key, "image": key, "caption": "a red dog", "questions": ["what is it", "why the dog"]} for key in ("a", "b", "c")]
+    rows = [
+        {"id": key, "image": key, "caption": "a red dog", "questions": ["what is it", "why the dog"]}
+        for key in ("a", "b", "c")
+    ]
     (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (base / "toy.toml").write_text(RECIPE.format(folder=base), encoding="utf-8")
     recipe = load(base / "toy.toml", installed())[0]
@@ -187,7 +200,9 @@ def _spoil_weights(draw: Random, folder: Path, _) -> Path:
             text = json.dumps(about).encode()
             path.write_bytes(struct.pack("<Q", len(text)) + text + numbers)
             return path
-    header = mutations.json_(draw, about, ["F16", "BF16", "I64", "F8_E4M3", [0, 10**12], [10**6, 10**6], 2**64]).encode("utf-8", "surrogatepass")
+    header = mutations.json_(draw, about, ["F16", "BF16", "I64", "F8_E4M3", [0, 10**12], [10**6, 10**6], 2**64]).encode(
+        "utf-8", "surrogatepass"
+    )
     claimed = draw.choice((len(header), len(header), len(header), 0, 2**63, len(header) + 8))
     path.write_bytes(struct.pack("<Q", claimed) + header + data[8 + length :])
     return path
@@ -206,7 +221,9 @@ def _check_weights(path: Path, content: Any, _) -> None:
         first, last = about["data_offsets"]
         if about["dtype"] in kinds:
             there = np.frombuffer(numbers[first:last], kinds[about["dtype"]]).reshape(about["shape"])
-            assert np.array_equal(tensor.detach().numpy(), there.astype(tensor.detach().numpy().dtype), equal_nan=True), f"{name} is another"
+            assert np.array_equal(
+                tensor.detach().numpy(), there.astype(tensor.detach().numpy().dtype), equal_nan=True
+            ), f"{name} is another"
         assert np.isfinite(tensor.detach().numpy()).all(), f"{name} is not finite and was taken all the same"
 
 
@@ -215,7 +232,17 @@ def _check_weights(path: Path, content: Any, _) -> None:
 
 def _spoil_kept(draw: Random, folder: Path, _) -> Path:
     root = folder / STEP.parent.parent
-    path = root / draw.choice(("recipe.json", "recipe.json", "inputs.json", "data.json", "backbone/config.json", "backbone/tokenizer.json", "backbone/tokenizer_config.json"))
+    path = root / draw.choice(
+        (
+            "recipe.json",
+            "recipe.json",
+            "inputs.json",
+            "data.json",
+            "backbone/config.json",
+            "backbone/tokenizer.json",
+            "backbone/tokenizer_config.json",
+        )
+    )
     _spoil_json(draw, path)
     return path
 
@@ -248,9 +275,21 @@ def _check_kept(path: Path, content: Any, prepared: Any) -> None:
 
 def _spoil_results(draw: Random, folder: Path, _) -> Path:
     root = folder / STEP.parent.parent
-    path = root / draw.choice(("steps/both/generations.jsonl", "steps/both/generations.jsonl", "steps/both/scores.json", "steps/both/log.jsonl", "times.json", "environment.json", "data.json"))
+    path = root / draw.choice(
+        (
+            "steps/both/generations.jsonl",
+            "steps/both/generations.jsonl",
+            "steps/both/scores.json",
+            "steps/both/log.jsonl",
+            "times.json",
+            "environment.json",
+            "data.json",
+        )
+    )
     if path.suffix != ".jsonl" or draw.random() < 0.3:
-        _spoil_json(draw, path) if path.suffix != ".jsonl" else path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+        _spoil_json(draw, path) if path.suffix != ".jsonl" else path.write_bytes(
+            mutations.bytes_(draw, path.read_bytes())
+        )
         return path
     rows = path.read_text(encoding="utf-8").splitlines()
     place = draw.randrange(len(rows))
@@ -275,7 +314,11 @@ def _read_results(path: Path, _) -> Any:
 def _check_results(path: Path, content: Any, _) -> None:
     written, scores, page = content
     step = _root(path) / "steps/both"
-    said = [json.loads(line) for line in (step / "generations.jsonl").read_text(encoding="utf-8").split("\n") if line.strip()]
+    said = [
+        json.loads(line)
+        for line in (step / "generations.jsonl").read_text(encoding="utf-8").split("\n")
+        if line.strip()
+    ]
     assert [[text.text for text in texts] for texts in written] == [[text["text"] for text in texts] for texts in said]
     assert [[text.id for text in texts] for texts in written] == [[text["id"] for text in texts] for texts in said]
     assert dict(scores.values) == json.loads((step / "scores.json").read_text(encoding="utf-8"))["values"]

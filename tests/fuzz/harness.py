@@ -30,7 +30,15 @@ SECONDS = 30.0  # a case
 MEMORY = 3 << 29  # bytes that a case may take besides what the process has already
 LONGEST = 1000  # characters of a message's line
 REFUSED, READ = "refused", "read"
-HEAVY = ("h5py", "timm", "mmgen_captioneval.metric", "mmgen_encoders.loading", "mmgen_regions.roi", "mmgen.ask", "mmgen.scoring")
+HEAVY = (
+    "h5py",
+    "timm",
+    "mmgen_captioneval.metric",
+    "mmgen_encoders.loading",
+    "mmgen_regions.roi",
+    "mmgen.ask",
+    "mmgen.scoring",
+)
 
 
 @dataclass(frozen=True)

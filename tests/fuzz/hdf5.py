@@ -1,4 +1,5 @@
-"""HDF5 files that are whole as HDF5 and wrong inside: other types and shapes, claims without end, links that lead out."""
+"""HDF5 files that are whole as HDF5 and wrong inside: other types and shapes, claims without end, links that lead
+out."""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ KINDS = ("f2", "f4", "f8", "i4", "i8", "u1", "S3", "?", "c8", "V4")
 
 
 def spoil_store(draw: Random, path: Path) -> None:
-    with h5py.File(path, "r+") as file, contextlib.suppress(TypeError, ValueError, OSError, KeyError, RuntimeError, MemoryError, OverflowError):
+    with (
+        h5py.File(path, "r+") as file,
+        contextlib.suppress(TypeError, ValueError, OSError, KeyError, RuntimeError, MemoryError, OverflowError),
+    ):
         # (a second change may not be to be had after the first)
         for _ in range(draw.choice((1, 1, 2))):
             what = draw.random()
@@ -44,9 +48,26 @@ def _attribute(draw: Random, file: h5py.File) -> None:
         del file.attrs[name]
         return
     odd: tuple[Any, ...] = (
-        0, 2, -1, "", "x", b"\xff", "[]", "null", "3", '{"a": NaN}', '{"extractor": [1]}', '{"extractor": {"x": 1}, "model": "\\u001b[2J"}', "{" * 3000, np.zeros((2, 2)),
-        h5py.Empty("f4"), np.array(["a", "b"], dtype="S1"), 1.0, True, "[" * 5000,
-    )  # fmt: skip
+        0,
+        2,
+        -1,
+        "",
+        "x",
+        b"\xff",
+        "[]",
+        "null",
+        "3",
+        '{"a": NaN}',
+        '{"extractor": [1]}',
+        '{"extractor": {"x": 1}, "model": "\\u001b[2J"}',
+        "{" * 3000,
+        np.zeros((2, 2)),
+        h5py.Empty("f4"),
+        np.array(["a", "b"], dtype="S1"),
+        1.0,
+        True,
+        "[" * 5000,
+    )
     file.attrs[name] = draw.choice(odd)
 
 
@@ -81,7 +102,14 @@ def _dataset(draw: Random, file: h5py.File, names: tuple[str, ...]) -> None:
             lambda: file.create_dataset(name, data=_as(old, draw.choice(KINDS))),
             lambda: file.create_dataset(name, (10**12, *shape[1:]), old.dtype, chunks=(1024, *shape[1:])),
             lambda: file.create_dataset(name, (*shape[:-1], 10**11), old.dtype, chunks=(*[1] * (len(shape) - 1), 1024)),
-            lambda: file.create_dataset(name, (3 * 10**8, *shape[1:]), old.dtype, chunks=(1 << 16, *shape[1:]), compression="gzip", fillvalue=old.flat[0]),
+            lambda: file.create_dataset(
+                name,
+                (3 * 10**8, *shape[1:]),
+                old.dtype,
+                chunks=(1 << 16, *shape[1:]),
+                compression="gzip",
+                fillvalue=old.flat[0],
+            ),
             lambda: file.create_dataset(name, data=np.array([b"a", b"bc"], object), dtype=h5py.string_dtype()),
             lambda: file.create_dataset(name, (2,), dtype=h5py.vlen_dtype(np.float32)),
             lambda: file.create_dataset(name, data=h5py.Empty("f4")),

@@ -9,13 +9,83 @@ from random import Random
 from typing import Any
 
 ODD_BYTES = [
-    b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"\n", b"\n\n", b"\t", b"\x1b[31m", b'"', b"'", b"\\", b"{", b"[", b"]", b"}", b",", b":", b"=",
-    b"\xed\xa0\x80", "\u2028".encode(), "é".encode(), b"null", b"NaN", b"1e999", b"-1", b"0", b"9" * 5000, b"[" * 3000, b'{"a":' * 2000, b"x" * 5000, b"\x1f\x8b",
-]  # fmt: skip
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"\xff\xfe",
+    b"\r",
+    b"\n",
+    b"\n\n",
+    b"\t",
+    b"\x1b[31m",
+    b'"',
+    b"'",
+    b"\\",
+    b"{",
+    b"[",
+    b"]",
+    b"}",
+    b",",
+    b":",
+    b"=",
+    b"\xed\xa0\x80",
+    "\u2028".encode(),
+    "é".encode(),
+    b"null",
+    b"NaN",
+    b"1e999",
+    b"-1",
+    b"0",
+    b"9" * 5000,
+    b"[" * 3000,
+    b'{"a":' * 2000,
+    b"x" * 5000,
+    b"\x1f\x8b",
+]
 ODD_VALUES: list[Any] = [
-    None, True, False, 0, -1, 1, 10**30, -(10**18), 2**63, 1.5, -0.0, float("nan"), float("inf"), 1e308, "", " ", "x", "x" * 3000, "\0", "\n", "a\nb", "\ud800", "\x1b[2J",
-    "<script>alert(1)</script>", "../../etc/passwd", "/etc/passwd", "~", "$HOME", "%s%n", "{0}", "0", "1e5", "nan", [], [[]], [None], {}, {"": {}}, {"type": "x"}, ["a", 1, None], "２", "\u202e",
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    10**30,
+    -(10**18),
+    2**63,
+    1.5,
+    -0.0,
+    float("nan"),
+    float("inf"),
+    1e308,
+    "",
+    " ",
+    "x",
+    "x" * 3000,
+    "\0",
+    "\n",
+    "a\nb",
+    "\ud800",
+    "\x1b[2J",
+    "<script>alert(1)</script>",
+    "../../etc/passwd",
+    "/etc/passwd",
+    "~",
+    "$HOME",
+    "%s%n",
+    "{0}",
+    "0",
+    "1e5",
+    "nan",
+    [],
+    [[]],
+    [None],
+    {},
+    {"": {}},
+    {"type": "x"},
+    ["a", 1, None],
+    "２",
+    "\u202e",
+]
 
 
 def bytes_(draw: Random, data: bytes, others: Sequence[bytes] = ()) -> bytes:
@@ -59,7 +129,11 @@ def _insert(draw: Random, data: bytes, _) -> bytes:
 
 def _overwrite(draw: Random, data: bytes, _) -> bytes:
     first, last = _span(draw, data)
-    return data[:first] + draw.choice((bytes(last - first), b"\xff" * (last - first), draw.randbytes(last - first))) + data[last:]
+    return (
+        data[:first]
+        + draw.choice((bytes(last - first), b"\xff" * (last - first), draw.randbytes(last - first)))
+        + data[last:]
+    )
 
 
 def _exchange(draw: Random, data: bytes, _) -> bytes:
@@ -74,7 +148,16 @@ def _splice(draw: Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 def _whole(draw: Random, data: bytes, _) -> bytes:
     return draw.choice(
-        (b"", b"\n", data * 2, data.replace(b"\n", b"\r\n"), data.replace(b"\n", b"\r"), b"\xef\xbb\xbf" + data, data.decode("latin-1").encode("utf-16"), b"\0" * len(data))
+        (
+            b"",
+            b"\n",
+            data * 2,
+            data.replace(b"\n", b"\r\n"),
+            data.replace(b"\n", b"\r"),
+            b"\xef\xbb\xbf" + data,
+            data.decode("latin-1").encode("utf-16"),
+            b"\0" * len(data),
+        )
     )
 
 
@@ -83,7 +166,21 @@ def _span(draw: Random, data: bytes) -> tuple[int, int]:
     return first, min(len(data), first + draw.choice((1, 2, 4, 16, 200)))
 
 
-BYTES = [_flip, _flip, _flip_early, _truncate, _truncate, _remove, _again, _insert, _insert, _overwrite, _exchange, _splice, _whole]
+BYTES = [
+    _flip,
+    _flip,
+    _flip_early,
+    _truncate,
+    _truncate,
+    _remove,
+    _again,
+    _insert,
+    _insert,
+    _overwrite,
+    _exchange,
+    _splice,
+    _whole,
+]
 
 
 def lines(draw: Random, text: str, odd: Sequence[str]) -> str:
@@ -115,7 +212,14 @@ def lines(draw: Random, text: str, odd: Sequence[str]) -> str:
 
 def _misspelt(draw: Random, word: str) -> str:
     place = draw.randrange(len(word) + 1)
-    return draw.choice((word[:place] + word[place + 1 :], word[:place] + draw.choice('abx_.-"[]#= {}\'\\0é') + word[place:], word * 2, word.upper()))
+    return draw.choice(
+        (
+            word[:place] + word[place + 1 :],
+            word[:place] + draw.choice("abx_.-\"[]#= {}'\\0é") + word[place:],
+            word * 2,
+            word.upper(),
+        )
+    )
 
 
 def json_(draw: Random, value: Any, odd: Sequence[Any] = ()) -> str:
@@ -124,7 +228,11 @@ def json_(draw: Random, value: Any, odd: Sequence[Any] = ()) -> str:
     for _ in range(draw.choice((1, 1, 2, 4))):
         value = _spoilt(draw, value, [*odd, *ODD_VALUES])
     text = json.dumps(value, ensure_ascii=draw.random() < 0.5)
-    return bytes_(draw, text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape") if draw.random() < 0.15 else text
+    return (
+        bytes_(draw, text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
+        if draw.random() < 0.15
+        else text
+    )
 
 
 def _spoilt(draw: Random, value: Any, odd: Sequence[Any]) -> Any:
@@ -148,7 +256,9 @@ def _spoilt(draw: Random, value: Any, odd: Sequence[Any]) -> Any:
         holder[key] = str(holder[key])
     elif what == 6:
         other, name = draw.choice(places)
-        holder[key] = json.loads(json.dumps(other.get(name) if isinstance(other, dict) else other[name] if name < len(other) else None))
+        holder[key] = json.loads(
+            json.dumps(other.get(name) if isinstance(other, dict) else other[name] if name < len(other) else None)
+        )
     elif what == 7 and isinstance(holder[key], (int, float)):
         holder[key] = draw.choice((-holder[key], holder[key] + 1, holder[key] * 10**6, str(holder[key])))
     else:

@@ -30,7 +30,9 @@ def _prepare(folder: Path) -> Any:
             image = Image.frombytes("RGB", (23, 17), draw.randbytes(23 * 17 * 3)).resize((46, 34))
             out = io.BytesIO()
             try:
-                image.convert(mode).save(out, kind, **({"compression": "tiff_deflate"} if kind == "TIFF" and mode == "L" else {}))
+                image.convert(mode).save(
+                    out, kind, **({"compression": "tiff_deflate"} if kind == "TIFF" and mode == "L" else {})
+                )
             except (OSError, ValueError, KeyError):
                 continue
             whole.append((ending, out.getvalue()))
@@ -65,14 +67,22 @@ def _chunks(draw: Random, data: bytes) -> bytes:
         size = draw.choice(((100_000, 100_000), (0, 5), (1, 2**31 - 1), (12_000, 12_000), (46, 35), (20_000, 4)))
         chunks[0] = (b"IHDR", struct.pack(">II", *size) + chunks[0][1][8:])
     elif what == 1:
-        chunks.insert(1, (draw.choice((b"zTXt", b"iCCP", b"eXIf", b"tEXt", b"acTL")), b"x\0\0" + zlib.compress(bytes(draw.choice((10, 10**7))))))
+        chunks.insert(
+            1,
+            (
+                draw.choice((b"zTXt", b"iCCP", b"eXIf", b"tEXt", b"acTL")),
+                b"x\0\0" + zlib.compress(bytes(draw.choice((10, 10**7)))),
+            ),
+        )
     elif what == 2:
         del chunks[number]
     elif what == 3:
         chunks.insert(number, chunks[draw.randrange(len(chunks))])
     else:
         chunks[number] = (chunks[number][0], mutations.bytes_(draw, chunks[number][1]))
-    packed = (struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in chunks)
+    packed = (
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in chunks
+    )
     return data[:8] + b"".join(packed)
 
 
@@ -89,5 +99,7 @@ def _check(path: Path, content: Any, _) -> None:
         width, height = image.size
         expected = ImageOps.exif_transpose(image).convert("RGB")
     for each in content:
-        assert each.mode == "RGB" and sorted(each.size) == sorted((width, height)), f"{each.mode} {each.size} for {width} x {height}"
+        assert each.mode == "RGB" and sorted(each.size) == sorted((width, height)), (
+            f"{each.mode} {each.size} for {width} x {height}"
+        )
         assert each.tobytes() == expected.tobytes(), "other pixels"

@@ -14,17 +14,33 @@ from mmgen.store import image_key
 from . import mutations
 from .harness import Surface
 
-RESULTS = [{"image_id": 25, "caption": "What is it?"}, {"image_id": 71, "caption": "Why?"}, {"image_id": "000000000009.jpg", "caption": "How?"}]
+RESULTS = [
+    {"image_id": 25, "caption": "What is it?"},
+    {"image_id": 71, "caption": "Why?"},
+    {"image_id": "000000000009.jpg", "caption": "How?"},
+]
 SHAPES: list[Any] = [
     RESULTS,
     {"annotations": RESULTS},
-    {"questions": [{"question_id": 1, "image_id": 25, "question": "What?"}, {"question_id": 2, "image_id": 71, "question": "Who?"}]},
+    {
+        "questions": [
+            {"question_id": 1, "image_id": 25, "question": "What?"},
+            {"question_id": 2, "image_id": 71, "question": "Who?"},
+        ]
+    },
     {"25": "What?", "71": ["Why?", "Who?"], "9": "How?"},
     {"id": "25", "text": "What is it?"},
 ]
 LINES = [
-    [{"id": "25", "questions": ["What?", "Why?"]}, {"id": "71", "questions": [{"text": "Who?", "score": -0.5}]}, {"id": "9", "error": "not an image"}],
-    [[{"id": "25", "text": "What?", "tokens": [1], "score": -1.0}, {"id": "25", "text": "Why?"}], [{"id": "71", "text": "How?"}]],
+    [
+        {"id": "25", "questions": ["What?", "Why?"]},
+        {"id": "71", "questions": [{"text": "Who?", "score": -0.5}]},
+        {"id": "9", "error": "not an image"},
+    ],
+    [
+        [{"id": "25", "text": "What?", "tokens": [1], "score": -1.0}, {"id": "25", "text": "Why?"}],
+        [{"id": "71", "text": "How?"}],
+    ],
     [{"id": 25, "references": ["What?"]}, {"image": "COCO_val2014_000000000071.jpg", "text": "Why?"}],
 ]
 WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
@@ -58,7 +74,9 @@ def _spoil(draw: Random, folder: Path, _) -> Path:
     path = folder / draw.choice(("texts.json", "texts.jsonl"))
     if draw.random() < 0.2:
         data = mutations.bytes_(draw, text.encode("utf-8", "surrogatepass"))
-        path.write_bytes(draw.choice((data, gzip.compress(data, mtime=0), mutations.bytes_(draw, gzip.compress(data, mtime=0)))))
+        path.write_bytes(
+            draw.choice((data, gzip.compress(data, mtime=0), mutations.bytes_(draw, gzip.compress(data, mtime=0))))
+        )
     else:
         mutations.write(path, text)
     return path
@@ -98,9 +116,22 @@ def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
     try:
         rows = json.loads(text)
         if isinstance(rows, dict):
-            lists = [rows[name] for name in ("annotations", "questions") if isinstance(rows.get(name), list) and rows[name] and isinstance(rows[name][0], dict) and "text" not in rows[name][0]]
+            lists = [
+                rows[name]
+                for name in ("annotations", "questions")
+                if isinstance(rows.get(name), list)
+                and rows[name]
+                and isinstance(rows[name][0], dict)
+                and "text" not in rows[name][0]
+            ]
             single = any(name in rows for name in ("image_id", "id", "image", "question_id"))
-            rows = lists[0] if lists else [rows] if single else [{"id": key, "texts": value} for key, value in rows.items()]
+            rows = (
+                lists[0]
+                if lists
+                else [rows]
+                if single
+                else [{"id": key, "texts": value} for key, value in rows.items()]
+            )
     except ValueError:
         rows = [json.loads(line) for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
     expected: dict[str, list[str]] = {}
@@ -108,9 +139,15 @@ def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
     for row in [inner for outer in rows for inner in (outer if isinstance(outer, list) else [outer])]:
         if names == WRITTEN and "error" in row:
             continue
-        own = next(row[name] for name in ("image_id", "id", "image", "question_id") if isinstance(row.get(name), str | int) and not isinstance(row[name], bool))
+        own = next(
+            row[name]
+            for name in ("image_id", "id", "image", "question_id")
+            if isinstance(row.get(name), str | int) and not isinstance(row[name], bool)
+        )
         value = row[next(name for name in names if name in row)]
-        expected.setdefault(image_key(str(own)), []).extend(each["text"] if isinstance(each, dict) else each for each in (value if isinstance(value, list) else [value]))
+        expected.setdefault(image_key(str(own)), []).extend(
+            each["text"] if isinstance(each, dict) else each for each in (value if isinstance(value, list) else [value])
+        )
     assert content == expected, f"{content} where the file says {expected}"
 
 
@@ -118,7 +155,11 @@ def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
 
 
 def _spoil_requests(draw: Random, folder: Path, _) -> Path:
-    rows: list[Any] = [{"image": "photo.jpg", "caption": "a dog", "id": "one"}, {"image": "b/c.png"}, {"caption": "a tree"}]
+    rows: list[Any] = [
+        {"image": "photo.jpg", "caption": "a dog", "id": "one"},
+        {"image": "b/c.png"},
+        {"caption": "a tree"},
+    ]
     place = draw.randrange(3)
     lines = [json.dumps(row) for row in rows]
     lines[place] = mutations.json_(draw, rows[place], ["/etc/passwd", "a\0b.jpg", 3, ["photo.jpg"]])
@@ -150,8 +191,12 @@ def _check_requests(path: Path, content: Any, _) -> None:
         return
     assert len(rows) == len(content), f"{len(content)} requests of {len(rows)} lines"
     for row, request in zip(rows, content, strict=True):
-        assert isinstance(request.name, str) and (request.caption is None or isinstance(request.caption, str)), f"{request} of {row}"
-        assert request.caption == (row.get("caption") or None) or request.caption == row.get("caption"), f"{request.caption!r} of {row}"
+        assert isinstance(request.name, str) and (request.caption is None or isinstance(request.caption, str)), (
+            f"{request} of {row}"
+        )
+        assert request.caption == (row.get("caption") or None) or request.caption == row.get("caption"), (
+            f"{request.caption!r} of {row}"
+        )
         assert (request.picture is not None) == bool(row.get("image")), f"{request} of {row}"
 
 
@@ -183,19 +228,98 @@ def _commands(folder: Path) -> Any:
 
 
 def _command(draw: Random, folder: Path, prepared: Any) -> Path:
-    names = ["folder", "empty", "toy.toml", "bad.toml", "texts.json", "texts.jsonl", "binary.bin", "photo.jpg", "other.h5", "loop", "away.h5", "missing", "x" * 300, "empty/below", "a\nb", "\x1b[2J", "-", ".", "é.toml", "/dev/null", "~"]
+    names = [
+        "folder",
+        "empty",
+        "toy.toml",
+        "bad.toml",
+        "texts.json",
+        "texts.jsonl",
+        "binary.bin",
+        "photo.jpg",
+        "other.h5",
+        "loop",
+        "away.h5",
+        "missing",
+        "x" * 300,
+        "empty/below",
+        "a\nb",
+        "\x1b[2J",
+        "-",
+        ".",
+        "é.toml",
+        "/dev/null",
+        "~",
+    ]
     one, two, three = (draw.choice([*names, str(prepared["run"])]) for _ in range(3))
-    settings = draw.choice(("inputs=3", "data=3", "steps=1", "seed=-1", "x", "=", "training.epochs=x", "backbone.type='none'", "inputs.image=1", "metrics.a=1", "type=3", "model=3", "labels='missing'", "index='texts.json'", "profile=1", "steps.words=2", "a.b.c.d=[]"))
+    settings = draw.choice(
+        (
+            "inputs=3",
+            "data=3",
+            "steps=1",
+            "seed=-1",
+            "x",
+            "=",
+            "training.epochs=x",
+            "backbone.type='none'",
+            "inputs.image=1",
+            "metrics.a=1",
+            "type=3",
+            "model=3",
+            "labels='missing'",
+            "index='texts.json'",
+            "profile=1",
+            "steps.words=2",
+            "a.b.c.d=[]",
+        )
+    )
     kinds = draw.choice(("bottom_up_tsv", "npz_folder", "lxmert_h5", "roi", "timm_grid", "none", "", "regions"))
     sets = draw.choice(([], ["--set", settings]))
     prepared["arguments"] = draw.choice(
         (
-            ["show", one, *sets], ["check", one, two, *sets], ["features", "info", one], ["features", "import", one, two, "--type", kinds, *sets], ["features", "extract", one, two, "--type", kinds, *sets, "--set", "image_size=32"],
-            ["data", "check", one, *sets], ["score", one, "--references", two, *draw.choice(([], ["--against", three], ["--train", three], ["--profile", "x"], ["--split", "x"], ["--json", three], ["--metric", "x"], ["--set", settings]))],
-            ["generate", str(prepared["run"]), one], ["generate", one, two], ["generate", str(prepared["run"]), one, "--caption", draw.choice(("", "a dog", "\0", "\ud800", "x " * 3000)), "--n", "2"], ["generate", one, "--step", "x", "--caption", "a"],
-            ["generate", str(prepared["run"]), "--caption", "a dog", "--out", one], ["report", one], ["run", one, "--step", "none", *sets], ["show", "toy.toml", "--profile", one], ["init", one],
+            ["show", one, *sets],
+            ["check", one, two, *sets],
+            ["features", "info", one],
+            ["features", "import", one, two, "--type", kinds, *sets],
+            ["features", "extract", one, two, "--type", kinds, *sets, "--set", "image_size=32"],
+            ["data", "check", one, *sets],
+            [
+                "score",
+                one,
+                "--references",
+                two,
+                *draw.choice(
+                    (
+                        [],
+                        ["--against", three],
+                        ["--train", three],
+                        ["--profile", "x"],
+                        ["--split", "x"],
+                        ["--json", three],
+                        ["--metric", "x"],
+                        ["--set", settings],
+                    )
+                ),
+            ],
+            ["generate", str(prepared["run"]), one],
+            ["generate", one, two],
+            [
+                "generate",
+                str(prepared["run"]),
+                one,
+                "--caption",
+                draw.choice(("", "a dog", "\0", "\ud800", "x " * 3000)),
+                "--n",
+                "2",
+            ],
+            ["generate", one, "--step", "x", "--caption", "a"],
+            ["generate", str(prepared["run"]), "--caption", "a dog", "--out", one],
+            ["report", one],
+            ["run", one, "--step", "none", *sets],
+            ["show", "toy.toml", "--profile", one],
+            ["init", one],
         )
-    )  # fmt: skip
+    )
     return folder / "arguments"
 
 
@@ -215,7 +339,9 @@ def _run_command(path: Path, prepared: Any) -> Any:
     finally:
         os.chdir(before)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise RuntimeError(f"{prepared['arguments']}: {type(result.exception).__name__}: {result.exception}") from result.exception
+        raise RuntimeError(
+            f"{prepared['arguments']}: {type(result.exception).__name__}: {result.exception}"
+        ) from result.exception
     return result
 
 

@@ -37,13 +37,19 @@ CAPTIONS = {
     ],
 }
 CSV = (
-    "image_id,image_url,questions\n25,http://x/25.jpg,What is it?---Why?---How many?\n71,http://x/71.jpg,\"Is it, or not?---Who\"\n9,,Où est-il?\n"
+    'image_id,image_url,questions\n25,http://x/25.jpg,What is it?---Why?---How many?\n71,http://x/71.jpg,"Is it, or '
+    'not?---Who"\n9,,Où est-il?\n'
 )
 JSONL = "".join(
     json.dumps(row, ensure_ascii=False) + "\n"
     for row in (
         {"id": 25, "image": "25.jpg", "caption": "A dog", "questions": ["What?", "Why?"], "place": "park"},
-        {"id": "71", "image": "COCO_val2014_000000000071.jpg", "captions": ["Two trees", "Wood"], "questions": "How many?"},
+        {
+            "id": "71",
+            "image": "COCO_val2014_000000000071.jpg",
+            "captions": ["Two trees", "Wood"],
+            "questions": "How many?",
+        },
         {"id": "nine", "questions": ["Où?"], "tags": ["sea", "sky"], "caption": ""},
     )
 )
@@ -77,7 +83,14 @@ def _surface(name: str, file: str, whole: Any, naive: Callable[[str], dict]) -> 
             mutations.write(path, _spoilt(draw, whole))
         return path
 
-    return Surface(name, prepare, spoil, lambda path, _: _read(name, path), lambda path, content, _: _check(path, content, naive), PLACED)
+    return Surface(
+        name,
+        prepare,
+        spoil,
+        lambda path, _: _read(name, path),
+        lambda path, content, _: _check(path, content, naive),
+        PLACED,
+    )
 
 
 def _spoilt(draw: Random, whole: Any) -> str:
@@ -94,7 +107,9 @@ def _spoilt(draw: Random, whole: Any) -> str:
     cells = rows[place].split(",")
     cells[draw.randrange(len(cells))] = str(draw.choice(mutations.ODD_VALUES))
     rows[place] = draw.choice((",", ",", ";", "\t")).join(cells)
-    draw.choice((lambda: None, lambda: draw.shuffle(rows), lambda: rows.append(rows[place]), lambda: rows.insert(0, "")))()
+    draw.choice(
+        (lambda: None, lambda: draw.shuffle(rows), lambda: rows.append(rows[place]), lambda: rows.insert(0, ""))
+    )()
     return "\n".join(rows)
 
 
@@ -118,7 +133,9 @@ def _read(name: str, path: Path) -> dict[str, tuple]:
 def _check(path: Path, content: dict, naive: Callable[[str], dict]) -> None:
     data = path.read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8-sig")
-    expected = {key: (tuple(captions), tuple(asked), inputs) for key, (captions, asked, inputs) in naive(text).items() if asked}
+    expected = {
+        key: (tuple(captions), tuple(asked), inputs) for key, (captions, asked, inputs) in naive(text).items() if asked
+    }
     assert content == expected, f"{content} where the file says {expected}"
 
 
@@ -161,7 +178,9 @@ def _vqg(text: str) -> dict:
             there = key in found
             entry = found.setdefault(key, ([], [], {"image": key}))
             before = list(entry[1])
-            entry[1].extend(q for q in map(_plain, values["questions"].split("---")) if q and not (there and q in before))
+            entry[1].extend(
+                q for q in map(_plain, values["questions"].split("---")) if q and not (there and q in before)
+            )
     return found
 
 
@@ -172,10 +191,16 @@ def _jsonl(text: str) -> dict:
             row = json.loads(line)
             own = _plain(str(row.pop("id")))
             assert own not in found, f"two lines of the id '{own}'"
-            asked, captions = _list(row.pop("questions")), _list(row.pop("caption", [])) + _list(row.pop("captions", []))
+            asked, captions = (
+                _list(row.pop("questions")),
+                _list(row.pop("caption", [])) + _list(row.pop("captions", [])),
+            )
             image = row.pop("image", None)
             inputs = {} if image is None else {"image": _key(image)}
-            inputs |= {name: tuple(_list(value, True)) if isinstance(value, list) else _plain(value) for name, value in row.items()}
+            inputs |= {
+                name: tuple(_list(value, True)) if isinstance(value, list) else _plain(value)
+                for name, value in row.items()
+            }
             found[own] = (captions, asked, inputs)
     return found
 

@@ -1,4 +1,5 @@
-"""Recipes and settings: what is accepted must be what the TOML says, key by key, under an independent merging of its layers."""
+"""Recipes and settings: what is accepted must be what the TOML says, key by key, under an independent merging of its
+layers."""
 
 from __future__ import annotations
 
@@ -74,21 +75,101 @@ type = "roberta"
 """
 CHILD = 'extends = "parent.toml"\nname = "child"\n[training]\nepochs = 7\n[profiles.small]\ndescription = "here"\n'
 ODD = [
-    "1", "-1", "0", "1e400", "nan", "inf", "true", '""', '"x"', '"../../x"', '"/tmp/x"', '"~/x"', '"$HOME"', "[]", "{}", "[[]]", "['caption']", '["image", "image"]', "1979-05-27", "07:32:00",
-    '"\\u0000"', '"\\n"', "'''a\nb'''", "99999999999999999999", '{ type = "text" }', '{ type = 3 }', "[training]", "[[steps]]", "[steps.both.training]", 'type = "masked"', "extends = 'parent.toml'",
-    "profile = 'large'", "[profiles.'a/b']", "[inputs.'../x']\ntype = 'text'", "[steps.'']", "# only a comment", "=", "a.b.c = 1", "epochs = 10000000000", '"a b" = 1', "['x'", '"""',
-]  # fmt: skip
+    "1",
+    "-1",
+    "0",
+    "1e400",
+    "nan",
+    "inf",
+    "true",
+    '""',
+    '"x"',
+    '"../../x"',
+    '"/tmp/x"',
+    '"~/x"',
+    '"$HOME"',
+    "[]",
+    "{}",
+    "[[]]",
+    "['caption']",
+    '["image", "image"]',
+    "1979-05-27",
+    "07:32:00",
+    '"\\u0000"',
+    '"\\n"',
+    "'''a\nb'''",
+    "99999999999999999999",
+    '{ type = "text" }',
+    "{ type = 3 }",
+    "[training]",
+    "[[steps]]",
+    "[steps.both.training]",
+    'type = "masked"',
+    "extends = 'parent.toml'",
+    "profile = 'large'",
+    "[profiles.'a/b']",
+    "[inputs.'../x']\ntype = 'text'",
+    "[steps.'']",
+    "# only a comment",
+    "=",
+    "a.b.c = 1",
+    "epochs = 10000000000",
+    '"a b" = 1',
+    "['x'",
+    '"""',
+]
 KEYS = [
-    "seed", "name", "output", "training.epochs", "training.learning_rate", "steps.both.training.epochs", "steps.both.inputs", "steps.both.start", "backbone.type", "backbone.width",
-    "inputs.image.max_regions", "inputs.image.extractor.spread", "inputs.caption", "inputs", "data.type", "decoding.num_beams", "metrics", "profile", "profiles.small", "x.y", "", "a b", '"a"', "generator.max_tokens",
-]  # fmt: skip
+    "seed",
+    "name",
+    "output",
+    "training.epochs",
+    "training.learning_rate",
+    "steps.both.training.epochs",
+    "steps.both.inputs",
+    "steps.both.start",
+    "backbone.type",
+    "backbone.width",
+    "inputs.image.max_regions",
+    "inputs.image.extractor.spread",
+    "inputs.caption",
+    "inputs",
+    "data.type",
+    "decoding.num_beams",
+    "metrics",
+    "profile",
+    "profiles.small",
+    "x.y",
+    "",
+    "a b",
+    '"a"',
+    "generator.max_tokens",
+]
 
 
 def surfaces() -> list[Surface]:
     return [
-        Surface("recipe", _prepare, _spoil, _read, _check, r":\d+|no such|not valid|cannot be read|is missing|must be|has no type|there is no profile|extends itself|at least", 60, r"\.toml|no such recipe"),
-        Surface("settings", _prepare, _spoil_setting, _read_setting, _check_setting, "--set|is missing", 60, "--set|is missing"),
-    ]  # fmt: skip
+        Surface(
+            "recipe",
+            _prepare,
+            _spoil,
+            _read,
+            _check,
+            r":\d+|no such|not valid|cannot be read|is missing|must be|has no type|there is no profile|extends "
+            r"itself|at least",
+            60,
+            r"\.toml|no such recipe",
+        ),
+        Surface(
+            "settings",
+            _prepare,
+            _spoil_setting,
+            _read_setting,
+            _check_setting,
+            "--set|is missing",
+            60,
+            "--set|is missing",
+        ),
+    ]
 
 
 def _prepare(folder: Path) -> Any:
@@ -129,7 +210,9 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
         if number.isdigit():
             line = Path(file).read_bytes().decode("utf-8").splitlines()[int(number) - 1]
             names = [name.encode().decode("unicode_escape") if "\\" in name else name for name in (key[-1], line)]
-            assert key[-1] in line or "\\" in line or names[0] in names[1], f"{'.'.join(key)} is not in line {number}: {line}"
+            assert key[-1] in line or "\\" in line or names[0] in names[1], (
+                f"{'.'.join(key)} is not in line {number}: {line}"
+            )
 
 
 def _merged(path: Path) -> dict[str, Any]:
@@ -166,12 +249,24 @@ def _same(expected: Any, there: Any, at: tuple) -> None:
     elif isinstance(expected, str):
         assert there == expected or Path(there) == Path(expected), f"{at}: {there!r} for {expected!r}"
     else:
-        assert there == expected and isinstance(there, bool) == isinstance(expected, bool), f"{at}: {there!r} for {expected!r}"
+        assert there == expected and isinstance(there, bool) == isinstance(expected, bool), (
+            f"{at}: {there!r} for {expected!r}"
+        )
 
 
 def _spoil_setting(draw: Random, folder: Path, prepared: Any) -> Path:
     key, value = draw.choice(KEYS), draw.choice(ODD)
-    setting = draw.choice((f"{key}={value}", f"{key}={value}", f"{key} = {value}", key, f"={value}", f"{key}=={value}", f"{key}.{key}={value}"))
+    setting = draw.choice(
+        (
+            f"{key}={value}",
+            f"{key}={value}",
+            f"{key} = {value}",
+            key,
+            f"={value}",
+            f"{key}=={value}",
+            f"{key}.{key}={value}",
+        )
+    )
     if draw.random() < 0.3:
         setting = mutations.bytes_(draw, setting.encode()).decode("utf-8", "replace").replace("\0", "")[:3000]
     prepared["setting"] = setting

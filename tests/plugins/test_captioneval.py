@@ -165,8 +165,10 @@ def test_what_equals_its_reference_is_perfect():
     )
     assert scores.values == pytest.approx({**dict.fromkeys([*BLEU, "ROUGE-L"], 100), "CIDEr": 1000})
     assert {name: [round(value) for value in values] for name, values in scores.per_example.items()} == {
-        "BLEU-4": [100, 100], "ROUGE-L": [100, 100], "CIDEr": [1000, 1000]
-    }  # fmt: skip
+        "BLEU-4": [100, 100],
+        "ROUGE-L": [100, 100],
+        "CIDEr": [1000, 1000],
+    }
 
 
 def test_cider_is_the_one_that_punishes_length():
@@ -209,7 +211,8 @@ def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, tmp_
     assert scores.values["CIDEr"] == pytest.approx(100 * Cider().compute_score(wanted, found)[0], abs=1e-12)
     assert list(scores.values) == [*BLEU, "ROUGE-L", "METEOR", "CIDEr"]
     assert scores.notes == (
-        f"PTB tokeniser: Java's, references grouped per image (4.0 an image), METEOR 1.5, CIDEr-D, pycocoevalcap {VERSION}",
+        "PTB tokeniser: Java's, references grouped per image (4.0 an image), METEOR 1.5, CIDEr-D, pycocoevalcap "
+        f"{VERSION}",
     )
     assert score(*rows).values == {name: value for name, value in scores.values.items() if name != "METEOR"}
 
@@ -287,7 +290,10 @@ def test_a_java_that_fails_is_not_asked_again(monkeypatch, tmp_path):
     fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\nsys.exit('Exception: out of memory')")
     metric = CaptionScores(meteor=True).build()
     notes = [metric.score(*pairs((text, "a dog"), ("a cat", "a cat"))).notes for text in ("a dog", "the dog", "dogs")]
-    assert notes[0] == notes[1] == notes[2] and notes[0][1] == "METEOR: unavailable, METEOR's program failed: Exception: out of memory"
+    assert (
+        notes[0] == notes[1] == notes[2]
+        and notes[0][1] == "METEOR: unavailable, METEOR's program failed: Exception: out of memory"
+    )
     assert (tmp_path / "starts").read_text() == ".."  # the tokeniser, and METEOR
 
 
@@ -297,7 +303,8 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
     assert [name for name, value in scores.values.items() if value is None] == ["METEOR"]
     assert "METEOR" not in scores.per_example
     assert scores.notes == (
-        f"PTB tokeniser: our own (no Java on this machine), references grouped per image (1.0 an image), CIDEr-D, pycocoevalcap {VERSION}",
+        "PTB tokeniser: our own (no Java on this machine), references grouped per image (1.0 an image), CIDEr-D, "
+        f"pycocoevalcap {VERSION}",
         "METEOR: unavailable, no Java on this machine",
     )
     with pytest.raises(
@@ -311,15 +318,19 @@ def test_without_java_all_but_meteor_is_there(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        ("print('warming up', file=sys.stderr)\nsys.exit('Exception in thread \"main\" java.lang.OutOfMemoryError')",
-         "METEOR's program failed: Exception in thread \"main\" java.lang.OutOfMemoryError"),
+        (
+            "print('warming up', file=sys.stderr)\nsys.exit('Exception in thread \"main\" java.lang.OutOfMemoryError')",
+            'METEOR\'s program failed: Exception in thread "main" java.lang.OutOfMemoryError',
+        ),
         ("print(*['1.0'] * 23, flush=True)\ntime.sleep(60)", "METEOR's program gave no answer for 0.5 s"),
         ("print('Error: what?', flush=True)\ntime.sleep(60)", "METEOR's program failed: Error: what?"),
         ("print('hello')\nprint('hello')", "METEOR's program answered 'hello' instead of statistics"),
-        ("sys.stderr.write('x' * 10**6)\nprint('\\n'.join([' '.join(['NaN?'] * 23)] * 2))",
-         f"METEOR's program answered {' '.join(['NaN?'] * 23)!r} instead of statistics"),
+        (
+            "sys.stderr.write('x' * 10**6)\nprint('\\n'.join([' '.join(['NaN?'] * 23)] * 2))",
+            f"METEOR's program answered {' '.join(['NaN?'] * 23)!r} instead of statistics",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_java_that_fails_half_way_costs_meteor_only(monkeypatch, tmp_path, body, reason):
     fake_java(tmp_path, monkeypatch, body)
     patience = 0.5 if "0.5" in reason else 20

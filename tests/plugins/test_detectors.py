@@ -13,15 +13,27 @@ from mmgen.parts import Picture
 
 SIZE = {"shortest_edge": 64, "longest_edge": 96}
 SMALL = {
-    "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 16,
-    "decoder_ffn_dim": 16, "num_queries": 12, "use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False, "num_labels": 5,
-}  # fmt: skip
+    "d_model": 16,
+    "encoder_layers": 1,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 16,
+    "decoder_ffn_dim": 16,
+    "num_queries": 12,
+    "use_timm_backbone": False,
+    "backbone": None,
+    "use_pretrained_backbone": False,
+    "num_labels": 5,
+}
 STAGES = {"embedding_size": 8, "hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1], "layer_type": "basic"}
 
 
 def detr():
     backbone = transformers.ResNetConfig(**STAGES, out_features=["stage4"])
-    return transformers.DetrForObjectDetection(transformers.DetrConfig(backbone_config=backbone, **SMALL)), transformers.DetrImageProcessor(size=SIZE)
+    return transformers.DetrForObjectDetection(
+        transformers.DetrConfig(backbone_config=backbone, **SMALL)
+    ), transformers.DetrImageProcessor(size=SIZE)
 
 
 def conditional_detr():
@@ -32,7 +44,13 @@ def conditional_detr():
 
 def yolos():
     config = transformers.YolosConfig(
-        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=[64, 96], num_detection_tokens=12, num_labels=5
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        image_size=[64, 96],
+        num_detection_tokens=12,
+        num_labels=5,
     )
     return transformers.YolosForObjectDetection(config), transformers.YolosImageProcessor(size=SIZE)
 
@@ -40,11 +58,24 @@ def yolos():
 def rt_detr():
     backbone = transformers.RTDetrResNetConfig(**STAGES, out_features=["stage2", "stage3", "stage4"])
     config = transformers.RTDetrConfig(
-        backbone_config=backbone, encoder_hidden_dim=16, encoder_in_channels=[8, 16, 16], feat_strides=[8, 16, 32], encoder_ffn_dim=16,
-        encoder_attention_heads=2, d_model=16, num_queries=12, decoder_in_channels=[16, 16, 16], decoder_ffn_dim=16, decoder_layers=2,
-        decoder_attention_heads=2, num_denoising=0, num_labels=5,
-    )  # fmt: skip
-    return transformers.RTDetrForObjectDetection(config), transformers.RTDetrImageProcessor(size={"height": 64, "width": 64})
+        backbone_config=backbone,
+        encoder_hidden_dim=16,
+        encoder_in_channels=[8, 16, 16],
+        feat_strides=[8, 16, 32],
+        encoder_ffn_dim=16,
+        encoder_attention_heads=2,
+        d_model=16,
+        num_queries=12,
+        decoder_in_channels=[16, 16, 16],
+        decoder_ffn_dim=16,
+        decoder_layers=2,
+        decoder_attention_heads=2,
+        num_denoising=0,
+        num_labels=5,
+    )
+    return transformers.RTDetrForObjectDetection(config), transformers.RTDetrImageProcessor(
+        size={"height": 64, "width": 64}
+    )
 
 
 def saved(folder, make, **options):
@@ -136,8 +167,11 @@ def test_faster_rcnn(pictures, tmp_path):
     ("settings", "message"),
     [
         ({"model": "fasterrcnn_x"}, "torchvision knows no 'fasterrcnn_x'; there are: fasterrcnn_mobilenet"),
-        ({"weights": "w.pth"}, "weights 'w.pth': neither \"pretrained\" nor \"random\" nor a .safetensors file"),
-        ({"weights": "w.safetensors"}, "'fasterrcnn_resnet50_fpn_v2' with weights 'w.safetensors' cannot be loaded: No such file"),
+        ({"weights": "w.pth"}, 'weights \'w.pth\': neither "pretrained" nor "random" nor a .safetensors file'),
+        (
+            {"weights": "w.safetensors"},
+            "'fasterrcnn_resnet50_fpn_v2' with weights 'w.safetensors' cannot be loaded: No such file",
+        ),
     ],
 )
 def test_faster_rcnn_that_cannot_be_had(settings, message):

@@ -61,7 +61,11 @@ def test_features_are_the_pictures_alone():
 def test_levels_of_networks():
     (record,) = TimmGrid(model="convnext_atto", image_size=64, grid=2, level=-1, pool=1).build().records([picture()])
     assert record.features.shape == (4, 320)
-    (record,) = TimmGrid(model="swin_tiny_patch4_window7_224", image_size=224, grid=2, level=0, pool=1).build().records([picture()])
+    (record,) = (
+        TimmGrid(model="swin_tiny_patch4_window7_224", image_size=224, grid=2, level=0, pool=1)
+        .build()
+        .records([picture()])
+    )
     assert record.features.shape == (4, 96)  # this one puts its channels last
 
 

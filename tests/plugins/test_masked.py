@@ -1,4 +1,5 @@
-"""The masked generator against the paper's procedure written out (tests/naive.py): not faster and similar, but the same."""
+"""The masked generator against the paper's procedure written out (tests/naive.py): not faster and similar, but the
+same."""
 
 import copy
 import pickle
@@ -59,7 +60,9 @@ def test_the_loss_is_the_naive_sum_over_all_predicted_tokens(model):
     for example in examples:
         x = naive.text_prefix(model.backbone, caption(example))
         for target in collate.targets(example):
-            total -= sum(float(naive.distribution(model.backbone, x, target[:t])[token]) for t, token in enumerate(target))
+            total -= sum(
+                float(naive.distribution(model.backbone, x, target[:t])[token]) for t, token in enumerate(target)
+            )
             count += len(target)
     assert loss.count == count
     assert float(loss.sum) == pytest.approx(total, rel=1e-5)
@@ -99,8 +102,18 @@ def test_every_step_of_cached_writing_is_exact(model):
         logp = writing.next_logits(written).log_softmax(-1)
         for b, example in enumerate(examples):
             x = naive.text_prefix(model.backbone, caption(example))
-            torch.testing.assert_close(logp[b], naive.distribution(model.backbone, x, written[b].tolist()), atol=CLOSE, rtol=0)
-        written = torch.cat([written, torch.randint(5, len(model.backbone.tokenizer), (len(examples), 1), generator=torch.Generator().manual_seed(step))], 1)
+            torch.testing.assert_close(
+                logp[b], naive.distribution(model.backbone, x, written[b].tolist()), atol=CLOSE, rtol=0
+            )
+        written = torch.cat(
+            [
+                written,
+                torch.randint(
+                    5, len(model.backbone.tokenizer), (len(examples), 1), generator=torch.Generator().manual_seed(step)
+                ),
+            ],
+            1,
+        )
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
@@ -156,16 +169,28 @@ def test_another_last_layer_is_read_whole(model):
     layers = changed.backbone.model.base_model.encoder.layer
     layers[-1], layers[0] = layers[0], layers[-1]
     rows, labels = changed.rows(batch_of(changed, toys.examples()))
-    torch.testing.assert_close(changed.backbone.states(rows, labels != -100), changed.backbone.encode(rows).last[labels != -100], atol=CLOSE, rtol=0)
+    torch.testing.assert_close(
+        changed.backbone.states(rows, labels != -100),
+        changed.backbone.encode(rows).last[labels != -100],
+        atol=CLOSE,
+        rtol=0,
+    )
     del layers[-1]
-    torch.testing.assert_close(changed.backbone.states(rows, labels != -100), changed.backbone.encode(rows).last[labels != -100], atol=CLOSE, rtol=0)
+    torch.testing.assert_close(
+        changed.backbone.states(rows, labels != -100),
+        changed.backbone.encode(rows).last[labels != -100],
+        atol=CLOSE,
+        rtol=0,
+    )
     assert changed.backbone.states(rows, torch.zeros_like(labels, dtype=torch.bool)).shape == (0, 32)
 
 
 def test_the_last_layer_works_for_predicted_slots_only(model):
     """What it is there for: as many slots through the last feed-forward part as are predicted."""
     batch, worked = batch_of(model, toys.examples()), []
-    hook = model.backbone.model.base_model.encoder.layer[-1].intermediate.register_forward_hook(lambda *call: worked.append(call[1][0].shape[1]))
+    hook = model.backbone.model.base_model.encoder.layer[-1].intermediate.register_forward_hook(
+        lambda *call: worked.append(call[1][0].shape[1])
+    )
     model(batch)
     hook.remove()
     predicted = (batch.tail.labels != -100).sum(1)
@@ -191,12 +216,24 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
         model.backbone.model.base_model.embeddings.position_embeddings.weight.mul_(6)
         model.backbone.model.get_output_embeddings().bias[model.backbone.end_id] += 0.5
     states, rows = model.backbone.states, []
-    monkeypatch.setattr(model.backbone, "states", lambda slots, asked, cache: rows.append(len(slots.positions)) or states(slots, asked, cache))
+    monkeypatch.setattr(
+        model.backbone,
+        "states",
+        lambda slots, asked, cache: rows.append(len(slots.positions)) or states(slots, asked, cache),
+    )
     found = []
     for leave in (Writing.leave, lambda self, done: None):
         monkeypatch.setattr(Writing, "leave", leave)
         torch.manual_seed(0)
-        found.append(([[(t.tokens, pytest.approx(t.score, abs=1e-5)) for t in texts] for texts in model.generate(examples, options)], sum(rows)))
+        found.append(
+            (
+                [
+                    [(t.tokens, pytest.approx(t.score, abs=1e-5)) for t in texts]
+                    for texts in model.generate(examples, options)
+                ],
+                sum(rows),
+            )
+        )
         rows.clear()
     (texts, fewer), (same, all_of_them) = found
     assert texts == same
@@ -204,7 +241,10 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
     assert fewer < 0.9 * all_of_them
 
 
-@pytest.mark.skipif(tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13), reason="torch 2.6 traces hooks with other arguments than they get")
+@pytest.mark.skipif(
+    tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13),
+    reason="torch 2.6 traces hooks with other arguments than they get",
+)
 def test_a_compiled_encoder_learns_the_same():
     """torch.compile's own tracing, without its code generator, which takes a minute; two shapes of batches."""
     plain, compiled = toys.model(layers=1), toys.model(layers=1)
@@ -219,8 +259,8 @@ def test_a_compiled_encoder_learns_the_same():
 
 @torch.no_grad()
 def test_bf16_is_near():
-    """Stated tolerance: 0.5 % of the loss; log-probabilities 0.02 apart in the mean and 0.2 at most, where they spread by 1.
-    Writing with a cache, three rows an input that are exchanged at every step."""
+    """Stated tolerance: 0.5 % of the loss; log-probabilities 0.02 apart in the mean and 0.2 at most, where they spread
+    by 1. Writing with a cache, three rows an input that are exchanged at every step."""
     model, examples = toys.model(), toys.examples(8)
     batch, asked = batch_of(model, examples), batch_of(model, examples, targets=False)
     losses, steps = [], []
@@ -288,7 +328,10 @@ def test_sampling_follows_the_distribution(model):
     """First tokens of many samples against the naive distribution, with temperature and top-k applied to it."""
     example = toys.examples(1)[0]
     torch.manual_seed(0)
-    samples = [model.generate([example], Decoding(do_sample=True, top_k=3, temperature=2.0, num_return_sequences=100))[0] for _ in range(4)]
+    samples = [
+        model.generate([example], Decoding(do_sample=True, top_k=3, temperature=2.0, num_return_sequences=100))[0]
+        for _ in range(4)
+    ]
     firsts = torch.tensor([text.tokens[0] for texts in samples for text in texts])
     logp = naive.distribution(model.backbone, naive.text_prefix(model.backbone, caption(example)), [])
     best = logp.topk(3).indices
@@ -323,14 +366,20 @@ def test_diverse_groups_of_one_beam_without_penalty_are_all_greedy(model):
 def test_the_first_diverse_group_is_not_penalised_and_others_differ(model):
     examples = toys.examples(4)
     greedy = [texts[0].tokens for texts in model.generate(examples)]
-    diverse = model.generate(examples, Decoding(num_beams=3, num_beam_groups=3, diversity_penalty=50.0, num_return_sequences=3))
+    diverse = model.generate(
+        examples, Decoding(num_beams=3, num_beam_groups=3, diversity_penalty=50.0, num_return_sequences=3)
+    )
     for tokens, texts in zip(greedy, diverse, strict=True):
         assert tokens in [t.tokens for t in texts]
         assert len({t.tokens[0] for t in texts}) == 3
 
 
 def test_the_end_token_ends_a_question_and_is_not_in_its_text(model):
-    texts = [text for texts in model.generate(toys.examples(20), Decoding(do_sample=True, num_return_sequences=5)) for text in texts]
+    texts = [
+        text
+        for texts in model.generate(toys.examples(20), Decoding(do_sample=True, num_return_sequences=5))
+        for text in texts
+    ]
     ended = [text for text in texts if model.backbone.end_id in text.tokens]
     assert ended, "with random weights some samples end early"
     for text in texts:
@@ -354,7 +403,9 @@ def test_a_row_longer_than_the_encoders_positions_is_told():
 
     model = toys.model()
     model.backbone.max_positions = 12
-    with pytest.raises(DataError, match="an example takes 5 slots, and the encoder has 12 positions, 9 of them for what is written"):
+    with pytest.raises(
+        DataError, match="an example takes 5 slots, and the encoder has 12 positions, 9 of them for what is written"
+    ):
         model.generate([Example("x", {"caption": "red ball dog near"})])
 
 
@@ -401,7 +452,9 @@ def test_long_writing_with_rows_repeated_and_reordered_is_exact():
         logp = writing.next_logits(written).log_softmax(-1)
         if step % 5 == 0:
             for row in range(3):
-                torch.testing.assert_close(logp[row], naive.distribution(model.backbone, x, written[row].tolist()), atol=CLOSE, rtol=0)
+                torch.testing.assert_close(
+                    logp[row], naive.distribution(model.backbone, x, written[row].tolist()), atol=CLOSE, rtol=0
+                )
         rows = torch.randint(0, 3, (3,), generator=draw)
         written = torch.cat([written[rows], torch.randint(5, 30, (3, 1), generator=draw)], 1)
         writing.reorder_cache(rows)

@@ -1,4 +1,5 @@
-"""The probes: against the paper's definitions written out, on hand-made heads, and from the command line on a small run."""
+"""The probes: against the paper's definitions written out, on hand-made heads, and from the command line on a small
+run."""
 
 import json
 import re
@@ -42,7 +43,9 @@ FACTS = {
 def example(number: int) -> Example:
     """A picture of three regions with features of their own, and a caption whose phrases are known."""
     features = np.random.default_rng(number).normal(size=(3, 6)).astype(np.float32)
-    record = Record(f"picture-{number}", features, BOXES, ("a cat", "water", "all"), np.array([0.2, 0.9, 0.5], np.float32))
+    record = Record(
+        f"picture-{number}", features, BOXES, ("a cat", "water", "all"), np.array([0.2, 0.9, 0.5], np.float32)
+    )
     return Example(f"e{number}", {"image": record, "caption": FACTS["captions"][0]}, (TEXTS[number],), FACTS)
 
 
@@ -102,7 +105,8 @@ def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> Subj
 
 
 def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(tmp_path):
-    """Figure 3: the caption alone as `[CLS] caption`, the picture alone as `[CLS] regions`; against the plain encoder."""
+    """Figure 3: the caption alone as `[CLS] caption`, the picture alone as `[CLS] regions`; against the plain
+    encoder."""
     looked = subject("caption")
     told = Similarity().build().run(looked, tmp_path)
     made, own = looked.steps[0].load(), []
@@ -112,7 +116,9 @@ def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(tmp_path
             segment = made.embedders[name](**collate(made, [each], [name]).inputs[name]).states
             start = made.backbone.embed(torch.tensor([[made.backbone.start_id]]))
             with torch.no_grad():
-                out = made.backbone.model.base_model(inputs_embeds=torch.cat([start, segment], 1), output_hidden_states=True)
+                out = made.backbone.model.base_model(
+                    inputs_embeds=torch.cat([start, segment], 1), output_hidden_states=True
+                )
             states.append(torch.stack([layer[0, 0] for layer in out.hidden_states[1:]]))
         own.append(torch.cosine_similarity(*states, dim=-1))
     saved = json.loads((tmp_path / "similarity.json").read_text())
@@ -133,13 +139,18 @@ def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
     made = model(0)
     told = SimilarityProbe(Similarity()).curve(made, ("image", "caption"), [*doubled, second], lambda count: None)
     one, other = (starts(made, name, [*doubled, second]) for name in ("image", "caption"))
-    met = torch.cosine_similarity(one[:, [0, 2]], other[:, [2, 1]], dim=-1)  # the first picture, and the third example's
+    met = torch.cosine_similarity(
+        one[:, [0, 2]], other[:, [2, 1]], dim=-1
+    )  # the first picture, and the third example's
     assert told.unpaired == pytest.approx(met.mean(1).tolist(), abs=1e-4)
 
 
 def test_padding_and_neighbours_do_not_change_a_state():
     made = model()
-    lengths = [replace(each, inputs={**each.inputs, "caption": text}) for each, text in zip(EXAMPLES, ("cat", "a red cat near", "a", "red"), strict=True)]
+    lengths = [
+        replace(each, inputs={**each.inputs, "caption": text})
+        for each, text in zip(EXAMPLES, ("cat", "a red cat near", "a", "red"), strict=True)
+    ]
     together = starts(made, "caption", lengths)
     alone = torch.cat([starts(made, "caption", [each]) for each in lengths], 1)
     assert torch.allclose(together, alone, atol=1e-5)
@@ -154,7 +165,10 @@ def test_similarity_of_a_model_without_pictures_or_with_a_causal_encoder_is_refu
     causal.backbone.masks = "causal"
     with pytest.raises(UnavailableError) as told:
         Similarity().build().run(subject("caption", models=[causal]), tmp_path)
-    assert str(told.value) == "s0: EncoderBackbone reads from left to right, so that its [CLS] sees nothing of what follows it"
+    assert (
+        str(told.value)
+        == "s0: EncoderBackbone reads from left to right, so that its [CLS] sees nothing of what follows it"
+    )
 
 
 # --- attention
@@ -219,7 +233,9 @@ def test_attention_from_words_to_regions_is_that_of_transformers_itself():
     lengths = [EXAMPLES[0], replace(EXAMPLES[1], inputs={**EXAMPLES[1].inputs, "caption": "the cat"})]
     for each, found in zip(lengths, attention(made, lengths, ("image", "caption"), "caption", "image"), strict=True):
         regions = made.embedders["image"](**collate(made, [each], ["image"]).inputs["image"]).states
-        start, end = (made.backbone.embed(torch.tensor([[mark]])) for mark in (made.backbone.start_id, made.backbone.end_id))
+        start, end = (
+            made.backbone.embed(torch.tensor([[mark]])) for mark in (made.backbone.start_id, made.backbone.end_id)
+        )
         words = made.backbone.embed(torch.tensor([made.backbone.encode_text(each.inputs["caption"])]))
         made.backbone.model.set_attn_implementation("eager")
         with torch.no_grad():
@@ -235,7 +251,9 @@ def test_heads_are_counted_as_visualbert_counts_them():
     fits = torch.tensor([True, False])
     for looked in ([[0.5, 0.1], [0.06, 0.04]], [[0.2, 0.6], [0.06, 0.04]]):
         tally.add(torch.tensor([looked]), fits, surest=1, scored=True)
-    assert tally.right.tolist() == [[1, 2]] and tally.percent(tally.regions).tolist() == [[pytest.approx(70), pytest.approx(10)]]
+    assert tally.right.tolist() == [[1, 2]] and tally.percent(tally.regions).tolist() == [
+        [pytest.approx(70), pytest.approx(10)]
+    ]
     assert tally.ranked() == [(0, 1), (0, 0)] and tally.is_active((0, 0), 0.2) and not tally.is_active((0, 1), 0.2)
     assert (tally.confident, tally.any_region, tally.at_best) == (0, 1.0, 2)
 
@@ -279,7 +297,8 @@ def test_what_a_step_lacks_is_a_note_and_what_all_lack_an_error(tmp_path):
     with pytest.raises(DataError) as error:
         Grounding().build().run(subject("image caption", examples=[replace(EXAMPLES[0], facts={})]), tmp_path)
     assert str(error.value) == (
-        "the data set does not know where the captions' phrases are in the pictures; name a folder of Flickr30k Entities with annotations"
+        "the data set does not know where the captions' phrases are in the pictures; name a folder of Flickr30k "
+        "Entities with annotations"
     )
 
 
@@ -297,7 +316,10 @@ XML = """<annotation><size><width>200</width><height>100</height></size>
 <object><name>7</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>100</xmax><ymax>50</ymax></bndbox></object>
 <object><name>7</name><name>8</name><bndbox><xmin>100</xmin><ymin>50</ymin><xmax>200</xmax><ymax>100</ymax></bndbox></object>
 <object><name>9</name><scene>1</scene><nobndbox>1</nobndbox></object></annotation>"""
-SENTENCES = "[/EN#7/animals A red cat] near [/EN#9/scene the street] and [/EN#8/other/bodyparts water] .\n[/EN#7/animals The cat] .\n"
+SENTENCES = (
+    "[/EN#7/animals A red cat] near [/EN#9/scene the street] and [/EN#8/other/bodyparts water] "
+    ".\n[/EN#7/animals The cat] .\n"
+)
 
 
 @pytest.fixture
@@ -314,16 +336,26 @@ def test_flickr30k_entities_are_read(flickr):
     first, second = phrases.flickr30k(flickr, known, "image", "caption")
     assert first.text == "A red cat near the street and water ." == first.example.inputs["caption"]
     assert [first.text[each.first : each.end] for each in first.phrases] == ["A red cat", "water"]
-    assert first.phrases[0].boxes == ((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) and first.phrases[1].boxes == ((0.5, 0.5, 1, 1),)
+    assert first.phrases[0].boxes == ((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) and first.phrases[1].boxes == (
+        (0.5, 0.5, 1, 1),
+    )
     assert second.text == "The cat ."
 
 
 @pytest.mark.parametrize(
     ("file", "text", "words"),
     [
-        ("Sentences/1000.txt", "fine\n[/EN#7/people A man runs\n", "{}:2: a phrase is not closed; write [/EN#number/kind words]"),
+        (
+            "Sentences/1000.txt",
+            "fine\n[/EN#7/people A man runs\n",
+            "{}:2: a phrase is not closed; write [/EN#number/kind words]",
+        ),
         ("Annotations/1000.xml", "<annotation>\n<size>", "{}:2: not XML: no element found: line 2, column 6"),
-        ("Annotations/1000.xml", "<annotation/>", "{}: an annotation lacks its size or a number of a box; is this Flickr30k Entities?"),
+        (
+            "Annotations/1000.xml",
+            "<annotation/>",
+            "{}: an annotation lacks its size or a number of a box; is this Flickr30k Entities?",
+        ),
     ],
 )
 def test_damaged_annotations_are_named(flickr, file, text, words):
@@ -336,7 +368,10 @@ def test_damaged_annotations_are_named(flickr, file, text, words):
 def test_a_folder_that_is_no_annotations(tmp_path):
     with pytest.raises(DataError) as told:
         phrases.flickr30k(tmp_path, [], "image", "caption")
-    assert str(told.value) == f"annotations: {tmp_path} has no folder Sentences; give the one that Flickr30k Entities unpacks to"
+    assert (
+        str(told.value)
+        == f"annotations: {tmp_path} has no folder Sentences; give the one that Flickr30k Entities unpacks to"
+    )
 
 
 # --- syntactic grounding
@@ -365,9 +400,17 @@ def test_words_bound_to_a_phrase_are_found_in_both_directions(tmp_path):
     text = "a red  cat near the water"  # spaced in another way
     words = found[parses.letters(text)]
     cat = parses.bound(text, phrases.Phrase(0, 10, ()), words)
-    assert [(relation, text[first:end]) for relation, first, end in cat] == [("det", "a"), ("amod", "red"), ("nmod", "water")]
+    assert [(relation, text[first:end]) for relation, first, end in cat] == [
+        ("det", "a"),
+        ("amod", "red"),
+        ("nmod", "water"),
+    ]
     water = parses.bound(text, phrases.Phrase(16, 25, ()), words)
-    assert [(relation, text[first:end]) for relation, first, end in water] == [("case", "near"), ("det", "the"), ("nmod", "cat")]
+    assert [(relation, text[first:end]) for relation, first, end in water] == [
+        ("case", "near"),
+        ("det", "the"),
+        ("nmod", "cat"),
+    ]
     split = found["can'tit"]
     assert [(word.form, word.first, word.end) for word in split] == [("Ca", 0, 5), ("n't", 0, 5), ("it", 5, 7)]
 
@@ -418,7 +461,9 @@ def done(tmp_path_factory) -> Path:
     from mmgen.recipe import load
 
     folder = tmp_path_factory.mktemp("probes")
-    (folder / "toy.toml").write_text(toys.PICTURED.format(output=folder / "runs", epochs=1, rate="1e-3", train=16, val=2, test=5) + PROBES)
+    (folder / "toy.toml").write_text(
+        toys.PICTURED.format(output=folder / "runs", epochs=1, rate="1e-3", train=16, val=2, test=5) + PROBES
+    )
     return run(load(folder / "toy.toml", installed())[0]).path
 
 
@@ -433,9 +478,15 @@ def test_the_recipes_probes_run_and_say_where_everything_is(done):
     assert "| both" in result.output and f"heads: everything is in {done}/probes/heads" in result.output
     assert "words: reads caption; grounding needs regions with boxes, and a caption beside them" in result.output
     assert sorted(path.name for path in (done / "probes/heads").iterdir()) == [
-        "findings.json", "grounding.json", "grounding.png", "grounding.svg", "tables.md"
-    ]  # fmt: skip
-    assert {"test-00000.svg", "test-00000.png", "attention.json"} <= {path.name for path in (done / "probes/looks").iterdir()}
+        "findings.json",
+        "grounding.json",
+        "grounding.png",
+        "grounding.svg",
+        "tables.md",
+    ]
+    assert {"test-00000.svg", "test-00000.png", "attention.json"} <= {
+        path.name for path in (done / "probes/looks").iterdir()
+    }
     assert before == {path: path.read_bytes() for path in (done / "steps").rglob("*") if path.is_file()}
     assert not list((done / "probes").glob(".*"))
 
@@ -446,9 +497,14 @@ def test_what_the_data_set_knows_and_the_same_in_files_of_flickr30k_entities_giv
     for scene in load_run(done).recipe.data.build().split("test"):
         lines, objects = [], []
         for place, thing in enumerate(scene.facts["things"]):
-            corners = "".join(f"<{side}>{1000 * number}</{side}>" for side, number in zip(("xmin", "ymin", "xmax", "ymax"), thing["box"], strict=True))
+            corners = "".join(
+                f"<{side}>{1000 * number}</{side}>"
+                for side, number in zip(("xmin", "ymin", "xmax", "ymax"), thing["box"], strict=True)
+            )
             for caption, told in enumerate(scene.facts["phrases"]):
-                names = [f"<name>{caption}0{number}</name>" for number, (_, _, things) in enumerate(told) if place in things]
+                names = [
+                    f"<name>{caption}0{number}</name>" for number, (_, _, things) in enumerate(told) if place in things
+                ]
                 objects.append(f"<object>{''.join(names)}<bndbox>{corners}</bndbox></object>")
         for caption, (text, told) in enumerate(zip(scene.facts["captions"], scene.facts["phrases"], strict=True)):
             for number, (first, end, _) in reversed(list(enumerate(told))):
@@ -469,10 +525,14 @@ def test_the_attention_of_the_probe_is_the_one_of_the_report(done):
     assert probed(str(done), "--probe", "looks").exit_code == 0
     saved = json.loads((done / "probes/looks/attention.json").read_text())["examples"]
     page = (done / "report.html").read_text(encoding="utf-8")
-    looks = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])["looks"]
+    looks = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])[
+        "looks"
+    ]
     for name, each in looks.items():
         rows = [(saved[name]["steps"][step]["weights"], each["weights"]["last"][step]) for step in ("words", "both")]
-        assert all(np.allclose(1e4 * np.array(one), np.array(other), atol=2) for one, other in rows) and any(one for one, _ in rows)
+        assert all(np.allclose(1e4 * np.array(one), np.array(other), atol=2) for one, other in rows) and any(
+            one for one, _ in rows
+        )
         assert [unit.strip() for unit in each["units"]["caption"]] == saved[name]["inputs"]["caption"]["labels"]
 
 
@@ -497,7 +557,11 @@ def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(done):
     page = (done / "report.html").read_text(encoding="utf-8")
     section = page[page.index('<section id="inside">') : page.index('<section id="repeat">')]
     assert re.findall(r'<h3 id="inside-(.*?)"', section)[:1] == ["heads"] and "<script>alert" not in page
-    assert section.count('<img src="data:image/svg+xml;base64,') == 2 and "random transformer" in section and "any region" in section
+    assert (
+        section.count('<img src="data:image/svg+xml;base64,') == 2
+        and "random transformer" in section
+        and "any region" in section
+    )
     path.write_text('{"tables": 1}')
     told = CliRunner().invoke(main, ["report", str(done)])
     path.write_text(before)
@@ -517,7 +581,10 @@ def test_a_report_does_without_the_plugin_of_a_probe(done):
     finally:
         path.write_text(before)
     assert shown.exit_code == 0, shown.output
-    told = f"error: {path}: probes.lost.type: no probe is called 'gone'\n  installed probes: attention, grounding, similarity\n"
+    told = (
+        f"error: {path}: probes.lost.type: no probe is called 'gone'\n  installed probes: attention, grounding, "
+        "similarity\n"
+    )
     assert (asked.exit_code, asked.output) == (1, told)
     assert named.exit_code == 0, named.output
 
@@ -526,8 +593,14 @@ def test_untaught_models_have_the_shape_and_not_the_weights(done):
     from mmgen.probing import untaught
 
     taught, other = load_run(done, "both").model, untaught(load_run(done, "both"))
-    assert {name: each.shape for name, each in taught.state_dict().items()} == {name: each.shape for name, each in other.state_dict().items()}
-    assert not any(torch.equal(each, other.state_dict()[name]) for name, each in taught.state_dict().items() if each.dim() == 2 and "mean" not in name)
+    assert {name: each.shape for name, each in taught.state_dict().items()} == {
+        name: each.shape for name, each in other.state_dict().items()
+    }
+    assert not any(
+        torch.equal(each, other.state_dict()[name])
+        for name, each in taught.state_dict().items()
+        if each.dim() == 2 and "mean" not in name
+    )
     assert other.embedders["caption"]._backbone[0] is other.backbone and not other.training
 
 
@@ -535,13 +608,23 @@ def test_untaught_models_have_the_shape_and_not_the_weights(done):
     ("arguments", "words"),
     [
         (["--step", "bth"], "error: --step: there is no step 'bth'; did you mean 'both'?; there are: words, both"),
-        (["--probe", "head"], "error: --probe head: no probe is called that; did you mean 'heads'?; there are: heads, looks, attention, grounding, similarity"),
-        (["--set", "similarity.batch_size=3"], "error: --set similarity.batch_size=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
+        (
+            ["--probe", "head"],
+            "error: --probe head: no probe is called that; did you mean 'heads'?; there are: heads, looks, attention, "
+            "grounding, similarity",
+        ),
+        (
+            ["--set", "similarity.batch_size=3"],
+            "error: --set similarity.batch_size=3: write PROBE.KEY=VALUE; the probes are: heads, looks",
+        ),
         (["--set", "heads=3"], "error: --set heads=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
         (["--set", "heads.iuo=0.3"], "error: --set iuo=0.3: iuo: no such key; did you mean 'iou'?"),
-        (["--set", "looks.layer=0", "--set", "looks.head=1"], "error: --type attention: head: only one layer's heads can be told apart; name the layer too"),
+        (
+            ["--set", "looks.layer=0", "--set", "looks.head=1"],
+            "error: --type attention: head: only one layer's heads can be told apart; name the layer too",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_told_in_one_line(done, arguments, words):
     result = probed(str(done), *arguments)
     assert result.exit_code == 1 and result.output.splitlines()[-1] == words
@@ -551,7 +634,11 @@ def test_a_probe_that_finds_nothing_does_not_stop_the_others_and_keeps_what_was_
     assert probed(str(done), "--probe", "looks").exit_code == 0
     before = (done / "probes/looks/attention.json").read_bytes()
     result = probed(str(done), "--set", "looks.layer=7")
-    assert result.exit_code == 0 and "looks: words: layer = 7: the encoder has 2 layers; both: layer = 7: the encoder has 2 layers" in result.output
+    assert (
+        result.exit_code == 0
+        and "looks: words: layer = 7: the encoder has 2 layers; both: layer = 7: the encoder has 2 layers"
+        in result.output
+    )
     assert (done / "probes/looks/attention.json").read_bytes() == before
     alone = probed(str(done), "--probe", "looks", "--set", "looks.layer=7")
     assert alone.exit_code == 1
@@ -569,7 +656,10 @@ def test_a_name_that_would_lead_out_of_the_folder_is_refused(done):
     recipe = load_run(done).recipe
     with pytest.raises(RecipeError) as told:
         chosen(recipe.model_copy(update={"probes": {"../steps": Grounding()}}), (), (), installed())
-    assert str(told.value) == "probes.../steps: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
+    assert (
+        str(told.value)
+        == "probes.../steps: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
+    )
 
 
 def test_many_examples_are_thinned_out_and_those_drawn_are_among_them(tmp_path):
@@ -590,6 +680,7 @@ def test_probes_in_a_recipe_do_not_make_it_another_run(done):
 def test_what_is_no_run(tmp_path):
     result = probed(str(tmp_path))
     assert result.exit_code == 1
-    assert result.output == f"error: {tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)\n"
-
-
+    assert (
+        result.output
+        == f"error: {tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)\n"
+    )

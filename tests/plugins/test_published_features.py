@@ -57,10 +57,25 @@ def test_tsv(tmp_path, name):
 def test_lxmert_tsv_with_names_of_classes(tmp_path):
     (tmp_path / "objects_vocab.txt").write_text("yolk\ngoggles,glasses\nbathtub\n")
     scores = [0.9, 0.5, 0.1]
-    values = ["COCO_train2014_000000000009", 80, 100, b64([1, 0, 9], "<i8"), b64(scores), b64([0, 0, 0], "<i8"), b64(scores), 3, b64(PIXELS), b64(FEATURES[0])]
+    values = [
+        "COCO_train2014_000000000009",
+        80,
+        100,
+        b64([1, 0, 9], "<i8"),
+        b64(scores),
+        b64([0, 0, 0], "<i8"),
+        b64(scores),
+        3,
+        b64(PIXELS),
+        b64(FEATURES[0]),
+    ]
     path = tsv(tmp_path / "f.tsv", "\t".join(map(str, values)))
     (record,) = outcomes(BottomUpTsv(labels=tmp_path / "objects_vocab.txt"), path)
-    assert record.labels == ("goggles", "yolk", "class 9") and np.allclose(record.scores, scores) and np.allclose(record.boxes, RELATIVE)
+    assert (
+        record.labels == ("goggles", "yolk", "class 9")
+        and np.allclose(record.scores, scores)
+        and np.allclose(record.boxes, RELATIVE)
+    )
     assert outcomes(BottomUpTsv(), path)[0].labels is None
 
 
@@ -72,7 +87,10 @@ def test_tsv_with_a_header(tmp_path):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ("2\t100\t80", "3 columns; there must be 6 (image_id, image_w, image_h, num_boxes, boxes, features), or LXMERT's 10"),
+        (
+            "2\t100\t80",
+            "3 columns; there must be 6 (image_id, image_w, image_h, num_boxes, boxes, features), or LXMERT's 10",
+        ),
         (row("2", num_boxes="many"), "image_w, image_h and num_boxes must be numbers"),
         (row("2", num_boxes=4), "boxes hold 12 numbers, not 4 x 4"),
         (row("2", num_boxes=-3), "num_boxes is -3"),
@@ -80,7 +98,10 @@ def test_tsv_with_a_header(tmp_path):
         (row("2", image_w="nan"), "the image is nan x 80 pixels large"),
         (row("2", boxes=b64(PIXELS)[:-3]), "boxes: not base64, or cut off"),
         (row("2", FEATURES.ravel()[:13]), "features hold 13 numbers, which cannot be shared out over 3 boxes"),
-        (row("2", encoded=base64.b64encode(b"12345").decode()), "features: 5 bytes are not a whole number of 4-byte values"),
+        (
+            row("2", encoded=base64.b64encode(b"12345").decode()),
+            "features: 5 bytes are not a whole number of 4-byte values",
+        ),
         (row("2", encoded=""), "features hold 0 numbers, which cannot be shared out over 3 boxes"),
     ],
 )
@@ -93,7 +114,15 @@ def test_damaged_lines_cost_their_image_only(tmp_path, bad, message):
 
 def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
     outside = PIXELS + [0, 0, 60, 0]
-    rows = [row("1"), row("1"), row("2", np.full((3, 5), np.nan)), row("3", boxes=b64(outside)), row("4", FEATURES[0][:, :4]), "garbage", row("5")]
+    rows = [
+        row("1"),
+        row("1"),
+        row("2", np.full((3, 5), np.nan)),
+        row("3", boxes=b64(outside)),
+        row("4", FEATURES[0][:, :4]),
+        "garbage",
+        row("5"),
+    ]
     summary = extract(BottomUpTsv().build(), tsv(tmp_path / "f.tsv", *rows), tmp_path / "s.h5")
     assert (summary.written, summary.duplicates, summary.clipped) == (3, 1, 1)
     assert [(key, reason.rpartition(": ")[2][:30]) for key, reason in summary.broken] == [
@@ -112,7 +141,11 @@ def test_truncated_gzip_keeps_what_was_read_and_goes_on_with_the_whole_file(tmp_
     with pytest.raises(DataError) as error:
         extract(BottomUpTsv().build(), path, tmp_path / "s.h5")
     text = str(error.value)
-    assert text.startswith(f"{path}:") and "the file breaks off or is damaged here (Compressed file ended" in text and "\n" not in text
+    assert (
+        text.startswith(f"{path}:")
+        and "the file breaks off or is damaged here (Compressed file ended" in text
+        and "\n" not in text
+    )
     kept = int(text.split("get it again; ")[1].split(" images are kept in")[0])
     assert 15 <= kept <= 20
     path.write_bytes(whole)
@@ -148,7 +181,15 @@ def test_real_tsv(real_data, tmp_path):
 def test_npz_folder(tmp_path):
     for number in range(2):
         info = {"objects_id": [1], "a dictionary": "is a pickle in an NPZ"}
-        np.savez_compressed(tmp_path / f"COCO_val2014_{number:012d}.npz", x=FEATURES[number], bbox=PIXELS, num_bbox=3, image_h=80, image_w=100, info=info)
+        np.savez_compressed(
+            tmp_path / f"COCO_val2014_{number:012d}.npz",
+            x=FEATURES[number],
+            bbox=PIXELS,
+            num_bbox=3,
+            image_h=80,
+            image_w=100,
+            info=info,
+        )
     found = outcomes(NpzFolder(), tmp_path)
     assert [each.key for each in found] == ["0", "1"] and NpzFolder().build().count(tmp_path) == 2
     assert np.array_equal(found[1].features, FEATURES[1]) and np.allclose(found[1].boxes, RELATIVE)
@@ -170,16 +211,25 @@ def test_pickles_are_never_opened(tmp_path, caplog):
     told = "holds Python objects, not numbers; they could run any program, and are never opened"
     assert (a, d) == (Broken("a", f"{tmp_path}/a.npz: {told}"), Broken("d", f"{tmp_path}/d.npy: {told}"))
     assert np.array_equal(b.features, FEATURES[0]) and np.array_equal(c.features, FEATURES[1]) and c.boxes is None
-    assert caplog.messages == [f"{tmp_path}/c_info.npy: a pickle, which could run any program, is never opened; boxes stay unknown without _info.json"]
+    assert caplog.messages == [
+        f"{tmp_path}/c_info.npy: a pickle, which could run any program, is never opened; boxes stay unknown without "
+        "_info.json"
+    ]
 
 
-@pytest.mark.parametrize("spoil", [lambda whole: b"\x80\x04" + whole[2:], lambda whole: b"", lambda whole: b"hello" * 9], ids=["first bytes", "empty", "text"])
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda whole: b"\x80\x04" + whole[2:], lambda whole: b"", lambda whole: b"hello" * 9],
+    ids=["first bytes", "empty", "text"],
+)
 @pytest.mark.parametrize("ending", ["npz", "npy"])
 def test_damaged_arrays_are_told_of_without_advice_to_open_a_pickle(tmp_path, ending, spoil):
     path = tmp_path / f"a.{ending}"
     (np.savez if ending == "npz" else np.save)(path, FEATURES[0])
     path.write_bytes(spoil(path.read_bytes()))
-    assert outcomes(NpzFolder(), tmp_path) == [Broken("a", f"{path}: does not begin as .{ending} files do; it is damaged, or something else")]
+    assert outcomes(NpzFolder(), tmp_path) == [
+        Broken("a", f"{path}: does not begin as .{ending} files do; it is damaged, or something else")
+    ]
 
 
 def test_npy_with_boxes_in_json(tmp_path):
@@ -195,7 +245,11 @@ def test_damaged_arrays_cost_their_image_only(tmp_path):
     np.savez(tmp_path / "sizeless.npz", x=FEATURES[0], bbox=PIXELS)
     (tmp_path / "text.npz").write_text("hello")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:100])
-    reasons = {each.key: each.reason.removeprefix(f"{tmp_path}/") for each in outcomes(NpzFolder(), tmp_path) if isinstance(each, Broken)}
+    reasons = {
+        each.key: each.reason.removeprefix(f"{tmp_path}/")
+        for each in outcomes(NpzFolder(), tmp_path)
+        if isinstance(each, Broken)
+    }
     assert reasons.keys() == {"other", "sizeless", "text", "cut"}
     assert reasons["other"] == "other.npz: holds no features (x, features, feat); it has y"
     assert reasons["sizeless"] == "sizeless.npz: has boxes but not the image's size (image_w, image_h)"
@@ -233,7 +287,13 @@ SPATIAL = np.concatenate([RELATIVE, np.zeros((3, 2))], 1).astype(np.float32)
 
 
 def test_hdf5_with_as_many_regions_everywhere(tmp_path):
-    config, path = lxmert(tmp_path, {"42": 1, "7": 0, "9": 12}, image_features=FEATURES, spatial_features=np.stack([SPATIAL] * 4), image_bb=np.stack([PIXELS] * 4))
+    config, path = lxmert(
+        tmp_path,
+        {"42": 1, "7": 0, "9": 12},
+        image_features=FEATURES,
+        spatial_features=np.stack([SPATIAL] * 4),
+        image_bb=np.stack([PIXELS] * 4),
+    )
     a, b, c = outcomes(config, path)
     assert (a.key, b.key) == ("42", "7") and np.array_equal(a.features, FEATURES[1]) and np.allclose(a.boxes, RELATIVE)
     assert c == Broken("9", f"{path}: the index gives it row 12, and there are 4")
@@ -242,7 +302,9 @@ def test_hdf5_with_as_many_regions_everywhere(tmp_path):
 
 def test_hdf5_with_differing_regions(tmp_path):
     flat, ranges = FEATURES.reshape(12, 5), np.array([[0, 3], [3, 4], [4, 99]])
-    config, path = lxmert(tmp_path, ["a", "b", "c"], image_features=flat, pos_boxes=ranges, spatial_features=np.concatenate([SPATIAL] * 4))
+    config, path = lxmert(
+        tmp_path, ["a", "b", "c"], image_features=flat, pos_boxes=ranges, spatial_features=np.concatenate([SPATIAL] * 4)
+    )
     a, b, c = outcomes(config, path)
     assert a.features.shape == (3, 5) and b.features.shape == (1, 5) and np.array_equal(b.features, flat[3:4])
     assert c == Broken("c", f"{path}: pos_boxes gives it the rows 4 to 99, and there are 12")
@@ -267,7 +329,9 @@ def test_hdf5_links_are_not_followed(tmp_path):
 
 def test_indexes_that_are_none(tmp_path):
     (tmp_path / "imgid2idx.pkl").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(DataError, match="imgid2idx.pkl: a pickle could run any program and is not opened; write it as JSON once"):
+    with pytest.raises(
+        DataError, match="imgid2idx.pkl: a pickle could run any program and is not opened; write it as JSON once"
+    ):
         LxmertH5(index=tmp_path / "imgid2idx.pkl").build()
     with pytest.raises(DataError, match="no such file; index is a JSON file"):
         LxmertH5(index=tmp_path / "no.json").build()

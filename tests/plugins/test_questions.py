@@ -296,7 +296,8 @@ def test_a_split_that_there_is_not(tmp_path):
         ),
         (
             '{\n"questions": [\n{"image_id": 1,',
-            ":3: not valid JSON: Expecting property name enclosed in double quotes (column 16); the file may be cut short: get it again",
+            ":3: not valid JSON: Expecting property name enclosed in double quotes (column 16); the file may be cut "
+            "short: get it again",
         ),
         ("", ":1: not valid JSON: Expecting value (column 1); the file may be cut short: get it again"),
         (
@@ -320,7 +321,8 @@ def test_a_split_that_there_is_not(tmp_path):
             ": no example is left for the split 'train': 1 image without a question, 1 empty question",
         ),
         (
-            '{"questions": [{"image_id": 1, "question": "a", "question_id": 7}, {"image_id": 1, "question": "b", "question_id": 7}]}',
+            '{"questions": [{"image_id": 1, "question": "a", "question_id": 7}, {"image_id": 1, "question": "b", '
+            '"question_id": 7}]}',
             ": questions[1]: question_id 7 came before, with other words or another image",
         ),
     ],
@@ -335,7 +337,8 @@ def test_bad_vqa(tmp_path, text, error):
     [
         (
             "image_id,image_url\n1,x\n",
-            ":1: no column 'questions'; the columns are: image_id, image_url; VQG's are: image_id, image_url, questions",
+            ":1: no column 'questions'; the columns are: image_id, image_url; VQG's are: image_id, image_url, "
+            "questions",
         ),
         ("", ":1: no column 'image_id'; the columns are: none; VQG's are: image_id, image_url, questions"),
         (
@@ -402,7 +405,8 @@ def test_two_caption_files(tmp_path):
     text = refused(vqa(tmp_path, caption_files=("a.json", "b.json")))
     assert (
         text
-        == f"{tmp_path}/b.json: annotations[0]: caption 5 of image 1 is 'a dog' here and 'a cat' in {tmp_path}/a.json; keep one of them"
+        == f"{tmp_path}/b.json: annotations[0]: caption 5 of image 1 is 'a dog' here and 'a cat' in {tmp_path}/a.json; "
+        "keep one of them"
     )
 
 
@@ -422,8 +426,8 @@ def test_images_that_find_no_partner(tmp_path):
     caption_file(tmp_path / "c.json", (5, 3, "a cat"))
     text = refused(vqa(tmp_path, caption_files=("c.json",)))
     assert (
-        text
-        == f"{tmp_path}/q.json: no example is left for the split 'train': 2 images without a caption; are {tmp_path}/c.json of other images?"
+        text == f"{tmp_path}/q.json: no example is left for the split 'train': 2 images without a caption; are "
+        f"{tmp_path}/c.json of other images?"
     )
 
 

@@ -81,7 +81,10 @@ def states(model, *values):
 
 def test_one_linear_layer_over_features_and_box(store):
     model = embedder(features=store)
-    assert {name: tuple(p.shape) for name, p in model.named_parameters()} == {"projection.weight": (E, D + 4), "projection.bias": (E,)}
+    assert {name: tuple(p.shape) for name, p in model.named_parameters()} == {
+        "projection.weight": (E, D + 4),
+        "projection.bias": (E,),
+    }
     segment = states(model, "3", "2", "5")
     assert segment.states.shape == (3, 5, E) and segment.mask.sum(1).tolist() == [3, 2, 5]
     item = torch.from_numpy(model.reader.read(example("5")))
@@ -130,7 +133,9 @@ def test_normalised(store):
     model = embedder(features=store, normalise="standard")
     seen = torch.from_numpy(np.concatenate([features(number, number) for number in range(12)]))
     normal = model._normalised(seen)
-    assert torch.allclose(normal.mean(0), torch.zeros(D), atol=1e-4) and torch.allclose(normal.std(0), torch.ones(D), atol=0.02)
+    assert torch.allclose(normal.mean(0), torch.zeros(D), atol=1e-4) and torch.allclose(
+        normal.std(0), torch.ones(D), atol=0.02
+    )
 
 
 def test_built_again_without_its_file(store):
@@ -155,7 +160,9 @@ def test_reader_travels_to_workers(store):
 
 def test_described(store, tmp_path):
     described = embedder(features=store).describe(example("2"))
-    assert described["labels"] == ["region 1", "region 2"] and np.allclose(described["boxes"], [[0.1, 0.2, 0.6, 0.9]] * 2)
+    assert described["labels"] == ["region 1", "region 2"] and np.allclose(
+        described["boxes"], [[0.1, 0.2, 0.6, 0.9]] * 2
+    )
     named = fill(tmp_path / "n.h5", records=[record("a", 2, labels=("dog", "cat"), scores=np.array([0.9, 0.5]))])
     described = embedder(features=named).describe(example("a"))
     assert described["labels"] == ["dog", "cat"] and np.allclose(described["scores"], [0.9, 0.5])
@@ -191,7 +198,8 @@ def test_other_width_and_other_extractor(store, tmp_path):
         model.use_store(other)
     assert str(error.value) == (
         f"{other}: features of 'roi resnet50', the model has learnt from features of 'roi resnet18' "
-        "(model: resnet50 there, resnet18 here; digest: cd34 there, ab12 here); allow_other_features = true reads them all the same"
+        "(model: resnet50 there, resnet18 here; digest: cd34 there, ab12 here); allow_other_features = true reads them "
+        "all the same"
     )
     tolerant = embedder(features=store, allow_other_features=True)
     tolerant.use_store(other)
@@ -233,22 +241,42 @@ def test_given_boxes_and_labels(roi):
 
 
 def test_a_box_sees_its_own_part():
-    """Left half black, right half white: pooled over a half, the map is that half's, in wide and in high pictures alike."""
+    """Left half black, right half white: pooled over a half, the map is that half's, in wide and in high pictures
+    alike."""
     extractor = Roi(image_size=64, pool=1).build()
     plain = {}
     for shade in (0, 255):
-        (found,) = extractor.records([Picture("plain", lambda shade=shade: Image.new("RGB", (64, 64), (shade,) * 3), boxes=[(0.25, 0.25, 0.75, 0.75)])])
+        (found,) = extractor.records(
+            [
+                Picture(
+                    "plain",
+                    lambda shade=shade: Image.new("RGB", (64, 64), (shade,) * 3),
+                    boxes=[(0.25, 0.25, 0.75, 0.75)],
+                )
+            ]
+        )
         plain[shade] = found.features[0]
     for size in ((64, 64), (96, 48), (40, 80)):
         halves = Image.new("RGB", size)
         halves.paste((255,) * 3, (size[0] // 2, 0, *size))
-        (found,) = extractor.records([Picture("halves", lambda halves=halves: halves, boxes=[(0.15, 0.25, 0.35, 0.75), (0.65, 0.25, 0.85, 0.75)])])
+        (found,) = extractor.records(
+            [
+                Picture(
+                    "halves", lambda halves=halves: halves, boxes=[(0.15, 0.25, 0.35, 0.75), (0.65, 0.25, 0.85, 0.75)]
+                )
+            ]
+        )
         for row, shade in enumerate((0, 255)):
-            assert np.abs(found.features[row] - plain[shade]).max() < 0.15 * np.abs(plain[0] - plain[255]).max(), (size, shade)
+            assert np.abs(found.features[row] - plain[shade]).max() < 0.15 * np.abs(plain[0] - plain[255]).max(), (
+                size,
+                shade,
+            )
 
 
 def test_features_are_the_pictures_alone(roi):
-    pictures = [picture(str(number), size, number, boxes=BOXES) for number, size in enumerate([(80, 60), (50, 90), (64, 64)])]
+    pictures = [
+        picture(str(number), size, number, boxes=BOXES) for number, size in enumerate([(80, 60), (50, 90), (64, 64)])
+    ]
     together = list(roi.records(pictures))
     alone = [next(iter(Roi(image_size=64, batch_size=1).build().records([each]))) for each in pictures]
     for a, b in zip(together, alone, strict=True):
@@ -258,8 +286,14 @@ def test_features_are_the_pictures_alone(roi):
 
 def test_pictures_without_boxes(roi):
     (spread,) = roi.records([picture()])
-    assert len(spread.features) == 30 and spread.boxes[0].tolist() == [0, 0, 1, 1] and spread.boxes[4].tolist() == [0.5, 0.5, 1, 1]
-    with_detector = Roi(image_size=64, detector=Roi(image_size=64, spread=2)).build()  # a stand-in: its boxes are spread by 2
+    assert (
+        len(spread.features) == 30
+        and spread.boxes[0].tolist() == [0, 0, 1, 1]
+        and spread.boxes[4].tolist() == [0.5, 0.5, 1, 1]
+    )
+    with_detector = Roi(
+        image_size=64, detector=Roi(image_size=64, spread=2)
+    ).build()  # a stand-in: its boxes are spread by 2
     (found,) = with_detector.records([picture()])
     assert found.boxes.shape == (5, 4) and found.features.shape == (5, 576)
     assert with_detector.fingerprint["settings"]["detector"]["settings"]["spread"] == 2
@@ -278,7 +312,15 @@ def test_fingerprint_says_what_made_the_features(roi, tmp_path):
     assert roi.fingerprint["digest"] != Roi(image_size=64, seed=1).build().fingerprint["digest"]
     settings = roi.fingerprint["settings"]
     assert Roi(**settings).build().fingerprint == roi.fingerprint
-    assert settings == {"model": "resnet18", "weights": "random", "seed": 0, "level": 0, "pool": 3, "image_size": 64, "spread": 4}
+    assert settings == {
+        "model": "resnet18",
+        "weights": "random",
+        "seed": 0,
+        "level": 0,
+        "pool": 3,
+        "image_size": 64,
+        "spread": 4,
+    }
 
 
 def test_local_weights(tmp_path):
@@ -291,7 +333,9 @@ def test_local_weights(tmp_path):
     (found,) = extractor.records([picture(boxes=BOXES)])
     assert found.features.shape == (3, 512)  # taught weights: the coarsest level, averaged
     assert extractor.fingerprint["settings"]["weights"] == "file" and str(tmp_path) not in str(extractor.fingerprint)
-    assert torch.equal(extractor.network.module.state_dict()["conv1.weight"].cpu(), network.state_dict()["conv1.weight"])
+    assert torch.equal(
+        extractor.network.module.state_dict()["conv1.weight"].cpu(), network.state_dict()["conv1.weight"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -299,7 +343,10 @@ def test_local_weights(tmp_path):
     [
         ({"model": "resnet1800"}, "timm knows no model 'resnet1800'; there are: "),
         ({"level": 7}, "'resnet18' has 5 levels of maps, 0 to 4; there is no level 7"),
-        ({"weights": "w.pth"}, "weights 'w.pth': neither \"pretrained\" nor \"random\" nor a .safetensors file that exists"),
+        (
+            {"weights": "w.pth"},
+            'weights \'w.pth\': neither "pretrained" nor "random" nor a .safetensors file that exists',
+        ),
     ],
 )
 def test_networks_that_cannot_be_had(settings, message):

@@ -19,11 +19,13 @@ def read(path: Path, sample_rate: int, max_seconds: float) -> np.ndarray:
         raise DataError(f"{path}: no such file") from None
     except (OSError, EOFError, wave.Error) as error:
         raise DataError(
-            f"{path}: not a PCM WAV file: {str(error) or 'it ends too early'}; convert it (ffmpeg -i IN -c:a pcm_s16le OUT.wav)"
+            f"{path}: not a PCM WAV file: {str(error) or 'it ends too early'}; convert it (ffmpeg -i IN -c:a pcm_s16le "
+            "OUT.wav)"
         ) from None
     if rate != sample_rate:
         raise DataError(
-            f"{path}: has {rate} samples a second, and sample_rate is {sample_rate}; convert it (ffmpeg -i IN -ar {sample_rate} OUT.wav)"
+            f"{path}: has {rate} samples a second, and sample_rate is {sample_rate}; convert it (ffmpeg -i IN -ar "
+            f"{sample_rate} OUT.wav)"
         )
     samples = numbers(data[: len(data) // (width * channels) * width * channels], width).reshape(-1, channels).mean(1)
     if not len(samples):
@@ -32,7 +34,8 @@ def read(path: Path, sample_rate: int, max_seconds: float) -> np.ndarray:
 
 
 def numbers(data: bytes, width: int) -> np.ndarray:
-    """Samples of `width` bytes as numbers between -1 and 1. 8 bits have no sign; all others do, the lowest byte first."""
+    """Samples of `width` bytes as numbers between -1 and 1. 8 bits have no sign; all others do, the lowest byte
+    first."""
     if width == 1:
         return np.frombuffer(data, np.uint8) / 128.0 - 1.0
     if width == 3:  # shifted up to 32 bits

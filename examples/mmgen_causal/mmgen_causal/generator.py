@@ -1,4 +1,5 @@
-"""The generator: a target y_1..y_T is laid out as [SEP], y_1..y_(T-1), and each of its slots predicts the next token."""
+"""The generator: a target y_1..y_T is laid out as [SEP], y_1..y_(T-1), and each of its slots predicts the next
+token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The generator passes mmgen's conformance suite, behind backbones of both kinds, and what is fast equals what is plain."""
+"""The generator passes mmgen's conformance suite, behind backbones of both kinds, and what is fast equals what is
+plain."""
 
 from dataclasses import replace
 
