@@ -4,7 +4,6 @@ from .configs import (
     BackboneConfig,
     Config,
     DatasetConfig,
-    Decoding,
     EmbedderConfig,
     ExtractorConfig,
     FeaturesConfig,
@@ -12,6 +11,7 @@ from .configs import (
     MetricConfig,
     ProbeConfig,
 )
+from .decoding import Decoding
 from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, UnavailableError
 from .hookspecs import hookimpl
 

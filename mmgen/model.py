@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from .attention import prefix_layout
-from .configs import BackboneConfig, Decoding, EmbedderConfig, GeneratorConfig
+from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig
+from .decoding import Decoding
 from .errors import DataError, PluginError
-from .memory import LESS_TO_WRITE, Halving
+from .oom import LESS_TO_WRITE, Halving
 from .parts import Backbone, Embedder, Generator
 from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail, apply, taken
 
@@ -127,7 +128,8 @@ class Model(nn.Module):
         A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single
         example is too much. `halving`: shared by calls that go on from one another, so that none tries again what was
         too much before."""
-        from .data import Collator, in_order, settle
+        from .data.collate import Collator, in_order
+        from .data.seeds import settle
 
         if batch_size < 1:
             raise DataError(f"batch_size must be 1 at least, and is {batch_size}")

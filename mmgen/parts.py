@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
-from .configs import Decoding
+from .decoding import Decoding
 from .errors import DataError
 from .progress import Progress
 from .tensors import Batch, Encoded, Example, Generation, Loss, Scores, Segment, Slots, Tail
@@ -235,7 +235,7 @@ class Trained:
     load: Any  # () -> mmgen.model.Model in eval mode, on the device to use
     inputs: tuple[str, ...]  # those the step reads, in the model's order; the model may have others too
     texts: Mapping[str, Generation] = field(default_factory=dict)  # what the step wrote, by example id
-    place: int = 0  # among the steps of its run: a step has one colour in every plot (mmgen.drawing)
+    place: int = 0  # among the steps of its run: a step has one colour in every plot (mmgen.plotting)
 
 
 @dataclass(frozen=True)

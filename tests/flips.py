@@ -1,5 +1,5 @@
 """`python -m tests.flips --files 4000`: how often turned bits make libhdf5 loop, crash or take all memory over a file
-without checksums, as the walk through it finds before it is read (`mmgen.hdf5`)."""
+without checksums, as the walk through it finds before it is read (`mmgen.features.untrusted_hdf5`)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from mmgen import hdf5
-from mmgen.store import NAMES
+from mmgen.features import untrusted_hdf5 as hdf5
+from mmgen.features.store import NAMES
 
 from .fuzz.features import old_store
 

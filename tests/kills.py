@@ -180,7 +180,7 @@ def same_bytes(one: Path, other: Path) -> bool:
 
 def same_tensors(one: Path, other: Path) -> bool:
     """To the bit; the order of a file's metadata, though, is drawn anew by safetensors every time."""
-    from mmgen.checkpoint import read_tensors
+    from mmgen.storage.weights import read_tensors
 
     (ours, about), (theirs, also) = read_tensors(one), read_tensors(other)
     return (
@@ -191,7 +191,7 @@ def same_tensors(one: Path, other: Path) -> bool:
 
 
 def same_features(one: Path, other: Path) -> bool:
-    from mmgen.store import FeatureStore
+    from mmgen.features.store import FeatureStore
 
     stores = FeatureStore(one), FeatureStore(other)
     return all(

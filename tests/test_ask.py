@@ -93,7 +93,7 @@ def test_a_step_goes_on_from_the_step_it_names(seeing):
 
 
 def test_w_is_one_linear_layer_over_features_and_box(seeing):
-    from mmgen.store import FeatureStore
+    from mmgen.features.store import FeatureStore
 
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
     assert weights(seeing, "both")["embedders.image.projection.weight"].shape == (32, FeatureStore(store).width + 4)
@@ -120,14 +120,14 @@ def test_questions_about_one_picture(seeing):
 
 def test_the_step_is_chosen_by_what_is_given(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
-    from mmgen import ask
+    from mmgen.runs import predict
 
     for caption, sources, step in (
         ("a dog", [], "caption"),
         (None, [Path("pictures/0.png")], "image_frozen"),
         ("a dog", [Path("pictures/0.png")], "both"),
     ):
-        assert ask.load(PLACE, ask.requests(sources, caption)).step == step
+        assert predict.load(PLACE, predict.requests(sources, caption)).step == step
 
 
 def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp_path):
@@ -143,14 +143,14 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp
 
 def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
-    from mmgen import ask
+    from mmgen.runs import predict
 
-    wanted = ask.requests([Path("pictures")], None)
-    run = ask.load(PLACE, wanted)
+    wanted = predict.requests([Path("pictures")], None)
+    run = predict.load(PLACE, wanted)
     answers = [
         [
             (request.name, [text.text for text in texts])
-            for request, texts in ask.ask(run, wanted, ask.different(2), at_once)
+            for request, texts in predict.ask(run, wanted, predict.different(2), at_once)
         ]
         for at_once in (1, 2)
     ]
@@ -159,10 +159,10 @@ def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, mo
 
 def stopped(monkeypatch, out: Path, how: Callable[[], None]):
     """What the command says that is stopped when two of three pictures have been asked about."""
-    from mmgen import ask
     from mmgen.cli import main
+    from mmgen.runs import predict
 
-    whole = ask.ask
+    whole = predict.ask
 
     def stops(*args, **named):
         for number, answer in enumerate(whole(*args, **named)):
@@ -170,7 +170,7 @@ def stopped(monkeypatch, out: Path, how: Callable[[], None]):
                 how()
             yield answer
 
-    monkeypatch.setattr(ask, "ask", stops)
+    monkeypatch.setattr(predict, "ask", stops)
     return CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(out)])
 
 
@@ -210,15 +210,15 @@ def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, m
 def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
     code = """
         import os, signal
-        from mmgen import ask
+        from mmgen.runs import predict
         from mmgen.cli import main
 
-        def told(request, outcome, as_json=ask.as_json):
+        def told(request, outcome, as_json=predict.as_json):
             if request.name == "2":
                 os.kill(os.getpid(), signal.SIGKILL)
             return as_json(request, outcome)
 
-        ask.as_json = told
+        predict.as_json = told
         main()
     """
     command = [
@@ -237,11 +237,11 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
-    from mmgen import ask
     from mmgen.cli import main
+    from mmgen.runs import predict
 
     monkeypatch.chdir(seeing)
-    monkeypatch.setattr(ask, "load", None)
+    monkeypatch.setattr(predict, "load", None)
     (tmp_path / "file").write_text("")
     for out, why in (
         (tmp_path / "file/out.jsonl", "File exists"),
@@ -262,7 +262,7 @@ def test_a_folder_for_the_answers_is_made_and_a_wrong_run_leaves_nothing_in_it(s
 
 
 def test_a_full_disk_keeps_whole_lines(tmp_path):
-    from mmgen.ask import answers_file
+    from mmgen.runs.predict import answers_file
 
     path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
@@ -282,10 +282,10 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
     monkeypatch.chdir(seeing)
     import torch
 
-    from mmgen import ask
+    from mmgen.runs import predict
 
-    wanted = ask.requests([Path("pictures")], None) * 2
-    run = ask.load(PLACE, wanted)
+    wanted = predict.requests([Path("pictures")], None) * 2
+    run = predict.load(PLACE, wanted)
     generate, tried = run.model.generator.generate, []
 
     def cramped(model, batch, options):
@@ -295,7 +295,7 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
         return generate(model, batch, options)
 
     monkeypatch.setattr(run.model.generator, "generate", cramped)
-    assert len(list(ask.ask(run, wanted, ask.different(1), at_once=3))) == 6
+    assert len(list(predict.ask(run, wanted, predict.different(1), at_once=3))) == 6
     assert tried == [3, 1, 1, 1, 1, 1, 1]
     assert caplog.messages == ["writing: out of memory; from here on 1 example at a time"]
 
@@ -309,14 +309,14 @@ def test_a_jsonl_of_pictures_with_captions(seeing):
 def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatch):
     """Asking from pixels is asking from the store: extraction is the same, up to the store's 16 bits."""
     monkeypatch.chdir(seeing)
-    from mmgen import ask
     from mmgen.parts import Record
+    from mmgen.runs import predict
 
-    run = ask.load_run(PLACE, "image_frozen")
+    run = predict.load_run(PLACE, "image_frozen")
     picture = next(iter(run.recipe.data.build().pictures()))
-    record = ask._record(ask._extractor(run, "image"), ask.Request("x", picture))
+    record = predict._record(predict._extractor(run, "image"), predict.Request("x", picture))
     (path,) = PLACE.parent.glob("features/*.h5")
-    from mmgen.store import FeatureStore
+    from mmgen.features.store import FeatureStore
 
     stored = FeatureStore(path).read(picture.key)
     assert isinstance(record, Record)
@@ -354,9 +354,9 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
     import numpy as np
 
     from mmgen.errors import DataError
-    from mmgen.filling import StoreWriter
+    from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
-    from mmgen.run import load_run
+    from mmgen.runs.load import load_run
 
     with StoreWriter(tmp_path / "other.h5", {"extractor": "other"}) as writer:
         writer.add(Record("a", np.ones((2, 7)), np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]])))
@@ -369,8 +369,8 @@ def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
     """Same width, another extractor: W would be fed what it has not learnt from."""
     import shutil
 
-    from mmgen.filling import StoreWriter
-    from mmgen.store import FeatureStore
+    from mmgen.features.store import FeatureStore
+    from mmgen.features.writer import StoreWriter
 
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
     shutil.copytree(seeing, tmp_path / "seeing")
@@ -388,10 +388,10 @@ def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
 
 
 def test_other_pictures_have_other_features(seeing):
-    from mmgen.recipe import load
+    from mmgen.recipe.load import load
     from mmgen.registry import installed
-    from mmgen.run import features_file
-    from mmgen.runfolder import RunFolder
+    from mmgen.runs.prepare import features_file
+    from mmgen.storage.run_folder import RunFolder
 
     files = set()
     for size in (64, 96):
@@ -403,9 +403,9 @@ def test_other_pictures_have_other_features(seeing):
 def test_an_image_without_regions_is_told_before_anything_is_learnt(seeing, tmp_path):
     import numpy as np
 
-    from mmgen.filling import StoreWriter
+    from mmgen.features.store import FeatureStore
+    from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
-    from mmgen.store import FeatureStore
 
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
     with StoreWriter(tmp_path / "holes.h5", {"extractor": "x"}) as writer:

@@ -8,7 +8,10 @@ import pytest
 import torch
 import toys
 
-from mmgen.data import Collator, Plan, in_order, settle, share, updates, watched
+from mmgen.data.collate import Collator, in_order
+from mmgen.data.loader import share, updates, watched
+from mmgen.data.plan import Plan
+from mmgen.data.seeds import settle
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 

@@ -9,15 +9,15 @@ from click.testing import CliRunner
 from PIL import Image
 from rich.console import Console
 
-from mmgen import stages
 from mmgen.cli import main
 from mmgen.errors import DataError
-from mmgen.filling import StoreWriter
-from mmgen.images import open_image
+from mmgen.features import extract as extraction
+from mmgen.features.extract import Summary, extract, folder_pictures
+from mmgen.features.images import open_image
+from mmgen.features.store import FeatureStore
+from mmgen.features.writer import StoreWriter
 from mmgen.parts import Broken, Extractor, Record
 from mmgen.progress import Bars, Progress
-from mmgen.stages.extract import Summary, extract, folder_pictures
-from mmgen.store import FeatureStore
 
 
 class Means(Extractor):
@@ -107,7 +107,7 @@ def test_stopped_and_gone_on_with(folder, tmp_path):
 
 def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp_path, monkeypatch):
     """The other one ends with half of the pictures, and the rest is made here."""
-    monkeypatch.setattr(stages.extract, "WAIT", 0.02)
+    monkeypatch.setattr(extraction, "WAIT", 0.02)
     path, pictures, lines, began, end = (
         tmp_path / "s.h5",
         folder_pictures(folder),

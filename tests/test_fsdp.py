@@ -21,20 +21,22 @@ from test_run import PLACE, mmgen, weights
 from torch.distributed.tensor import DTensor
 
 import mmgen as front_door
-from mmgen import processes
-from mmgen.checkpoint import load_weights, read_tensors
-from mmgen.data import Collator
+from mmgen.data.collate import Collator
 from mmgen.errors import MmgenError, RunError
 from mmgen.model import compose
 from mmgen.parts import Embedder
 from mmgen.progress import Progress
-from mmgen.recipe import Step, Training, load
+from mmgen.recipe.load import load
+from mmgen.recipe.tables import Step, Training
 from mmgen.registry import installed
-from mmgen.stages.fsdp import ON_CPUS, Sharded, layers
-from mmgen.stages.learner import Learner
-from mmgen.stages.train import train, validate
+from mmgen.storage.weights import load_weights, read_tensors
 from mmgen.tensors import Segment
 from mmgen.testing.tiny import Tiny
+from mmgen.training import distributed
+from mmgen.training.fsdp import ON_CPUS, Sharded, layers
+from mmgen.training.learner import Learner
+from mmgen.training.train import train
+from mmgen.training.validate import validate
 
 UNLIKE = (Bert, Albert, Electra, DistilBert, SqueezeBert)  # the others' modules are BERT's
 ENCODERS = {family.model_fields["type"].default: family for family in UNLIKE}
@@ -120,7 +122,7 @@ def examples(name):
 
 def in_slices(folder: Path) -> None:
     """What two processes do, in folders of their own: everything of MODELS, and the rest that tests look at."""
-    accelerator = processes.start()
+    accelerator = distributed.start()
     common = {"seed": 0, "accelerator": accelerator, "progress": Progress()}
     for name, make in MODELS.items():
         model = make()
@@ -218,11 +220,11 @@ def storages() -> dict:
 
 def with_little_memory(folder: Path) -> None:
     """Learns, with memory in the first process only, and notes what the processes say in the end."""
-    model, accelerator = toys.model(), processes.start()
+    model, accelerator = toys.model(), distributed.start()
     if accelerator.process_index == 1:
         Cramped(model, pairs=0)
     try:
-        with processes.together(accelerator):
+        with distributed.together(accelerator):
             train(
                 model,
                 "s",

@@ -19,22 +19,25 @@ from mmgen_questions.files import read_text
 from mmgen_regions import LxmertH5, NpzFolder
 from safetensors.torch import load_file, save_file
 
-from mmgen import ask, scoring
-from mmgen.checkpoint import read_json, read_tensors, write_json
+from mmgen import scoring
 from mmgen.cli import main
 from mmgen.errors import MmgenError
-from mmgen.features import measure
-from mmgen.filling import StoreWriter
-from mmgen.journal import Journal
+from mmgen.features.embedder import measure
+from mmgen.features.extract import extract
+from mmgen.features.journal import Journal
+from mmgen.features.store import FeatureStore
+from mmgen.features.writer import StoreWriter
+from mmgen.files import read_json, write_json
 from mmgen.parts import Record
 from mmgen.progress import Progress
-from mmgen.recipe import load
+from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.report import curves
-from mmgen.run import load_run, report_on
-from mmgen.stages import write
-from mmgen.stages.extract import extract
-from mmgen.store import FeatureStore
+from mmgen.runs import predict
+from mmgen.runs.load import load_run
+from mmgen.runs.run import report_on
+from mmgen.storage import generations
+from mmgen.storage.weights import read_tensors
 
 SLOW = {
     "results": 2,
@@ -175,7 +178,7 @@ def test_predictions_that_are_none(tmp_path, data, told):
 )
 def test_requests_of_odd_types(tmp_path, line, told):
     (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
-    message = refused(lambda: ask.requests([tmp_path / "r.jsonl"], None))
+    message = refused(lambda: predict.requests([tmp_path / "r.jsonl"], None))
     assert (
         message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg", "caption": "..."}}: ')
         and told in message
@@ -185,7 +188,7 @@ def test_requests_of_odd_types(tmp_path, line, told):
 def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
     row = {"id": "a", "text": "one\u2028two\x85three", "tokens": [1], "score": -1.0}
     (tmp_path / "generations.jsonl").write_text(json.dumps([row], ensure_ascii=False) + "\n", encoding="utf-8")
-    assert write.read(tmp_path)[0][0].text == row["text"]
+    assert generations.read(tmp_path)[0][0].text == row["text"]
     assert scoring.read_predictions(tmp_path / "generations.jsonl") == {"a": [row["text"]]}
 
 

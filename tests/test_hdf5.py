@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mmgen import hdf5
 from mmgen.cli import main
 from mmgen.errors import DataError, RunError
-from mmgen.filling import StoreWriter
+from mmgen.features import untrusted_hdf5 as hdf5
+from mmgen.features.store import FeatureStore
+from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
-from mmgen.store import FeatureStore
 
 ADVICE = "; the file is damaged, or made to do harm: get it again, or make it again"
 

@@ -13,14 +13,14 @@ from click.testing import CliRunner
 
 from mmgen import DataError, RunError
 from mmgen.cli import main
-from mmgen.data import settle
+from mmgen.data.seeds import settle
 from mmgen.judging import evaluate, gather, make, read, shown
 from mmgen.judging.agreement import alpha
 from mmgen.judging.results import paired, unpaired
 from mmgen.judging.sheet import FILLED, KEY
 from mmgen.judging.systems import Material
 from mmgen.parts import Dataset
-from mmgen.recipe import load
+from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.tensors import Example
 

@@ -16,15 +16,19 @@ import torch
 import toys
 from accelerate import Accelerator
 
-from mmgen.checkpoint import read_tensors, state
-from mmgen.data import Collator, Plan
+from mmgen.data.collate import Collator
+from mmgen.data.plan import Plan
 from mmgen.errors import RunError
-from mmgen.memory import SMALLER
+from mmgen.oom import SMALLER
 from mmgen.progress import Progress
-from mmgen.recipe import Step, Training
-from mmgen.stages.learner import Learner, halves, out_of_memory
-from mmgen.stages.train import interruptions, train, validate
+from mmgen.recipe.tables import Step, Training
+from mmgen.storage.weights import read_tensors, state
 from mmgen.tensors import Example
+from mmgen.training.accumulate import halves
+from mmgen.training.learner import Learner, out_of_memory
+from mmgen.training.signals import interruptions
+from mmgen.training.train import train
+from mmgen.training.validate import validate
 
 
 class Told(Progress):
@@ -289,11 +293,11 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
 @pytest.mark.parametrize(
     ("place", "where"),
     [
-        ("mmgen.stages.learner.add_up", "step 's', update 0"),
+        ("mmgen.training.learner.add_up", "step 's', update 0"),
         ("torch.nn.utils.clip_grad_norm_", "step 's', update 0"),
         ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's own state"),
-        ("mmgen.stages.train.Learner", "step 's'"),
-        ("mmgen.stages.learner.write_tensors", "step 's'"),
+        ("mmgen.training.train.Learner", "step 's'"),
+        ("mmgen.training.learner.write_tensors", "step 's'"),
     ],
 )
 def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, monkeypatch, place, where):
@@ -439,7 +443,7 @@ def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypa
         return update(learner, number, *arguments, **more)
 
     monkeypatch.setattr(Learner, "update", interrupted)
-    monkeypatch.setattr("mmgen.stages.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
+    monkeypatch.setattr("mmgen.training.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
     with pytest.raises(KeyboardInterrupt):
         learn(tmp_path / "stopped", stopped, chosen, validation=validation)
     assert len(validated) == epoch and done_in(tmp_path / "stopped") == end
@@ -454,7 +458,7 @@ def test_a_stop_while_validating_is_not_put_off_by_an_update(tmp_path, monkeypat
         os.kill(os.getpid(), signal.SIGINT)
         return validate(*arguments)
 
-    monkeypatch.setattr("mmgen.stages.train.validate", interrupted)
+    monkeypatch.setattr("mmgen.training.train.validate", interrupted)
     with pytest.raises(KeyboardInterrupt):
         learn(tmp_path / "s", toys.model(), validation=toys.examples(5, seed=1))
     assert done_in(tmp_path / "s") == plan(16).epochs[0]
@@ -502,7 +506,7 @@ def test_elsewhere_than_in_the_main_thread_signals_are_left_alone(handlers):
 
 
 def test_a_damaged_checkpoint_is_told(tmp_path):
-    from mmgen.checkpoint import write_tensors
+    from mmgen.storage.weights import write_tensors
 
     (tmp_path / "s").mkdir()
     write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": "{"})

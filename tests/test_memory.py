@@ -16,15 +16,16 @@ from PIL import Image
 from test_processes import several
 
 from mmgen.cli import main
-from mmgen.configs import Decoding
-from mmgen.data import settle
+from mmgen.data.seeds import settle
+from mmgen.decoding import Decoding
 from mmgen.errors import RunError
-from mmgen.memory import LESS_TO_WRITE, SMALLER, Halving
+from mmgen.evaluation import generate
+from mmgen.oom import LESS_TO_WRITE, SMALLER, Halving
 from mmgen.parts import Picture
 from mmgen.progress import Progress
-from mmgen.recipe import Step, Training
-from mmgen.report import looks
-from mmgen.stages import write
+from mmgen.recipe.tables import Step, Training
+from mmgen.report import attention as looks
+from mmgen.storage import generations
 
 SEARCHES = {
     "greedy": Decoding(),
@@ -136,7 +137,7 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
 def written(folder, model, decoding, told=None):
     folder.mkdir()
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    write.write(
+    generate.write(
         model,
         "s",
         step,
@@ -148,7 +149,7 @@ def written(folder, model, decoding, told=None):
         progress=told or Progress(),
         batch_size=8,
     )
-    return write.read(folder)
+    return generations.read(folder)
 
 
 def alike(ours, theirs):
@@ -197,12 +198,12 @@ CRAMPED = """
     from pathlib import Path
     import toys
     from test_memory import cramp
-    from mmgen import processes
+    from mmgen.training import distributed
     from mmgen.configs import Decoding
     from mmgen.progress import Progress
-    from mmgen.recipe import Step, Training
-    from mmgen.stages.write import write
-    model, accelerator = toys.model(), processes.start()
+    from mmgen.recipe.tables import Step, Training
+    from mmgen.evaluation.generate import write
+    model, accelerator = toys.model(), distributed.start()
     if accelerator.process_index == 1:
         cramp(model, most=3)
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
@@ -216,7 +217,7 @@ def test_one_process_alone_may_be_short_of_memory(tmp_path):
     (tmp_path / "two").mkdir()
     done = several(2, tmp_path / "two", CRAMPED, ".")
     assert done.returncode == 0, done.stderr
-    alike(write.read(tmp_path / "two"), whole)
+    alike(generations.read(tmp_path / "two"), whole)
     assert (
         done.stderr.count("step 's', writing, process 1: out of memory; from here on 2 examples at a time")
         == done.stderr.count("out of memory")

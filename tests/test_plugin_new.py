@@ -19,7 +19,7 @@ from mmgen.scaffold import KINDS, create
 FEW = ("data.train_size=16", "data.val_size=2", "data.test_size=3", "training.epochs=1", "backbone.layers=1")
 PROBING = """
 from pathlib import Path
-from mmgen.probing import probe
+from mmgen.runs.probe import probe
 for name, findings in probe({run!r}).items():
     print(name, list(findings.tables), sorted(path.name for path in Path({run!r}, "probes", name).iterdir()))
 """

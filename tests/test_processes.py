@@ -14,8 +14,8 @@ import test_run
 import toys
 from test_run import PLACE, mmgen, weights
 
-from mmgen.data import Plan
-from mmgen.recipe import load
+from mmgen.data.plan import Plan
+from mmgen.recipe.load import load
 from mmgen.registry import installed
 
 RECIPE = test_run.RECIPE.replace("micro_batch = 6", "micro_batch = 4").replace("train_size = 24", "train_size = 21")
@@ -36,7 +36,7 @@ WATCHED = """
     sys.addaudithook(watch)
     from mmgen.cli import main
     if f"DIE_{rank}" in os.environ:
-        from mmgen.stages.learner import Learner
+        from mmgen.training.learner import Learner
         update = Learner.update
 
         def die(self, number, *args, **kwargs):
@@ -54,11 +54,11 @@ CRAMPED = """
     from pathlib import Path
     import toys
     from test_learner import Cramped, step
-    from mmgen import processes
+    from mmgen.training import distributed
     from mmgen.progress import Progress
-    from mmgen.stages.train import train
+    from mmgen.training.train import train
     model = toys.model(dropout=0.0)
-    accelerator = processes.start()
+    accelerator = distributed.start()
     if accelerator.process_index == 1:
         Cramped(model, pairs=4)
     train(model, "s", step(), toys.examples(20), (), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator,

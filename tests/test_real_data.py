@@ -8,10 +8,10 @@ from click.testing import CliRunner
 from PIL import Image
 from toys import RECIPE
 
-from mmgen import ask
 from mmgen.cli import main
 from mmgen.errors import DataError
-from mmgen.shards import open_store
+from mmgen.features.multi_file import open_store
+from mmgen.runs import predict
 
 PICTURED = """\
 [inputs.image]
@@ -59,7 +59,7 @@ def test_requests_that_ask_about_nothing_are_told_with_their_line(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     Path("r.jsonl").write_text(text)
     with pytest.raises(DataError) as error:
-        ask.requests([Path("r.jsonl")], None)
+        predict.requests([Path("r.jsonl")], None)
     assert str(error.value) == told
 
 

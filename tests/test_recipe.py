@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmgen.errors import RecipeError
-from mmgen.layers import lines
-from mmgen.recipe import from_json, load
+from mmgen.recipe.load import from_json, load
+from mmgen.recipe.toml_lines import lines
 from mmgen.registry import installed
 
 REGISTRY = installed()

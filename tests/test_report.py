@@ -15,16 +15,18 @@ from mmgen_masked import Masked
 from mmgen_text import Text
 
 from mmgen import DataError, RunError, report
-from mmgen.configs import Decoding
-from mmgen.data import Collator, settle
-from mmgen.gaze import all_layers, gaze, gaze_ways, last_layer, words_of
+from mmgen.attention_maps import all_layers, gaze, gaze_ways, last_layer, words_of
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import settle
+from mmgen.decoding import Decoding
 from mmgen.model import compose
 from mmgen.parts import Dataset
 from mmgen.progress import Progress
 from mmgen.registry import installed
 from mmgen.report import curves
-from mmgen.run import load_run, report_on, run
-from mmgen.runfolder import RunFolder
+from mmgen.runs.load import load_run
+from mmgen.runs.run import report_on, run
+from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example
 
 CHROMIUM = next(
@@ -33,7 +35,7 @@ CHROMIUM = next(
 
 
 def load(folder: Path):
-    from mmgen.recipe import load
+    from mmgen.recipe.load import load
 
     (folder / "toy.toml").write_text(
         toys.PICTURED.format(output=folder / "runs", epochs=6, rate="4e-3", train=24, val=4, test=6)

@@ -162,16 +162,16 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, mom
 
 KILLED_WHILE_WRITING = """
     import os, signal, sys
-    from mmgen import checkpoint
+    from mmgen import files
     from mmgen.cli import main
-    wanted, sync = sys.argv.pop(1), checkpoint.sync
+    wanted, sync = sys.argv.pop(1), files.sync
 
     def die(path):
         if path.name.startswith(f".{wanted}."):
             os.kill(os.getpid(), signal.SIGKILL)
         sync(path)
 
-    checkpoint.sync = die
+    files.sync = die
     main()
 """
 
@@ -238,8 +238,8 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
 
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    from mmgen.checkpoint import write_folder, write_text
     from mmgen.errors import RunError
+    from mmgen.files import write_folder, write_text
 
     write_text(tmp_path / "a.txt", "before")
     write_folder(tmp_path / "folder", lambda path: (path / "b.txt").write_text("before"))
@@ -309,8 +309,8 @@ def test_two_runs_in_one_folder_are_refused(whole):
 
 def test_a_run_is_loaded_and_writes_from_python(whole, monkeypatch):
     monkeypatch.chdir(whole)
-    from mmgen.run import load_run
-    from mmgen.stages.write import read
+    from mmgen.runs.load import load_run
+    from mmgen.storage.generations import read
 
     loaded = load_run(PLACE)
     assert loaded.step == "second"
@@ -322,7 +322,7 @@ def test_a_run_without_its_encoder_is_told(whole, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
-    from mmgen.run import load_run
+    from mmgen.runs.load import load_run
 
     shutil.copytree(whole / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
     with pytest.raises(RunError, match="the encoder's config.json and tokenizer are missing"):
@@ -340,17 +340,18 @@ def test_files_have_the_rights_of_any_new_file(whole, tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 @pytest.mark.parametrize(("read", "name"), [("read_tensors", "weights.safetensors"), ("read_json", "recipe.json")])
 def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch, read, name):
-    from mmgen import checkpoint
+    from mmgen import files
     from mmgen.errors import RunError
+    from mmgen.storage import weights
 
-    checkpoint.write_tensors(tmp_path / name, {})
+    weights.write_tensors(tmp_path / name, {})
     (tmp_path / name).chmod(0)
     tmp_path.chmod(0o755)
     monkeypatch.chdir(tmp_path)  # so that the folders above are not asked
     os.seteuid(65534)
     try:
         with pytest.raises(RunError) as error:
-            getattr(checkpoint, read)(Path(name))
+            getattr(files if read == "read_json" else weights, read)(Path(name))
     finally:
         os.seteuid(0)
     assert str(error.value) == f"{name}: may not be read: Permission denied; ask whoever it belongs to for the right to"
@@ -360,7 +361,7 @@ def test_damaged_weights_are_told(whole, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
-    from mmgen.run import load_run
+    from mmgen.runs.load import load_run
 
     shutil.copytree(whole / PLACE, tmp_path / "run")
     file = tmp_path / "run/steps/second/weights.safetensors"

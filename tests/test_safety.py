@@ -26,17 +26,19 @@ from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from PIL import Image
 
 from mmgen import scoring
-from mmgen.ask import requests
-from mmgen.checkpoint import read_json, read_tensors
 from mmgen.errors import DataError, MmgenError, RecipeError, RunError
-from mmgen.filling import StoreWriter
-from mmgen.images import open_image
+from mmgen.features.extract import extract, folder_pictures
+from mmgen.features.images import open_image
+from mmgen.features.store import FeatureStore
+from mmgen.features.writer import StoreWriter
+from mmgen.files import read_json
 from mmgen.parts import Record
-from mmgen.recipe import load
+from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.run import load_run, run
-from mmgen.stages.extract import extract, folder_pictures
-from mmgen.store import FeatureStore
+from mmgen.runs.load import load_run
+from mmgen.runs.predict import requests
+from mmgen.runs.run import run
+from mmgen.storage.weights import read_tensors
 
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = next(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.recipe import Recipe, Step, Training
-from mmgen.reference import reference
+from mmgen.recipe.json_schema import schema
+from mmgen.recipe.reference import reference
+from mmgen.recipe.tables import Recipe, Step, Training
 from mmgen.registry import KINDS, installed
-from mmgen.schema import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = sorted([*ROOT.glob("recipes/*.toml")])

@@ -15,7 +15,7 @@ from mmgen.cli import main
 from mmgen.registry import installed
 from mmgen.report.compare import _said_once
 from mmgen.report.table import Spread, cell, spread
-from mmgen.runfolder import RunFolder, differences
+from mmgen.storage.run_folder import RunFolder, differences
 
 
 def mmgen(*arguments: str) -> str:

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 from test_store import FINGERPRINT, fill, record, same
 
-from mmgen import store
 from mmgen.cli import main
 from mmgen.errors import DataError
-from mmgen.shards import open_store
-from mmgen.store import FeatureStore
+from mmgen.features import store
+from mmgen.features.multi_file import open_store
+from mmgen.features.store import FeatureStore
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_a_missing_image_is_told(folder):
 def test_only_what_fits_together_is_held_in_memory(folder, monkeypatch):
     size = (folder / "part0.h5").stat().st_size
     assert open_store(folder).stores[0].in_memory == store.IN_MEMORY
-    monkeypatch.setattr("mmgen.shards.IN_MEMORY", 2 * size)
+    monkeypatch.setattr("mmgen.features.multi_file.IN_MEMORY", 2 * size)
     together = open_store(folder)
     assert [each.in_memory for each in together.stores] == [0, 0, 0]
     same(together.read("d"), record("d", 3, seed=ord("d")))

@@ -15,8 +15,8 @@ from PIL import Image
 import mmgen.cli.files
 import mmgen.cli.runs
 from mmgen.cli import main
+from mmgen.features.store import FeatureStore
 from mmgen.parts import Extractor, Record
-from mmgen.store import FeatureStore
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

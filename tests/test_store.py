@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mmgen.errors import DataError, RunError
-from mmgen.filling import StoreWriter
-from mmgen.journal import Journal
+from mmgen.features.journal import Journal
+from mmgen.features.store import FeatureStore, image_key
+from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
-from mmgen.store import FeatureStore, image_key
 
 FINGERPRINT = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
 
@@ -123,7 +123,7 @@ def test_an_image_is_a_chunk(tmp_path):
 
 
 def test_more_than_a_buffer(tmp_path, monkeypatch):
-    monkeypatch.setattr("mmgen.filling.BUFFER_BYTES", 500)
+    monkeypatch.setattr("mmgen.features.layout.BUFFER_BYTES", 500)
     records = [record(str(i), i % 7, 4, i) for i in range(40)]
     store = fill(tmp_path / "s.h5", records)
     for each in records[1:7]:
@@ -333,7 +333,7 @@ def test_something_else_under_the_partial_name_is_left_alone(tmp_path):
 SLOW_WRITER = """
     import sys, time
     import numpy as np
-    from mmgen.filling import StoreWriter
+    from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
     with StoreWriter(sys.argv[1], {"extractor": "test"}, "float32") as writer:
         for number in range(160):
@@ -519,9 +519,9 @@ def test_stores_from_before_there_were_checksums_are_read(tmp_path):
 MEASURE = """
     import json, resource, sys
     import numpy as np
-    from mmgen.filling import StoreWriter
+    from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
-    from mmgen.store import FeatureStore
+    from mmgen.features.store import FeatureStore
 
     def peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

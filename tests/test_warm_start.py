@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 from toys import RECIPE
 
 from mmgen.cli import main
-from mmgen.datasets import Datasets
-from mmgen.recipe import load
+from mmgen.data.datasets import Datasets
+from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.run import load_run
+from mmgen.runs.load import load_run
 
 WARM = """\
 [steps.warm]

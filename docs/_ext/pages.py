@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from mmgen.cli import main
-from mmgen.reference import reference
+from mmgen.recipe.reference import reference
 from mmgen.registry import installed
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertLMHeadModel, EncoderDecoderConfig, EncoderDecoderModel
 
 from ..attention import Layout
-from ..configs import Decoding
+from ..decoding import Decoding
 from ..model import Model
 from ..parts import Backbone
 from ..tensors import MASK, WRITTEN, Batch, Example

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 from ..configs import BackboneConfig
-from ..data import Collator
-from ..filling import StoreWriter
+from ..data.collate import Collator
+from ..features.writer import StoreWriter
 from ..model import Model, compose
 from ..parts import Record
-from ..recipe import part_from
+from ..recipe.load import part_from
 from ..registry import installed
 from ..tensors import Batch, Example
 from .counting import Shape

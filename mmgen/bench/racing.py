@@ -11,8 +11,8 @@ from statistics import median
 
 import torch
 
-from ..configs import Decoding
-from ..stages.optimizer import precision
+from ..decoding import Decoding
+from ..training.precision import precision
 from .contestants import Bert2Bert, Causal, Contestant, Naive, Ours, rows_of
 from .counting import BERT2BERT, CAUSAL, CONTESTANTS, NAIVE, OURS, Shape, Work, learning, writing
 from .material import build, examples, never_end

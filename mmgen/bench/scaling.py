@@ -11,7 +11,7 @@ from statistics import median
 
 import torch
 
-from ..configs import Decoding
+from ..decoding import Decoding
 from .contestants import Ours
 from .material import build, examples, never_end
 from .racing import Terms, timed
@@ -105,7 +105,7 @@ HEADER = ("over", "counts", "ms a batch", "line, ms", "farthest point from it")
 
 def draw(curves: Sequence[Curve], path: Path) -> None:
     """One picture, a panel a curve, as SVG."""
-    from ..drawing import colour, figure, svg
+    from ..plotting import colour, figure, svg
 
     with figure(3.1 * len(curves), 2.6, salt="scaling") as drawn:
         for place, curve in enumerate(curves, 1):

@@ -55,7 +55,7 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
     """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; goes on where it was
     stopped."""
-    from ..stages.extract import folder_pictures
+    from ..features.extract import folder_pictures
 
     config = _extractor(kind, sets)
     if getattr(config, "source", "pictures") == "file":
@@ -67,7 +67,7 @@ def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 @click.argument("store", type=click.Path(path_type=Path))
 def info(store: Path) -> None:
     """What STORE holds, and what made it; of a folder or a pattern ("regions/*.h5"), all its files together."""
-    from ..shards import open_store
+    from ..features.multi_file import open_store
 
     for name, value in open_store(store).describe().items():
         click.echo(f"{name:<14} {value}")
@@ -75,7 +75,7 @@ def info(store: Path) -> None:
 
 def _extractor(kind: str, sets: tuple[str, ...]):
     """The extractor's config from its name and settings, checked as in a recipe."""
-    from ..recipe import part_from
+    from ..recipe.load import part_from
     from ..registry import installed
 
     return part_from("extractor", kind, sets, installed())
@@ -83,8 +83,8 @@ def _extractor(kind: str, sets: tuple[str, ...]):
 
 def _fill(config, source, store: Path, float32: bool) -> None:
     quiet()
+    from ..features.extract import extract
     from ..progress import Bars
-    from ..stages.extract import extract
 
     progress = Bars()
     done = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
@@ -117,7 +117,7 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
     """Count what RECIPE's data set holds and what is missing; token lengths; overlaps; three examples."""
     chosen, _ = load(recipe, profile, sets)
     quiet()
-    from ..survey import survey
+    from ..runs.data_summary import survey
 
     for line in survey(chosen):
         click.echo(line)

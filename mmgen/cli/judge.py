@@ -69,7 +69,7 @@ def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) 
     for line in judging.shown(result):
         click.echo(line)
     if out:
-        from ..checkpoint import write_json
+        from ..files import write_json
 
         write_json(out, asdict(result))
         click.echo(f"{out}: written")

@@ -44,8 +44,8 @@ def schema(markdown: bool) -> None:
     """Print the JSON schema of recipes, with every installed part, so that editors complete and check them."""
     import json
 
-    from ..reference import reference
+    from ..recipe.json_schema import schema
+    from ..recipe.reference import reference
     from ..registry import installed
-    from ..schema import schema
 
     click.echo(reference(installed()) if markdown else json.dumps(schema(installed()), indent=2))

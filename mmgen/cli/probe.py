@@ -31,9 +31,9 @@ def probe(run: Path, names: tuple[str, ...], steps: tuple[str, ...], sets: tuple
     """Look into the steps of RUN (a run folder): what words look at, how alike pictures and captions are inside, which
     heads ground words in regions. Tables and plots are written into RUN/probes; `mmgen report RUN` shows them too."""
     quiet()
-    from ..probing import probe
+    from ..evaluation.probes import text
     from ..progress import Bars
-    from ..stages.probe import text
+    from ..runs.probe import probe
 
     found = probe(run, names, steps=steps, sets=sets, progress=Bars())
     for name, findings in found.items():

@@ -19,10 +19,10 @@ def report(run: Path, pictures: int) -> None:
 
     The folder that several seeds are in stands for the first of them; the table is over all."""
     quiet()
-    from .. import run as runs
     from ..progress import Bars
+    from ..runs.run import report_on
 
-    click.echo(runs.report_on(run, Bars(), pictures))
+    click.echo(report_on(run, Bars(), pictures))
 
 
 @click.command()

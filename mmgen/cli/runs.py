@@ -54,11 +54,11 @@ def run(
     if step is not None and step not in chosen.steps:
         raise MmgenError(f"--step: there is no step '{step}'; there are: {', '.join(chosen.steps)}")
     quiet()
-    from .. import run as runs
     from ..progress import Bars
+    from ..runs.run import run as run_recipe
 
     for each in range(chosen.seed, chosen.seed + seeds):
-        runs.run(chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars())
+        run_recipe(chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars())
 
 
 @click.command()
@@ -67,7 +67,7 @@ def run(
 @set_option
 def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
     """Print RECIPE with all its layers merged, and where each value comes from."""
-    from ..show import toml
+    from ..recipe.show import toml
 
     chosen, layers = load(recipe, profile, sets)
     click.echo(toml(chosen.identity(), layers))
@@ -78,11 +78,11 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
 @set_option
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, each with every one of its profiles, without running anything."""
-    from .. import layers
+    from ..recipe.layers import profiles
 
     problems, count = [], 0
     for recipe in recipes:
-        for profile in layers.profiles(recipe) or [None]:
+        for profile in profiles(recipe) or [None]:
             count += 1
             try:
                 load(recipe, profile, sets)
@@ -144,17 +144,17 @@ def generate(
     if not sources and not caption:
         raise MmgenError("give a picture, a folder or a JSONL file of them, or --caption")
     quiet()
-    from .. import ask
     from ..progress import Bars, Progress
+    from ..runs import predict
 
-    wanted = ask.requests(sources, caption or None)
+    wanted = predict.requests(sources, caption or None)
     found = []
     progress = Bars() if out else Progress()
-    with ask.answers_file(out) if out else contextlib.nullcontext(_print) as tell:
-        loaded = ask.load(run, wanted, step)
+    with predict.answers_file(out) if out else contextlib.nullcontext(_print) as tell:
+        loaded = predict.load(run, wanted, step)
         with progress.task(f"{loaded.step}: asking", len(wanted), "pictures") as advance:
-            for request, outcome in ask.ask(loaded, wanted, ask.different(n), at_once=16 if out else 1):
-                found.append(ask.as_json(request, outcome))
+            for request, outcome in predict.ask(loaded, wanted, predict.different(n), at_once=16 if out else 1):
+                found.append(predict.as_json(request, outcome))
                 tell(found[-1])
                 advance()
     if out:
@@ -176,7 +176,7 @@ def _print(line: Mapping) -> None:
 
 
 def load(recipe: Path, profile: str | None, sets: tuple[str, ...]):
-    from ..recipe import load
+    from ..recipe.load import load
     from ..registry import installed
 
     return load(recipe, installed(), profile, sets)

@@ -235,7 +235,7 @@ def _notes(
 def _write(out: Path, found: Comparison, ids: list[str]) -> None:
     from dataclasses import asdict
 
-    from ..checkpoint import write_json
+    from ..files import write_json
 
     each = {
         system: [

@@ -15,8 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..checkpoint import write_json, write_text
 from ..errors import DataError, RunError
+from ..files import write_json, write_text
 from ..progress import Progress
 from ..report import pictures
 from ..tensors import Example

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..data import settle
+from ..data.seeds import settle
 from ..errors import RunError
 from ..parts import Dataset
-from ..recipe import Recipe
+from ..recipe.tables import Recipe
 from ..registry import Registry
-from ..runfolder import RunFolder
-from ..stages import write
+from ..storage import generations
+from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
 HUMAN = "human"
@@ -79,7 +79,7 @@ def _written(folder: RunFolder, recipe: Recipe) -> list[str]:
 
 
 def _texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[str, str]:
-    texts = {each[0].id: each[0].text for each in write.read(folder.step(step)) if each}
+    texts = {each[0].id: each[0].text for each in generations.read(folder.step(step)) if each}
     if any(example.id not in texts for example in examples):
         path = folder.step(step) / "generations.jsonl"
         raise RunError(f"{path}: written for other examples than the data set holds now; run again with --fresh")

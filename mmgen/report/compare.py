@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..checkpoint import read_table
 from ..errors import RunError
-from ..runfolder import RunFolder, differences
-from ..stages import score
+from ..evaluation import score
+from ..files import read_table
+from ..storage.run_folder import RunFolder, differences
 from .table import Values, aligned, averaged, cell, spread
 
 

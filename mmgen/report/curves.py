@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from .. import drawing
-from ..drawing import COLOURS, INK, PLAIN_INK, colours, inline
+from .. import plotting
 from ..errors import RunError
+from ..plotting import COLOURS, INK, PLAIN_INK, colours, inline
 
 POINTS = 120  # a curve at most; each is the mean of the updates it stands for
 
@@ -62,7 +62,7 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     ink = PLAIN_INK if alone else INK
-    with drawing.figure(5.4, 3.0, salt=kind, ink=ink, paper="white" if alone else "none") as figure:
+    with plotting.figure(5.4, 3.0, salt=kind, ink=ink, paper="white" if alone else "none") as figure:
         axes = figure.add_subplot(facecolor="none")
         for step, colour in colours(list(curves)).items():
             points = getattr(curves[step], kind)
@@ -79,7 +79,7 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
         if alone:
             axes.set_title(f"{kind} loss", loc="left")
             axes.legend(frameon=False)
-        return drawing.svg(figure)
+        return plotting.svg(figure)
 
 
 __all__ = ["COLOURS", "INK", "Curve", "colours", "draw", "inline", "read"]

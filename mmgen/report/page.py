@@ -9,20 +9,23 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from .. import drawing, show
-from ..checkpoint import read_table, write_text
-from ..data import settle
+from .. import plotting
+from ..data.seeds import settle
 from ..errors import MmgenError, RunError
-from ..layers import Layered
+from ..evaluation import probes as probe
+from ..evaluation import score
+from ..files import read_table, write_text
 from ..model import Model
 from ..parts import Dataset
 from ..progress import Progress
-from ..recipe import Recipe
-from ..runfolder import RunFolder
-from ..stages import probe, score, write
+from ..recipe import show
+from ..recipe.layers import Layered
+from ..recipe.tables import Recipe
+from ..storage import generations
+from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation
 from . import curves, pictures, table
-from .looks import Looks, look
+from .attention import Looks, look
 
 SHOWN = 200  # test examples in the gallery
 ENVIRONMENT = {
@@ -120,7 +123,7 @@ def render(context: Mapping[str, Any]) -> str:
 
 
 def _texts(folder: RunFolder, step: str) -> dict[str, Generation]:
-    return {texts[0].id: texts[0] for texts in write.read(folder.step(step)) if texts}
+    return {texts[0].id: texts[0] for texts in generations.read(folder.step(step)) if texts}
 
 
 def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str, dict[str, float]]:
@@ -213,7 +216,7 @@ def _probes(folder: Path) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "plots": {
-                    title: drawing.embedded(path.read_text(encoding="utf-8"))
+                    title: plotting.embedded(path.read_text(encoding="utf-8"))
                     for title, path in plots.items()
                     if path.is_file()
                 },

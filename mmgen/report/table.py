@@ -7,12 +7,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..checkpoint import write_text
 from ..errors import MmgenError
+from ..evaluation import score
+from ..files import write_text
 from ..parts import Dataset
-from ..recipe import Recipe
-from ..runfolder import RunFolder
-from ..stages import score
+from ..recipe.tables import Recipe
+from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation
 
 log = logging.getLogger("mmgen")

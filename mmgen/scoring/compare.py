@@ -9,10 +9,10 @@ from statistics import fmean
 
 from ..configs import MetricConfig
 from ..errors import RecipeError
+from ..evaluation.score import merge
 from ..progress import Progress
-from ..recipe import part_from
+from ..recipe.load import part_from
 from ..registry import Registry
-from ..stages.score import merge
 from ..tensors import Example, Generation, Scores
 from .intervals import (
     Interval,

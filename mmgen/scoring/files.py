@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import DataError, regular
-from ..recipe import Recipe, load
+from ..features.store import image_key
+from ..recipe.load import load
+from ..recipe.tables import Recipe
 from ..registry import Registry
-from ..runfolder import RunFolder
-from ..store import image_key
+from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
 MOST_BYTES = 4 << 30  # no file is larger, unpacked

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from ..configs import BackboneConfig, Decoding, GeneratorConfig
+from ..configs import BackboneConfig, GeneratorConfig
+from ..decoding import Decoding
 from ..parts import Generator
 from ..tensors import Batch, Example, Generation, Loss, Tail
 from .suite import Suite, expect, expect_equal
@@ -47,7 +48,7 @@ class GeneratorSuite(Suite):
         return self.seeded(compose, self.backbone_config(), {"caption": Words()}, self.config(), texts=TEXTS).eval()
 
     def batch(self, model: Any, examples: Sequence[Example], targets: bool = True) -> Batch:
-        from ..data import Collator
+        from ..data.collate import Collator
 
         return Collator(model, ("caption",), targets=targets)(examples)
 

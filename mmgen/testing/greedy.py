@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from ..configs import Decoding, GeneratorConfig
+from ..configs import GeneratorConfig
+from ..decoding import Decoding
 from ..parts import Backbone, Generator
 from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Slots, Tail
 

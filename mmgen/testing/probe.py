@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from ..configs import BackboneConfig, Decoding, EmbedderConfig, GeneratorConfig, ProbeConfig
+from ..configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ProbeConfig
+from ..decoding import Decoding
 from ..errors import MmgenError
 from ..parts import Findings, Picture, Probe, Subject, Trained
 from ..tensors import Example
@@ -43,7 +44,7 @@ class ProbeSuite(Suite):
 
     def examples(self) -> Sequence[Example]:
         """At least three that the inputs can read, each with one of an input's alternatives."""
-        from ..data import settle
+        from ..data.seeds import settle
 
         return [settle(example) for example in Toy().build().split("train")[:5]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mmgen.features import StoredEmbedder
+from mmgen.features.embedder import StoredEmbedder
 
 
 class GridEmbedder(StoredEmbedder):

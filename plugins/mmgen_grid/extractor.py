@@ -10,8 +10,8 @@ from PIL import Image
 from torch.nn import functional
 
 from mmgen.errors import DataError
+from mmgen.features.cnn import Network, described, weights_name
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.vision import Network, described, weights_name
 
 from . import TimmGrid
 

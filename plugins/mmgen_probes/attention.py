@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mmgen.attention_maps import Reading, Way, all_layers, one_layer, readings
 from mmgen.errors import DataError, UnavailableError
-from mmgen.gaze import Reading, Way, all_layers, one_layer, readings
-from mmgen.memory import SMALLER, Halving
+from mmgen.oom import SMALLER, Halving
 from mmgen.parts import Findings, Probe, Subject, Trained
 from mmgen.tensors import Example
 

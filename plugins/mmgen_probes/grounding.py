@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mmgen.attention_maps import collate, input_columns
 from mmgen.errors import DataError, UnavailableError
-from mmgen.gaze import collate, input_columns
-from mmgen.memory import SMALLER, Halving
+from mmgen.oom import SMALLER, Halving
 from mmgen.parts import Findings, Probe, Subject, Trained
 from mmgen.tensors import Example
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mmgen import drawing
+from mmgen import plotting
 from mmgen.parts import Trained
 
 COLUMNS = 4  # panels side by side
@@ -125,10 +125,10 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
 
     across = min(len(panels), COLUMNS)
     down = math.ceil(len(panels) / across)
-    with drawing.figure(max(5.6, 2.8 * across), 2.9 * down, salt=path.name) as figure:
+    with plotting.figure(max(5.6, 2.8 * across), 2.9 * down, salt=path.name) as figure:
         grid = figure.subplots(down, across, sharey=True, squeeze=False)
         for axes, (title, place, tally) in zip(grid.flat, panels, strict=False):
-            _dots(axes, tally, drawing.colour(place), active)
+            _dots(axes, tally, plotting.colour(place), active)
             axes.set_title(title, loc="left")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("layer")
@@ -140,8 +140,8 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
             *grid.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
         )
         for dots in legend.legend_handles[:2]:
-            dots.set_color(drawing.PLAIN_INK)
-        return drawing.save(figure, path)
+            dots.set_color(plotting.PLAIN_INK)
+        return plotting.save(figure, path)
 
 
 def _dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
@@ -163,4 +163,4 @@ def _dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
     axes.axhline(tally.percent(tally.any_region), color="#7f7f7f", linewidth=1.2, linestyle=":", label="any region")
     axes.set_xlim(0.5, layers + 0.5)
     axes.set_ylim(bottom=0)
-    axes.grid(axis="y", color=drawing.PLAIN_INK, alpha=0.15, linewidth=0.6)
+    axes.grid(axis="y", color=plotting.PLAIN_INK, alpha=0.15, linewidth=0.6)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgen import drawing
-from mmgen.gaze import Reading, Units
+from mmgen import plotting
+from mmgen.attention_maps import Reading, Units
 
 PANEL, GAP, MARGIN, TITLE = 1.45, 0.14, 0.15, 0.2  # inches
 LABEL = 1.15  # of the column with the steps' names
@@ -37,18 +37,18 @@ def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
     sizes = [_height(row, tall) for row in rows]
     columns = max(1, *(len(row.reading.words) for row in rows))
     width, height = 2 * MARGIN + LABEL + columns * (PANEL + GAP), 2 * MARGIN + sum(sizes)
-    with drawing.figure(width, height, salt=path.name, layout="none") as figure:
+    with plotting.figure(width, height, salt=path.name, layout="none") as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         sheet = _Sheet(axes, image, tall)
         top = MARGIN
         for row, size in zip(rows, sizes, strict=True):
-            axes.text(MARGIN, top, row.step, va="top", color=drawing.colour(row.place), weight="bold")
+            axes.text(MARGIN, top, row.step, va="top", color=plotting.colour(row.place), weight="bold")
             for column in range(len(row.reading.words)):
                 sheet.panel(row.reading, column, MARGIN + LABEL + column * (PANEL + GAP), top)
             top += size
         axes.set(xlim=(0, width), ylim=(height, 0), aspect="auto")
-        drawing.save(figure, path)
+        plotting.save(figure, path)
 
 
 def _height(row: Row, tall: float) -> float:

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
-from mmgen import drawing
+from mmgen import plotting
+from mmgen.attention_maps import collate
 from mmgen.errors import UnavailableError
-from mmgen.gaze import collate
-from mmgen.memory import SMALLER, Halving
+from mmgen.oom import SMALLER, Halving
 from mmgen.parts import Findings, Probe, Subject, Trained
 from mmgen.tensors import Example
 
@@ -150,19 +150,19 @@ def _table(curves: Mapping[str, Curve]) -> list[list[Any]]:
 def _plot(curves: Mapping[str, Curve], places: Mapping[str, int], title: str, out: Path) -> str:
     from matplotlib.ticker import MaxNLocator
 
-    with drawing.figure(5.6, 3.4, salt="similarity") as figure:
+    with plotting.figure(5.6, 3.4, salt="similarity") as figure:
         axes = figure.add_subplot(facecolor="none")
         for name, curve in curves.items():
             look = (
-                {"color": drawing.PLAIN_INK, "linestyle": "--"}
+                {"color": plotting.PLAIN_INK, "linestyle": "--"}
                 if name == RANDOM
-                else {"color": drawing.colour(places[name])}
+                else {"color": plotting.colour(places[name])}
             )
             layers = range(1, len(curve.similarity) + 1)
             axes.plot(layers, curve.similarity, marker="o", markersize=3.5, linewidth=1.6, label=name, **look)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel("layer")
         axes.set_ylabel("cosine")
-        axes.grid(axis="y", color=drawing.PLAIN_INK, alpha=0.15, linewidth=0.6)
+        axes.grid(axis="y", color=plotting.PLAIN_INK, alpha=0.15, linewidth=0.6)
         figure.legend(loc="outside right upper", frameon=False)
-        return drawing.save(figure, out / "similarity")
+        return plotting.save(figure, out / "similarity")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
-from mmgen.images import open_image
+from mmgen.features.images import open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
@@ -38,7 +38,8 @@ class QuestionFiles(Dataset):
     """Examples of a `Vqa`, `Vqg` or `Jsonl` config.
 
     id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("...#2")
-    inputs   "image": the image's key (`mmgen.store.image_key`); "caption": a tuple of captions; JSONL's further inputs
+    inputs   "image": the image's key (`mmgen.features.store.image_key`); "caption": a tuple of captions; JSONL's
+             further inputs
     targets  the questions, each on one line; with `write = "captions"` the captions, which are no input then
 
     Raises DataError at once when files are missing, and when a split is first asked for when one cannot be used.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
-from mmgen.store import image_key
+from mmgen.features.store import image_key
 
 from .files import each, kind, listed, parse_json, read_text, shown, tidy, wanted
 

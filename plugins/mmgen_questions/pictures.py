@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mmgen.errors import DataError
-from mmgen.images import image_files
-from mmgen.store import image_key
+from mmgen.features.images import image_files
+from mmgen.features.store import image_key
 
 
 def index(folder: Path) -> dict[str, Path]:

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.hdf5 import MOST_BYTES
+from mmgen.features.store import image_key
+from mmgen.features.untrusted_hdf5 import MOST_BYTES
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.store import image_key
 
 from . import NpzFolder
 from .published import class_names, named, needs_file, relative

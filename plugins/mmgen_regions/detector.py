@@ -12,8 +12,8 @@ from torch import Tensor
 from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
+from mmgen.features.cnn import described, digest, precision
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.vision import described, digest, precision
 
 from . import Detector
 

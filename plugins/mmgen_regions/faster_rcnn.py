@@ -14,8 +14,8 @@ from torchvision.models import get_model, get_model_weights, list_models
 from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
+from mmgen.features.cnn import described, digest, precision, weights_name
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.vision import described, digest, precision, weights_name
 
 from . import FasterRcnn
 

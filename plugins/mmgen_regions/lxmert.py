@@ -16,9 +16,9 @@ import h5py
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.hdf5 import MOST_BYTES, opened, own_dataset
+from mmgen.features.store import image_key
+from mmgen.features.untrusted_hdf5 import MOST_BYTES, opened, own_dataset
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.store import image_key
 
 from . import LxmertH5
 from .published import needs_file

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmgen.errors import DataError
+from mmgen.features.store import image_key
 from mmgen.parts import Broken, Extractor, Picture, Record
-from mmgen.store import image_key
 
 from . import BottomUpTsv
 from .published import class_names, decoded, named, needs_file, relative

@@ -51,7 +51,7 @@ def _nothing(folder: Path) -> None:
 
 
 def _stores(folder: Path) -> Any:
-    from mmgen.filling import StoreWriter
+    from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
 
     def fill(path: Path, finish: bool, plain: bool) -> Any:
@@ -103,8 +103,8 @@ def _spoil_old_store(draw: Random, folder: Path, _) -> Path:
 
 def _read_store(path: Path, _) -> Any:
     """As a run reads it: opened, described, measured, and every image's features with boxes."""
-    from mmgen.features import StoreReader
-    from mmgen.store import FeatureStore
+    from mmgen.features.embedder import StoreReader
+    from mmgen.features.store import FeatureStore
     from mmgen.tensors import Example
 
     store = FeatureStore(path)
@@ -159,9 +159,9 @@ def _spoil_journal(draw: Random, folder: Path, prepared: Any) -> Path:
 
 def _read_journal(path: Path, _) -> Any:
     """Gone on with to the end, and read back."""
-    from mmgen.filling import StoreWriter
+    from mmgen.features.store import FeatureStore
+    from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
-    from mmgen.store import FeatureStore
 
     with StoreWriter(path, {"extractor": "toy", "settings": {"a": 1}}, "float32") as writer:
         for number, key in enumerate(KEYS):
@@ -242,7 +242,7 @@ def _check_lxmert(path: Path, content: Any, _) -> None:
 
 
 def _key(name: str) -> str:
-    from mmgen.store import image_key
+    from mmgen.features.store import image_key
 
     return image_key(name)
 
@@ -250,8 +250,8 @@ def _key(name: str) -> str:
 def _stored(extractor: Any, source: Path, spoilt: Path, target: Path | None = None) -> dict[str, Any]:
     """Through the whole importer into a store of 32 bits; a message must be about the spoilt file."""
     from mmgen.errors import DataError
-    from mmgen.stages.extract import extract
-    from mmgen.store import FeatureStore
+    from mmgen.features.extract import extract
+    from mmgen.features.store import FeatureStore
 
     from .harness import judge
 

@@ -84,11 +84,11 @@ def runs() -> Path:
 @functools.cache
 def _made() -> tempfile.TemporaryDirectory:
     """Made once a process, and gone with it (a child of it ends otherwise)."""
-    from mmgen.filling import StoreWriter
+    from mmgen.features.writer import StoreWriter
     from mmgen.parts import Record
-    from mmgen.recipe import load
+    from mmgen.recipe.load import load
     from mmgen.registry import installed
-    from mmgen.run import run
+    from mmgen.runs.run import run
 
     holder = tempfile.TemporaryDirectory(prefix="mmgen-fuzz-run-")
     base = Path(holder.name)
@@ -162,7 +162,7 @@ def _root(path: Path) -> Path:
 
 def _load(path: Path, _) -> Any:
     """The run as `mmgen generate` has it, and a question of it."""
-    from mmgen.run import load_run
+    from mmgen.runs.load import load_run
 
     with _quietly():
         loaded = load_run(_root(path))
@@ -210,7 +210,7 @@ def _spoil_weights(draw: Random, folder: Path, _) -> Path:
 
 def _check_weights(path: Path, content: Any, _) -> None:
     """safetensors read by hand: a length, a JSON header, then numbers."""
-    from mmgen.checkpoint import state
+    from mmgen.storage.weights import state
 
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
@@ -301,14 +301,15 @@ def _spoil_results(draw: Random, folder: Path, _) -> Path:
 
 def _read_results(path: Path, _) -> Any:
     """The page, with everything that stands on it, and `mmgen run` on the finished folder."""
+    from mmgen.evaluation import score
     from mmgen.progress import Progress
-    from mmgen.run import report_on
-    from mmgen.stages import score, write
+    from mmgen.runs.run import report_on
+    from mmgen.storage import generations
 
     folder = _root(path)
     with _quietly():
         page = report_on(folder, Progress(), 2)
-    return write.read(folder / "steps/both"), score.read(folder / "steps/both"), page.read_text(encoding="utf-8")
+    return generations.read(folder / "steps/both"), score.read(folder / "steps/both"), page.read_text(encoding="utf-8")
 
 
 def _check_results(path: Path, content: Any, _) -> None:
@@ -350,9 +351,9 @@ def _spoil_checkpoint(draw: Random, folder: Path, prepared: Any) -> Path:
 
 
 def _go_on(path: Path, _) -> Any:
-    from mmgen.recipe import load
+    from mmgen.recipe.load import load
     from mmgen.registry import installed
-    from mmgen.run import run
+    from mmgen.runs.run import run
 
     recipe = load(runs() / "toy.toml", installed())[0]
     output = _root(path).parents[2]

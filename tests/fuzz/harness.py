@@ -36,7 +36,7 @@ HEAVY = (
     "mmgen_captioneval.metric",
     "mmgen_encoders.loading",
     "mmgen_regions.roi",
-    "mmgen.ask",
+    "mmgen.runs.predict",
     "mmgen.scoring",
 )
 

@@ -87,7 +87,7 @@ def _chunks(draw: Random, data: bytes) -> bytes:
 
 
 def _read(path: Path, _) -> Any:
-    from mmgen.images import open_image
+    from mmgen.features.images import open_image
 
     return (open_image(path),)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mmgen.store import image_key
+from mmgen.features.store import image_key
 
 from . import mutations
 from .harness import Surface
@@ -171,8 +171,8 @@ def _spoil_requests(draw: Random, folder: Path, _) -> Path:
 
 
 def _requests(path: Path, _) -> Any:
-    from mmgen.ask import requests
     from mmgen.errors import DataError
+    from mmgen.runs.predict import requests
 
     found = requests([path], None)
     for request in found:

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mmgen import layers, recipe
+from mmgen.recipe import layers, load
 from mmgen.registry import installed
 
 from . import mutations
@@ -193,7 +193,7 @@ def _spoil(draw: Random, folder: Path, prepared: Any) -> Path:
 def _read(path: Path, prepared: Any) -> Any:
     profiles = layers.profiles(path)
     profile = profiles[len(path.read_bytes()) % len(profiles)] if profiles else None
-    return recipe.load(path, prepared["registry"], profile), profile
+    return load.load(path, prepared["registry"], profile), profile
 
 
 def _check(path: Path, content: Any, prepared: Any) -> None:
@@ -203,7 +203,7 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
     if profile or default:
         _merge(expected, profiles[profile or default])
     _same(expected, chosen.model_dump(mode="json"), ())
-    again = recipe.from_json(chosen.model_dump_json(), prepared["registry"], "again")
+    again = load.from_json(chosen.model_dump_json(), prepared["registry"], "again")
     assert again == chosen, "the saved recipe is another one"
     for key, origin in layered.origins.items():
         file, _, number = origin.rpartition(":")
@@ -274,7 +274,7 @@ def _spoil_setting(draw: Random, folder: Path, prepared: Any) -> Path:
 
 
 def _read_setting(path: Path, prepared: Any) -> Any:
-    return recipe.load(path, prepared["registry"], sets=(prepared["setting"],))
+    return load.load(path, prepared["registry"], sets=(prepared["setting"],))
 
 
 def _check_setting(path: Path, content: Any, prepared: Any) -> None:

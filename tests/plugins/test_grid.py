@@ -8,8 +8,8 @@ from PIL import Image
 from torch import nn
 
 from mmgen.errors import DataError
+from mmgen.features.extract import extract
 from mmgen.parts import Picture
-from mmgen.stages.extract import extract
 from mmgen.tensors import Example
 
 

@@ -12,7 +12,8 @@ from mmgen_encoders import FAMILIES, Albert, Bert, Roberta
 from mmgen_masked.writing import Writing
 
 from mmgen import Decoding
-from mmgen.data import Collator, settle
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import settle
 
 CLOSE = 1e-5
 

@@ -21,13 +21,14 @@ from mmgen_regions import Regions
 from mmgen_text import Text
 
 from mmgen import DataError, RecipeError, UnavailableError
+from mmgen.attention_maps import collate, gaze
 from mmgen.cli import main
-from mmgen.gaze import collate, gaze
 from mmgen.model import compose
 from mmgen.parts import Picture, Record, Subject, Trained
-from mmgen.probing import chosen
 from mmgen.registry import installed
-from mmgen.run import load_run, run
+from mmgen.runs.load import load_run
+from mmgen.runs.probe import chosen
+from mmgen.runs.run import run
 from mmgen.tensors import Example
 from mmgen.testing import Greedy, ProbeSuite
 from mmgen.testing.toy import TEXTS
@@ -458,7 +459,7 @@ examples = 1
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory) -> Path:
-    from mmgen.recipe import load
+    from mmgen.recipe.load import load
 
     folder = tmp_path_factory.mktemp("probes")
     (folder / "toy.toml").write_text(
@@ -590,7 +591,7 @@ def test_a_report_does_without_the_plugin_of_a_probe(done):
 
 
 def test_untaught_models_have_the_shape_and_not_the_weights(done):
-    from mmgen.probing import untaught
+    from mmgen.runs.probe import untaught
 
     taught, other = load_run(done, "both").model, untaught(load_run(done, "both"))
     assert {name: each.shape for name, each in taught.state_dict().items()} == {
@@ -670,7 +671,7 @@ def test_many_examples_are_thinned_out_and_those_drawn_are_among_them(tmp_path):
 
 def test_probes_in_a_recipe_do_not_make_it_another_run(done):
     """They only look: a run that is finished is found finished with other probes, and keeps those."""
-    from mmgen.recipe import load
+    from mmgen.recipe.load import load
 
     recipe = load(done.parents[3] / "toy.toml", installed(), sets=("probes.looks.layer=1",))[0]
     assert run(recipe).path == done and load_run(done).recipe.probes["looks"] == Attention(layer=1, examples=1)

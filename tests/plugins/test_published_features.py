@@ -11,9 +11,9 @@ import pytest
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 
 from mmgen.errors import DataError
+from mmgen.features.extract import extract
+from mmgen.features.store import FeatureStore
 from mmgen.parts import Broken
-from mmgen.stages.extract import extract
-from mmgen.store import FeatureStore
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.random((4, 3, 5), np.float32)

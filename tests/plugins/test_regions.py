@@ -11,9 +11,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mmgen.errors import DataError
-from mmgen.filling import StoreWriter
+from mmgen.features.store import FeatureStore
+from mmgen.features.writer import StoreWriter
 from mmgen.parts import Broken, Picture, Record
-from mmgen.store import FeatureStore
 from mmgen.tensors import Example
 
 E, D = 32, 6
@@ -370,7 +370,7 @@ def test_drawn_scenes_through_the_store(tmp_path):
     """From pixels to slots, as a run does it."""
     from mmgen_scenes import Scenes
 
-    from mmgen.stages.extract import extract
+    from mmgen.features.extract import extract
 
     scenes = Scenes(train_size=6, val_size=1, test_size=1).build()
     summary = extract(Roi().build(), scenes.pictures(), tmp_path / "s.h5")

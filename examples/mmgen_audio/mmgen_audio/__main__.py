@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import numpy as np
 from mmgen.errors import DataError, MmgenError
-from mmgen.recipe import load
+from mmgen.recipe.load import load
 from mmgen.registry import installed
 
 from . import Audio

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from mmgen.errors import DataError
-from mmgen.features import word_scale
+from mmgen.features.embedder import word_scale
 from mmgen.parts import Backbone, Embedder, Reader
 from mmgen.tensors import Example, Segment
 from torch import Tensor, nn

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from mmgen import Decoding
-from mmgen.data import Collator
+from mmgen.data.collate import Collator
 from mmgen.errors import UnavailableError
 from mmgen.model import compose
 from mmgen.tensors import Encoded, Example

@@ -1,0 +1,91 @@
+"""The data sets of a recipe: the one that its steps are scored on, and those that some steps bring of their own to
+learn from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+
+from ..configs import DatasetConfig
+from ..errors import DataError
+from ..parts import Dataset, Picture
+from ..recipe.tables import Recipe
+from ..tensors import Example
+
+
+class Datasets:
+    """Built once, however many steps use them. Raises what building a data set raises: before anything is learnt."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.main = recipe.data.build()
+        own = {step.data.model_dump_json(): step.data for step in recipe.steps.values() if step.data is not None}
+        self._own = {key: (config, _learnt_only(config, recipe)) for key, config in own.items()}
+
+    def learnt(self, step: str) -> Sequence[Example]:
+        """What a step learns from."""
+        config, dataset = self._of(step)
+        return dataset.split(config.train)
+
+    def learnt_by(self, steps: Sequence[str]) -> list[Sequence[Example]]:
+        """What these steps learn from, every data set once."""
+        own = {step: self.recipe.steps[step].data for step in steps}
+        first = {data.model_dump_json() if data else None: step for step, data in own.items()}
+        return [self.learnt(step) for step in first.values()]
+
+    def validated(self, step: str) -> Sequence[Example]:
+        """What a step's progress is measured on; empty where its data set has no such split, or the step learns from
+        it."""
+        config, dataset = self._of(step)
+        watched = config.validate_on in dataset.splits() and config.validate_on != config.train
+        return dataset.split(config.validate_on) if watched else ()
+
+    @property
+    def scored(self) -> Sequence[Example]:
+        """What every row of the table is about."""
+        return self.main.split(self.recipe.data.evaluate)
+
+    def texts(self) -> Iterator[str]:
+        """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data
+        first."""
+        for config, dataset in self._all():
+            for example in dataset.split(config.train):
+                yield from example.targets
+                for embedder in self.recipe.inputs.values():
+                    yield from embedder.texts(example)
+
+    def pictures(self) -> Iterator[Picture]:
+        """Every picture once. Raises DataError where a data set has none, or only keys of them."""
+        seen: set[str] = set()
+        for _, dataset in self._all():
+            for picture in dataset.pictures():
+                if picture.key not in seen:
+                    seen.add(picture.key)
+                    yield picture
+
+    def fingerprint(self) -> str:
+        """A hash of every example that the run can see."""
+        digest = hashlib.sha256()
+        for config, dataset in self._all():
+            for split in (config.train, config.validate_on, *([config.evaluate] if dataset is self.main else [])):
+                if split in dataset.splits():
+                    for example in dataset.split(split):
+                        digest.update(repr((example.id, sorted(example.inputs.items()), example.targets)).encode())
+        return digest.hexdigest()
+
+    def _of(self, step: str) -> tuple[DatasetConfig, Dataset]:
+        own = self.recipe.steps[step].data
+        return (self.recipe.data, self.main) if own is None else self._own[own.model_dump_json()]
+
+    def _all(self) -> Iterator[tuple[DatasetConfig, Dataset]]:
+        yield self.recipe.data, self.main
+        yield from self._own.values()
+
+
+def _learnt_only(config: DatasetConfig, recipe: Recipe) -> Dataset:
+    """A step's own data: nothing is written for it, so the files of a split to evaluate are not asked for."""
+    try:
+        return config.model_copy(update={"evaluate": config.train}).build()
+    except DataError as error:
+        step = next(name for name, step in recipe.steps.items() if step.data == config)
+        raise DataError(f"steps.{step}.data: {error}") from None

@@ -1,0 +1,80 @@
+"""The loader: the micro-batches of one process, made by its workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import torch
+from torch.utils.data import DataLoader
+
+from ..tensors import Batch, Example
+from .collate import Collator
+from .plan import Plan
+
+T = TypeVar("T")
+
+
+class MicroBatches(torch.utils.data.Dataset):
+    """The micro-batches of one process from an update on, each ready to learn from; item i is made by any worker."""
+
+    def __init__(
+        self, examples: Sequence[Example], plan: Plan, collate: Collator, start: int, rank: int, world: int
+    ) -> None:
+        self.examples, self.plan, self.collate = examples, plan, collate
+        self.places = [
+            (update, micro)
+            for update in range(start, len(plan))
+            for micro in share(len(plan.updates[update]), rank, world)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, place: int) -> tuple[int, int, Batch]:
+        update, micro = self.places[place]
+        visits = self.plan.updates[update][micro]
+        return update, micro, self.collate([self.plan.draw(self.examples[visit.index], visit) for visit in visits])
+
+
+def share(micros: int, rank: int, world: int) -> list[int]:
+    """The micro-batches of an update that fall to a process. One that gets none repeats the last (with no weight),
+    since every process must take part in the averaging of gradients."""
+    return list(range(rank, micros, world)) or [micros - 1]
+
+
+def updates(
+    examples: Sequence[Example],
+    plan: Plan,
+    collate: Collator,
+    *,
+    start: int = 0,
+    rank: int = 0,
+    world: int = 1,
+    workers: int = 0,
+    pin: bool = False,
+) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
+    """(update, its micro-batches with their numbers) for one process, from `start` to the end."""
+    micro_batches = MicroBatches(examples, plan, collate, start, rank, world)
+    loader = DataLoader(micro_batches, batch_size=None, num_workers=workers, pin_memory=pin, persistent_workers=False)
+    current, gathered = start, []
+    for update, micro, batch in loader:
+        if update != current:
+            yield current, gathered
+            current, gathered = update, []
+        gathered.append((micro, batch))
+    if gathered:
+        yield current, gathered
+
+
+def watched(batches: Iterable[T], waits: list[float]) -> Iterator[T]:
+    """The same batches; how long each was waited for, in seconds, goes to the end of `waits`."""
+    source = iter(batches)
+    while True:
+        began = time.perf_counter()
+        batch = next(source, None)
+        if batch is None:
+            return
+        waits.append(time.perf_counter() - began)
+        yield batch

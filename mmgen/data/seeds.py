@@ -1,0 +1,26 @@
+"""Seeds and draws: every random choice is a function of a seed and a place."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import replace
+
+from ..tensors import Example
+
+
+def settle(example: Example, draw: random.Random | None = None) -> Example:
+    """The example with one of each input's alternatives: drawn where `draw` is given, else the first."""
+    chosen = {}
+    for name, value in example.inputs.items():
+        if isinstance(value, tuple):
+            if not value:
+                continue
+            value = draw.choice(value) if draw else value[0]
+        chosen[name] = value
+    return replace(example, inputs=chosen)
+
+
+def derive(*place: object) -> int:
+    """A seed for torch from where we are."""
+    return int.from_bytes(hashlib.sha256("/".join(map(str, place)).encode()).digest()[:7], "big")

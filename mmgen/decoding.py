@@ -1,0 +1,66 @@
+"""Decoding: the options of writing, under the names that transformers gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from .configs import Config
+
+
+class Decoding(Config):
+    """How text is searched for: the options of transformers' `generate`, under its names.
+
+    `num_beam_groups` and `diversity_penalty` are diverse beam search (Vijayakumar et al., 2018), mmgen's own.
+    """
+
+    num_beams: int = Field(1, ge=1, description="beams; 1 is greedy search, or sampling with do_sample")
+    do_sample: bool = Field(False, description="draw tokens instead of taking the likeliest")
+    temperature: float = Field(1.0, gt=0, description="divides the logits before sampling")
+    top_k: int = Field(0, ge=0, description="sample among the k likeliest tokens; 0 is off")
+    top_p: float = Field(1.0, gt=0, le=1, description="sample among the likeliest tokens that hold this probability")
+    min_p: float | None = Field(
+        None, ge=0, le=1, description="drop tokens under this share of the likeliest one's probability"
+    )
+    typical_p: float = Field(1.0, gt=0, le=1, description="locally typical sampling")
+    length_penalty: float = Field(1.0, description="exponent of the length that a beam's score is divided by")
+    early_stopping: bool = Field(False, description="stop as soon as num_beams sentences have ended")
+    no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size twice; 0 is off")
+    repetition_penalty: float = Field(1.0, gt=0, description="over 1 discourages tokens already written")
+    num_return_sequences: int = Field(1, ge=1, description="texts an example")
+    num_beam_groups: int = Field(
+        1, ge=1, description="groups of beams that are pushed apart; over 1 is diverse beam search"
+    )
+    diversity_penalty: float = Field(
+        0.0, ge=0, description="taken off a token's score for every earlier group that chose it"
+    )
+
+    def model_post_init(self, context: Any) -> None:
+        if self.num_beams % self.num_beam_groups:
+            raise ValueError(
+                f"num_beams ({self.num_beams}) must be a multiple of num_beam_groups ({self.num_beam_groups})"
+            )
+        if self.num_beam_groups > 1 and self.do_sample:
+            raise ValueError("diverse beam search (num_beam_groups > 1) does not sample; drop do_sample")
+        if self.num_beam_groups > 1:
+            self._refuse(
+                ("no_repeat_ngram_size", "repetition_penalty", "early_stopping"),
+                "diverse beam search (num_beam_groups > 1) does not know it",
+            )
+        elif self.diversity_penalty:
+            raise ValueError("diversity_penalty needs num_beam_groups > 1")
+        if not self.do_sample:
+            self._refuse(
+                ("temperature", "top_k", "top_p", "min_p", "typical_p"), "it only counts with do_sample = true"
+            )
+        if self.num_return_sequences > self.num_beams and not self.do_sample:
+            raise ValueError(
+                f"num_return_sequences ({self.num_return_sequences}) needs as many num_beams ({self.num_beams}), or "
+                "do_sample = true"
+            )
+
+    def _refuse(self, options: tuple[str, ...], why: str) -> None:
+        for name in options:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name}: {why}")

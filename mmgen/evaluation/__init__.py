@@ -1,0 +1,1 @@
+"""Evaluation: a step's texts, their scores, and probes into its model."""

@@ -1,0 +1,103 @@
+"""Probe: looks into the steps of a finished run, each look into a folder of its own that is there whole or not at
+all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..configs import ProbeConfig
+from ..data.seeds import derive
+from ..errors import MmgenError, RunError
+from ..files import read_table, write_json, write_text
+from ..parts import Findings, Subject
+from ..progress import Progress
+
+FINDINGS = "findings.json"
+
+
+def probe(
+    probes: Mapping[str, ProbeConfig], subject: Subject, folder: Path, seed: int, progress: Progress
+) -> dict[str, Findings | MmgenError]:
+    """Each probe's findings, or why there are none; `folder`/NAME/ holds its files, findings.json and tables.md among
+    them.
+
+    A probe that gives nothing leaves what an earlier look has left.
+    """
+    found: dict[str, Findings | MmgenError] = {}
+    devices = list(range(torch.cuda.device_count()))
+    for name, config in probes.items():
+        partial = folder / f".{name}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            partial.mkdir(parents=True)
+            with torch.random.fork_rng(devices):
+                torch.manual_seed(derive(seed, name, "probe"))
+                findings = config.build().run(subject, partial)
+            _keep(findings, config, partial, folder / name)
+            found[name] = findings
+        except MmgenError as error:
+            found[name] = error
+        except OSError as error:
+            raise RunError(f"{folder}: cannot be written: {error}") from None
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return found
+
+
+def _keep(findings: Findings, config: ProbeConfig, partial: Path, folder: Path) -> None:
+    told = {
+        "type": config.type,
+        "settings": config.model_dump(mode="json"),
+        "tables": findings.tables,
+        "plots": findings.plots,
+    }
+    write_json(partial / FINDINGS, {**told, "notes": findings.notes})
+    write_text(partial / "tables.md", text(findings) + "\n")
+    if folder.exists():
+        shutil.rmtree(folder)
+    partial.replace(folder)
+
+
+def text(findings: Findings) -> str:
+    """Tables in Markdown, which are read as well in a terminal, and the notes."""
+    parts = [f"{title}\n\n{table(rows)}" for title, rows in findings.tables.items()]
+    return "\n\n".join([*parts, "\n".join(findings.notes)]).strip()
+
+
+def table(rows: Sequence[Sequence[Any]]) -> str:
+    """Rows of cells, padded so that columns stand under one another; those with numbers to the right."""
+    cells = [
+        [" ".join(cell(value).replace("|", r"\|").split()) for value in row] for row in rows
+    ]  # a cell stays on its line
+    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+    lines = [
+        " | ".join(
+            _pad(value, width, not column) for column, (value, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    rule = "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
+    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
+
+
+def _pad(value: str, width: int, first: bool) -> str:
+    return value.ljust(width) if first else value.rjust(width)
+
+
+def cell(value: Any) -> str:
+    return "-" if value is None else value if isinstance(value, str) else f"{value:.2f}"
+
+
+def read(folder: Path) -> dict[str, Findings]:
+    """What the probes of a run have found, by their names; `folder` is its probes/. Raises RunError for damaged
+    files."""
+    found = {}
+    for path in sorted(folder.glob(f"[!.]*/{FINDINGS}")):
+        saved = read_table(path, tables=dict, plots=dict, notes=list)
+        found[path.parent.name] = Findings(saved["tables"], saved["plots"], tuple(saved["notes"]))
+    return found

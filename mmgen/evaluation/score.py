@@ -1,0 +1,68 @@
+"""Score: what the metrics say of a step's texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..configs import MetricConfig
+from ..errors import RunError
+from ..files import read_table, write_json
+from ..progress import Progress
+from ..tensors import Example, Generation, Scores
+
+
+def score(
+    name: str,
+    texts: Sequence[list[Generation]],
+    examples: Sequence[Example],
+    metrics: Mapping[str, MetricConfig],
+    folder: Path,
+    progress: Progress,
+) -> None:
+    """`scores.json` in the step's folder, from the best text of every example."""
+    best = [generations[0] for generations in texts]
+    if [text.id for text in best] != [example.id for example in examples]:
+        raise RunError(
+            f"{folder / 'generations.jsonl'}: written for other examples than the data set holds now; run again with "
+            "--fresh"
+        )
+    with progress.task(f"{name}: scoring", len(metrics)) as advance:
+        together = Scores({})
+        for config in metrics.values():
+            together = merge(together, config.build().score(best, examples))
+            advance()
+    write_json(
+        folder / "scores.json",
+        {
+            "values": dict(together.values),
+            "notes": list(together.notes),
+            "per_example": {k: list(v) for k, v in together.per_example.items()},
+        },
+    )
+
+
+def merge(first: Scores, second: Scores) -> Scores:
+    return Scores(
+        {**first.values, **second.values},
+        {**first.per_example, **second.per_example},
+        tuple(dict.fromkeys((*first.notes, *second.notes))),
+    )
+
+
+def read(folder: Path) -> Scores:
+    path = folder / "scores.json"
+    saved = read_table(path, values=dict, per_example=dict, notes=list)
+    numbers = [
+        *saved["values"].values(),
+        *(value for values in saved["per_example"].values() if isinstance(values, list) for value in values),
+    ]
+    whole = all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in numbers)
+    if (
+        not whole
+        or not all(isinstance(values, list) for values in saved["per_example"].values())
+        or not all(isinstance(note, str) for note in saved["notes"])
+    ):
+        raise RunError(f"{path}: damaged: its scores are no numbers; delete it and run again")
+    return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))

@@ -1,0 +1,1 @@
+"""Features: everything between an image file and (R, D)."""

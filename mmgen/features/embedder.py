@@ -1,0 +1,263 @@
+"""Stored features as an input: the reader that takes them from a store, and W, the one linear layer in front of the
+encoder.
+
+What a plugin adds to it is a config, and what its slots are called: regions and grids are both this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..configs import FeaturesConfig
+from ..errors import DataError
+from ..parts import Backbone, Embedder, Reader, Record
+from ..tensors import Example, Segment
+from .multi_file import Shards, open_store
+from .store import FeatureStore, difference
+
+SAMPLED = 1000  # images that statistics are computed from
+FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
+BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the box's four numbers
+
+
+class StoreReader(Reader):
+    """An example's features out of a store, or out of a `Record` that the example itself carries.
+
+    field  the example's input with the image's key, or with a Record
+    limit  regions an image at most: the store has them by falling confidence
+    """
+
+    def __init__(self, config: FeaturesConfig, limit: int | None) -> None:
+        self.field, self.limit, self.boxes = config.reads[0], limit, config.boxes
+        self.allow_other = config.allow_other_features
+        self.width, self.fingerprint = config.width, config.fingerprint
+        self.path = Path(config.features) if config.features is not None else None
+        self._store: FeatureStore | Shards | None = None
+
+    @property
+    def store(self) -> FeatureStore | Shards:
+        """Opened when first asked for, and checked against what W was learnt from. Raises DataError."""
+        if self._store is None:
+            if self.path is None:
+                raise DataError(f'{self.field}: no features; name a file of them (features = "...") or an extractor')
+            store = open_store(self.path)
+            self._fits(store)
+            self._store = store
+        return self._store
+
+    def use(self, path: Path) -> None:
+        self.path, self._store = Path(path), None
+
+    def record(self, example: Example) -> Record:
+        """Raises DataError when there is none, or it is not what W was learnt from."""
+        value = example.inputs.get(self.field)
+        if isinstance(value, Record):
+            if self.width is not None and value.features.shape[1] != self.width:
+                raise DataError(
+                    f"{self.field} of '{example.id}': features are {value.features.shape[1]} wide, the model's are "
+                    f"{self.width}"
+                )
+            return value
+        if not isinstance(value, str):
+            raise DataError(
+                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
+            )
+        return self.store.read(value, self.limit)
+
+    def find_gaps(self, examples: Sequence[Example]) -> None:
+        """Raises DataError when images of examples are not in the store, or have no regions there."""
+        keys = dict.fromkeys(
+            key for key in (example.inputs.get(self.field) for example in examples) if isinstance(key, str)
+        )
+        for absent, what in (
+            ([key for key in keys if key not in self.store], "no features"),
+            ([key for key in keys if key in self.store and not self.store.count(key)], "no regions"),
+        ):
+            if absent:
+                shown = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
+                raise DataError(
+                    f"{self.store.path}: {what} of {len(absent)} of {len(keys)} images ({shown}); extract or import "
+                    "them, or leave the images out"
+                )
+
+    def read(self, example: Example) -> np.ndarray:
+        """(R, D + 4) float32, or (R, D) without boxes. Raises DataError for an image without regions."""
+        record = self.record(example)
+        if not len(record.features):
+            raise DataError(
+                f"image '{record.key}' has no regions; leave it out, or extract its features with other settings"
+            )
+        features = np.asarray(record.features[: self.limit], np.float32)
+        if not np.isfinite(features).all():
+            raise DataError(
+                f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make "
+                "them again"
+            )
+        if not self.boxes:
+            return features
+        if record.boxes is None and len(features):
+            raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
+        boxes = np.zeros((0, 4)) if record.boxes is None else record.boxes[: self.limit]
+        if not (np.abs(boxes) <= FARTHEST).all():
+            raise DataError(
+                f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
+                "relative to the image's size"
+            )
+        return np.concatenate([features, boxes], 1, dtype=np.float32)
+
+    def slots(self, example: Example) -> int:
+        """Its regions, as the store's index counts them."""
+        value = example.inputs.get(self.field)
+        regions = (
+            len(value.features)
+            if isinstance(value, Record)
+            else self.store.count(value)
+            if isinstance(value, str)
+            else 0
+        )
+        return regions if self.limit is None else min(regions, self.limit)
+
+    def collate(self, items: Sequence[np.ndarray]) -> dict[str, Tensor]:
+        lengths = [len(item) for item in items]
+        features = torch.zeros(len(items), max(lengths), items[0].shape[1])  # (B, N, D + 4)
+        for row, item in zip(features, items, strict=True):
+            row[: len(item)] = torch.from_numpy(item)
+        return {"features": features, "mask": torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)}
+
+    def _fits(self, store: FeatureStore | Shards) -> None:
+        if self.width is not None and store.width != self.width:
+            raise DataError(
+                f"{store.path}: features are {store.width} wide, the model has learnt from features {self.width} wide"
+            )
+        if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
+            raise DataError(
+                f"{store.path}: features of {name(store.fingerprint)}, the model has learnt from features of "
+                f"{name(self.fingerprint)} "
+                f"({difference(store.fingerprint, self.fingerprint)}); allow_other_features = true reads them all the "
+                "same"
+            )
+
+
+class StoredEmbedder(Embedder):
+    """features (B, N, D + 4) -> states (B, N, E) by one linear layer.
+
+    width, fingerprint  of the features it was built for
+    """
+
+    def __init__(self, config: FeaturesConfig, backbone: Backbone, limit: int | None = None) -> None:
+        super().__init__()
+        self.reader = StoreReader(config, limit)
+        statistics = None
+        if config.width is None:  # not built from what a run keeps, so the file decides
+            store = self.reader.store
+            self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
+            statistics = measure(store, limit)
+        self.normalise = config.normalise
+        width, boxes = self.reader.width, 4 * config.boxes
+        if self.normalise == "standard":
+            mean, deviation = (torch.zeros(width), torch.ones(width)) if statistics is None else statistics
+            self.register_buffer("mean", mean)
+            self.register_buffer("deviation", deviation)
+        self.projection = nn.Linear(width + boxes, backbone.input_size)
+        if statistics is not None:
+            self._begin(*statistics, word_scale(backbone))
+
+    @property
+    def width(self) -> int:
+        return self.reader.width
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        return self.reader.fingerprint
+
+    def forward(self, features: Tensor, mask: Tensor) -> Segment:
+        visual, boxes = features[..., : self.width], features[..., self.width :]
+        return Segment(self.projection(torch.cat([self._normalised(visual), boxes], -1)), mask)
+
+    def keep(self) -> dict[str, Any]:
+        return {"width": self.width, "fingerprint": self.fingerprint}
+
+    def use_store(self, path: str | Path) -> None:
+        """Read from another store from now on. Raises DataError when its features are not those W was learnt from."""
+        self.reader.use(Path(path))
+        self.reader.store  # noqa: B018  # opens and checks it
+
+    def describe(self, example: Example) -> dict[str, Any]:
+        """labels, boxes and scores of the example's slots."""
+        record, limit = self.reader.record(example), self.reader.limit
+        count = len(record.features[:limit])
+        return {
+            "labels": list((record.labels or self.names(count))[:count]),
+            "boxes": [] if record.boxes is None else record.boxes[:count].tolist(),
+            "scores": [] if record.scores is None else record.scores[:count].tolist(),
+        }
+
+    def names(self, count: int) -> list[str]:
+        """What slots without labels are called."""
+        return [f"region {place + 1}" for place in range(count)]
+
+    def _normalised(self, visual: Tensor) -> Tensor:
+        if self.normalise == "length":
+            return nn.functional.normalize(visual, dim=-1)
+        if self.normalise == "standard":
+            return (visual - self.mean) / self.deviation
+        return visual
+
+    @torch.no_grad()
+    def _begin(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
+        """W begins by giving vectors that lie about 0 and are as long as words, so that neither drowns the other.
+        Features of ReLU networks lie far from 0; without the bias every region would begin as nearly the same
+        vector."""
+        mean, spread = self._after_normalising(mean, deviation)
+        weight, width = self.projection.weight, self.width
+        boxes = weight.shape[1] - width
+        share = 1 - BOX_SHARE * bool(boxes)
+        weight[:, :width].normal_(std=scale * (share / spread.square().sum().clamp(min=1e-12)).sqrt().item())
+        self.projection.bias.copy_(-(weight[:, :width] @ mean))
+        if boxes:
+            weight[:, width:].normal_(std=scale * (BOX_SHARE / (4 / 12)) ** 0.5)  # of numbers spread over 0..1
+            self.projection.bias.sub_(weight[:, width:].sum(1) / 2)
+
+    def _after_normalising(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
+        if self.normalise == "standard":
+            return torch.zeros_like(mean), torch.ones_like(deviation)
+        if self.normalise == "length":
+            length = (mean.square() + deviation.square()).sum().sqrt().clamp(min=1e-6)
+            return mean / length, deviation / length
+        return mean, deviation
+
+
+def measure(store: FeatureStore | Shards, limit: int | None) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of every dimension, (D,) each, over evenly spaced images of the store."""
+    keys = list(store)
+    total, squares, count = np.zeros(store.width), np.zeros(store.width), 0
+    for key in keys[:: -(-len(keys) // SAMPLED)]:
+        features = store.read(key, limit).features.astype(np.float64)
+        total, squares, count = total + features.sum(0), squares + np.square(features).sum(0), count + len(features)
+    if not np.isfinite(squares).all():
+        raise DataError(f"{store.path}: features are not finite (NaN or infinite); make them again")
+    mean = total / max(count, 1)
+    deviation = np.sqrt(np.maximum(squares / max(count, 1) - np.square(mean), 0))
+    # a dimension that hardly varies would be blown up into noise
+    floor = 1e-2 * max(float(deviation.mean()), 1e-6)
+    return torch.from_numpy(mean).float(), torch.from_numpy(np.maximum(deviation, floor)).float()
+
+
+@torch.no_grad()
+def word_scale(backbone: Backbone) -> float:
+    """Standard deviation of the numbers in word embeddings, as far as a sentence of usual words shows."""
+    ids = backbone.encode_text("what is the man in the red shirt doing with the dog on the beach") or [backbone.mask_id]
+    device = next(backbone.parameters()).device
+    return float(backbone.embed(torch.tensor([ids], device=device)).std())
+
+
+def name(fingerprint: Mapping[str, Any]) -> str:
+    """A fingerprint in a few words."""
+    words = [str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)]
+    return f"'{' '.join(words) or 'unknown'}'"

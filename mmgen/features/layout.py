@@ -1,0 +1,133 @@
+"""The layout of a feature store: chunks, compression, and the writing of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .store import PER_REGION
+
+if TYPE_CHECKING:
+    import h5py
+    import numpy as np
+
+    from ..parts import Record
+
+
+TRIED = 32  # records that compression is tried on
+
+
+WORTH_IT = 0.8  # compressed only when it takes less than this share, since reading takes longer
+
+
+BUFFER_BYTES = 16 << 20
+
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How features lie in the file."""
+
+    width: int
+    dtype: str
+    rows: int  # of a chunk
+    compression: Mapping[str, Any]
+
+    @classmethod
+    def choose(cls, first: list[Record], width: int, dtype: str) -> Layout:
+        """From the first records: a chunk is an image's size, and compression is used if it is worth it."""
+        import zlib
+
+        import numpy as np
+
+        usual = int(np.median([len(record.features) for record in first]))
+        rows = max(1, min(usual, CHUNK_BYTES // (width * np.dtype(dtype).itemsize)))
+        sample = np.concatenate([record.features for record in first])
+        # the file's own filter: bytes of like significance together, then deflate
+        shuffled = np.ascontiguousarray(sample).view(np.uint8).reshape(-1, sample.dtype.itemsize).T.tobytes()
+        worth_it = len(zlib.compress(shuffled, 1)) < WORTH_IT * max(1, len(shuffled))
+        return cls(
+            width, dtype, rows, {"compression": "gzip", "compression_opts": 1, "shuffle": True} if worth_it else {}
+        )
+
+
+class _Rows:
+    """Appends records to the datasets of a new file, some MB at a time and in whole chunks."""
+
+    def __init__(self, file: h5py.File, layout: Layout) -> None:
+        self.file, self.layout = file, layout
+        self.keys: list[bytes] = []
+        self.ends: list[int] = []
+        self.labels: dict[str, int] = {}
+        self.waiting: list[dict[str, np.ndarray]] = []
+        self.waiting_rows = self.written = 0
+        self.known: set[str] = set()
+        self._dataset("features", (layout.width,), layout.dtype, rows=layout.rows, **layout.compression)
+        for name, (kind, row) in PER_REGION.items():
+            self._dataset(name, row, f"{kind}4", rows=1024, compression="gzip", compression_opts=1, shuffle=True)
+
+    def add(self, record: Record) -> None:
+        import numpy as np
+
+        count = len(record.features)
+        self.known |= {name for name in PER_REGION if count and getattr(record, name) is not None}
+        labels = (
+            [self.labels.setdefault(label, len(self.labels)) for label in record.labels]
+            if record.labels is not None
+            else None
+        )
+        columns = {"boxes": record.boxes, "scores": record.scores, "labels": labels}
+        arrays = {"features": record.features}
+        for name, (kind, row) in PER_REGION.items():
+            unknown = np.full((count, *row), np.nan if kind == "f" else -1, f"{kind}4")
+            arrays[name] = (
+                unknown if columns[name] is None else np.asarray(columns[name], f"{kind}4").reshape(count, *row)
+            )
+        self.waiting.append(arrays)
+        self.waiting_rows += count
+        self.keys.append(record.key.encode())
+        self.ends.append((self.ends[-1] if self.ends else 0) + count)
+        if self.waiting_rows * self.layout.width * 4 > BUFFER_BYTES:
+            self._write(self.waiting_rows - self.waiting_rows % self.layout.rows)
+
+    def close(self) -> None:
+        import h5py
+        import numpy as np
+
+        self._write(self.waiting_rows)
+        for name in PER_REGION:
+            if name not in self.known:
+                del self.file[name]
+        texts = {"keys": self.keys}
+        if "labels" in self.known:
+            texts["label_names"] = [label.encode() for label in self.labels]
+        for name, values in texts.items():
+            kind = h5py.string_dtype("utf-8", max(1, *map(len, values)) if len(values) > 1 else max(1, len(values[0])))
+            self.file.create_dataset(
+                name, data=np.array(values, dtype=kind), dtype=kind, compression="gzip", shuffle=False, fletcher32=True
+            )
+        self.file.create_dataset(
+            "ends", data=np.array(self.ends, np.int64), compression="gzip", shuffle=True, fletcher32=True
+        )
+
+    def _dataset(self, name: str, row: tuple[int, ...], dtype: str, rows: int, **filters: Any) -> None:
+        self.file.create_dataset(
+            name, (0, *row), dtype, maxshape=(None, *row), chunks=(rows, *row), fletcher32=True, **filters
+        )
+
+    def _write(self, rows: int) -> None:
+        """The first `rows` of what waits; the rest waits on."""
+        import numpy as np
+
+        if not self.waiting_rows:
+            return
+        rest = {}
+        for name in self.waiting[0]:
+            values = np.concatenate([arrays[name] for arrays in self.waiting])
+            self.file[name].resize(self.written + rows, axis=0)
+            self.file[name][self.written :] = values[:rows]
+            rest[name] = values[rows:].copy()
+        self.waiting, self.waiting_rows, self.written = [rest], len(rest["features"]), self.written + rows

@@ -1,0 +1,60 @@
+"""Check a feature store: what its parts must be for it to be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..errors import DataError
+
+if TYPE_CHECKING:
+    from ..parts import Record
+
+
+def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
+    """The record as it is stored, and whether boxes were clipped. Raises DataError, naming the image."""
+    import numpy as np
+
+    def wrong(what: str) -> DataError:
+        return DataError(f"image '{record.key}': {what}")
+
+    if not record.key or "\0" in record.key:
+        raise DataError(f"an image has the key {record.key!r}, which names nothing")
+    features = np.asarray(record.features)
+    if features.dtype.kind not in "fiu":
+        raise wrong(f"features are {features.dtype}, which are no real numbers")
+    if features.ndim != 2 or not features.shape[1]:
+        raise wrong(f"features of shape {features.shape}; they must be (regions, width)")
+    if width is not None and features.shape[1] != width:
+        raise wrong(f"features are {features.shape[1]} wide, those before are {width}")
+    if not np.isfinite(features).all():
+        raise wrong("features are not finite (NaN or infinite)")
+    with np.errstate(over="ignore"):
+        stored = np.ascontiguousarray(features, dtype=dtype)
+    if not np.isfinite(stored).all():
+        raise wrong(f"a feature of {np.abs(features).max():.3g} is too large for {dtype}; store float32")
+    regions, clipped = len(stored), False
+    if record.labels is not None and len(record.labels) != regions:
+        raise wrong(f"{len(record.labels)} labels for {regions} regions")
+    for values in (record.boxes, record.scores):
+        if values is not None and np.asarray(values).dtype.kind not in "fiu":
+            raise wrong(f"boxes or scores are {np.asarray(values).dtype}, which are no real numbers")
+    boxes, scores = (
+        None if values is None else np.asarray(values, np.float32) for values in (record.boxes, record.scores)
+    )
+    if scores is not None and (scores.shape != (regions,) or not np.isfinite(scores).all()):
+        raise wrong(f"scores of shape {scores.shape} for {regions} regions, or not finite")
+    if boxes is not None:
+        if boxes.shape != (regions, 4) or not np.isfinite(boxes).all():
+            raise wrong(f"boxes of shape {boxes.shape} for {regions} regions, or not finite")
+        if (boxes[:, :2] > boxes[:, 2:]).any():
+            raise wrong("a box ends before it begins; boxes are x0, y0, x1, y1")
+        clipped = bool((boxes < -1e-4).any() or (boxes > 1 + 1e-4).any())
+        boxes = boxes.clip(0, 1)
+    labels = None if record.labels is None else tuple(map(str, record.labels))
+    return replace(record, features=stored, boxes=boxes, scores=scores, labels=labels), clipped
+
+
+def _short(error: Exception) -> str:
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return str(text).strip().partition("\n")[0]

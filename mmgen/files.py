@@ -1,0 +1,117 @@
+"""Files that survive a kill: each appears under its name whole or not at all. JSON is read with its mistakes named."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+
+from .errors import RunError, regular
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """`write` fills a temporary file beside `path`, which then takes its name, with the rights that any new file has
+    there. Raises RunError when the disk refuses."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.touch()
+        rights = partial.stat().st_mode
+        write(partial)
+        partial.chmod(rights)  # safetensors makes files that nobody else may read
+        sync(partial)
+        partial.replace(path)
+        sync(path.parent)
+    except (OSError, SafetensorError) as error:
+        raise _refused(path, error) from None
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def write_folder(path: Path, write: Callable[[Path], None]) -> None:
+    """`write` fills a temporary folder beside `path`, which then takes its name. A kill may leave no folder, never half
+    of one."""
+    partial, spent = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("partial", "spent.partial"))
+    try:
+        partial.mkdir(parents=True)
+        write(partial)
+        for file in partial.rglob("*"):
+            sync(file)
+        if path.exists():
+            path.replace(spent)
+        partial.replace(path)
+        sync(path.parent)
+    except OSError as error:
+        raise _refused(path, error) from None
+    finally:
+        for folder in (partial, spent):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_partials(folder: Path) -> None:
+    """Deletes what writers that were killed have left in a folder; only for whoever holds its lock."""
+    for partial in [*folder.rglob(".*.partial")]:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
+
+
+def _refused(path: Path, error: Exception) -> RunError:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return RunError(
+        f"{path}: cannot be written: {why}; what was there before is untouched, and the same command goes on from there"
+    )
+
+
+def _closed(path: Path, error: PermissionError) -> RunError:
+    return RunError(f"{path}: may not be read: {error.strerror}; ask whoever it belongs to for the right to")
+
+
+def write_text(path: Path, text: str) -> None:
+    """UTF-8; half a character, which some JSON files have and UTF-8 has not, is written as JSON spells it."""
+    write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8", errors="backslashreplace"))
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(regular(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing; is this a run folder?") from None
+    except PermissionError as error:
+        raise _closed(path, error) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path}: damaged: {error}") from None
+
+
+def read_table(path: Path, **kinds: type | tuple[type, ...]) -> dict[str, Any]:
+    """A JSON object; `kinds`: what it must hold under these names. Raises RunError."""
+    table = read_json(path)
+    if not isinstance(table, dict):
+        raise RunError(f"{path}: damaged: it holds no table")
+    for name, kind in kinds.items():
+        if not isinstance(table.get(name), kind):
+            raise RunError(
+                f"{path}: damaged: '{name}' is {'missing' if name not in table else json.dumps(table[name])[:40]}"
+            )
+    return table
+
+
+def sync(path: Path) -> None:
+    """What was written to a file, or the names in a folder, are on the disk and outlive a loss of power."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,167 @@
+"""Check merged tables: every mistake on one line, all of them at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..configs import (
+    Config,
+    PartConfig,
+)
+from ..errors import PluginError
+from ..registry import Registry, did_you_mean, nested_kinds
+from .layers import Layered
+from .tables import NAME, PRETRAINED, Recipe, Step, Training
+from .toml_lines import Key
+
+
+def _line(problem: str) -> tuple[str, int]:
+    """Problems are told in the order of their lines."""
+    file, _, rest = problem.partition(":")
+    number = rest.partition(":")[0]
+    return file, int(number) if number.isdigit() else 0
+
+
+class _Check:
+    """Gathers problems instead of stopping at the first."""
+
+    def __init__(self, layers: Layered, registry: Registry, source: str) -> None:
+        self.layers, self.registry, self.source = layers, registry, source
+        self.problems: list[str] = []
+
+    def problem(self, path: Key, text: str) -> None:
+        place = self.layers.place(path) or self.source
+        self.problems.append(": ".join(filter(None, (place, ".".join(path), text))))
+
+    def tables(self, value: Any, path: Key) -> dict[str, Any] | None:
+        """A table of named tables. None stands for what is no table: told here, and not once more by what builds on
+        it."""
+        if not isinstance(value, dict):
+            return self.problem(path, "must be a table")
+        for name, inner in value.items():
+            if not re.fullmatch(NAME, name) or (
+                path == ("inputs",) and "." in name
+            ):  # names become those of files and modules
+                self.problem((*path, name), "a name is made of letters, digits, '_' and '-', a step's of '.' too")
+            elif not isinstance(inner, dict):
+                self.problem((*path, name), f"must be a table: write it as [{'.'.join(path)}.{name}]")
+        return {name: inner if isinstance(inner, dict) else None for name, inner in value.items()}
+
+    def part(self, kind: str, table: Any, path: Key) -> PartConfig | None:
+        """The config of a part, by its `type`."""
+        if not isinstance(table, dict):
+            return self.problem(path, "must be a table")
+        if not isinstance(table.get("type"), str):
+            names = ", ".join(part.name for part in self.registry.of_kind(kind))
+            return self.problem(path, f'has no type; write  type = "..."  with one of: {names or "none installed"}')
+        try:
+            config = self.registry.get(kind, table["type"]).config
+        except PluginError as error:
+            return self.problem((*path, "type"), str(error))
+        nested = {name: inner for name, inner in nested_kinds(config).items() if table.get(name) is not None}
+        parts = {name: self.part(inner, table[name], (*path, name)) for name, inner in nested.items()}
+        if None in parts.values():
+            return None
+        return self.table(config, {name: value for name, value in table.items() if name not in nested}, path, parts)
+
+    def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] | None = None) -> Any:
+        """A config from a table; as JSON and strictly, so that "5" is no number, and a list may be a tuple."""
+        if not isinstance(table, dict):
+            return self.problem(path, "must be a table")
+        try:
+            if parts:
+                return cls.model_validate({**table, **parts})
+            return cls.model_validate_json(json.dumps(table, default=str), strict=True)
+        except ValidationError as error:
+            for mistake in error.errors():
+                self.mistake(cls, mistake, path)
+
+    def mistake(self, cls: type[Config], mistake: Mapping[str, Any], path: Key) -> None:
+        place = (*path, *(str(name) for name in mistake["loc"]))
+        if mistake["type"] == "extra_forbidden":
+            self.problem(place, f"no such key{did_you_mean(place[-1], cls.model_fields)}")
+        elif mistake["type"] == "missing":
+            self.problem(place, "is missing")
+        else:
+            text = mistake["msg"].removeprefix("Value error, ").removeprefix("Input ")
+            self.problem(place, text[:1].lower() + text[1:] if text[1:2].islower() else text)
+
+    def step(self, table: dict[str, Any], training: Any, path: Key) -> Step | None:
+        own = table.get("training", {})
+        if not isinstance(own, dict):
+            return self.problem((*path, "training"), "must be a table")
+        whole = (
+            self.table(Training, {**training, **own}, (*path, "training"))
+            if own
+            else self.table(Training, training, ("training",))
+        )
+        parts = {"data": self.part("dataset", table["data"], (*path, "data"))} if table.get("data") is not None else {}
+        step = self.table(
+            Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path
+        )
+        return (
+            step.model_copy(update={"training": whole, **parts})
+            if step and whole and None not in parts.values()
+            else None
+        )
+
+    def top(self, values: dict[str, Any]) -> None:
+        """The recipe's own keys."""
+        try:
+            Recipe.model_validate(values)
+        except ValidationError as error:
+            for mistake in error.errors():
+                # parts and tables have been checked one by one; what is None there has been reported
+                if len(mistake["loc"]) == 1 and values.get(mistake["loc"][0], "") is not None:
+                    self.mistake(Recipe, mistake, ())
+
+    def fits(self, built: Mapping[str, Any]) -> None:
+        """Steps name inputs that exist and start from steps that exist, without going in a circle."""
+        steps, inputs = built["steps"] or {}, built["inputs"] or {}
+        for name, step in steps.items():
+            if step is None:
+                continue
+            for key, known in (("inputs", [*inputs]), ("learn", [*inputs, "backbone"])):
+                for wanted in getattr(step, key):
+                    if wanted not in known and inputs:
+                        self.problem(
+                            ("steps", name, key),
+                            f"there is no input '{wanted}'{did_you_mean(wanted, known)}; there are: {', '.join(known)}",
+                        )
+            for wanted in step.learn:
+                if wanted in inputs and wanted not in step.inputs:
+                    self.problem(
+                        ("steps", name, "learn"), f"'{wanted}' is not among the step's inputs, so it cannot learn"
+                    )
+            if name == PRETRAINED:
+                self.problem(
+                    ("steps", name),
+                    "a step's name is made of letters, digits, '_', '-' and '.', and is not 'pretrained'",
+                )
+            if len(set(step.inputs)) < len(step.inputs):
+                self.problem(("steps", name, "inputs"), "an input is named twice")
+            if step.start != PRETRAINED and step.start not in steps:
+                self.problem(
+                    ("steps", name, "start"),
+                    f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}",
+                )
+            elif circle := _circle(steps, name):
+                self.problem(("steps", name, "start"), f"goes in a circle: {' -> '.join(circle)}")
+
+
+def _circle(steps: Mapping[str, Step | None], name: str) -> list[str]:
+    """The steps from `name` back to itself by way of `start`; empty when they end."""
+    trail, last = {name: None}, name
+    while (step := steps.get(last)) is not None and step.start in steps:
+        if step.start == name:
+            return [*trail, name]
+        if step.start in trail:
+            return []
+        last = step.start
+        trail[last] = None
+    return []

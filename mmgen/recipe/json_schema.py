@@ -1,0 +1,129 @@
+"""The JSON schema of recipes, from the pydantic models of every installed part: editors complete and check with it.
+
+It describes one layer of a recipe: since `extends`, profiles and `--set` lay tables over one another, nothing is
+required in any single file. What a whole recipe lacks, `mmgen check` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..configs import Config
+from ..registry import KINDS, Registry
+from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step, Training
+
+Schema = dict[str, Any]
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema(registry: Registry) -> Schema:
+    """Everything that may stand in a recipe file."""
+    tables = _tables()
+    top = {
+        "extends": {"type": "string", "description": "another recipe file that this one is laid over"},
+        "profile": {"type": "string", "description": "which of the profiles below is laid over the recipe"},
+        "profiles": _named(
+            {"type": "object", "properties": tables, "additionalProperties": False},
+            "layers to choose from with --profile",
+        ),
+    }
+    return {
+        "$schema": DRAFT,
+        "title": "mmgen recipe",
+        "type": "object",
+        "properties": {**top, **tables},
+        "additionalProperties": False,
+        "$defs": _definitions(registry),
+    }
+
+
+def _tables() -> dict[str, Schema]:
+    """The keys of a recipe, and of a profile."""
+    about = {name: info.description for name, info in Recipe.model_fields.items()}
+    plain = closed(Recipe)["properties"]
+    return {
+        **{name: plain[name] for name in ("name", "description", "seed", "output")},
+        **{name: _reference(kind) for name, kind in PARTS.items()},
+        **{name: _named(_reference(kind), about[name] or f"{kind}s by name") for name, kind in NAMED_PARTS.items()},
+        **{name: closed(cls) for name, cls in TABLES.items()},
+        "steps": _named(_step(), "rows of the table, in order"),
+    }
+
+
+def _step() -> Schema:
+    step = closed(Step)
+    step["properties"]["training"] = closed(Training)
+    return step
+
+
+def _definitions(registry: Registry) -> dict[str, Schema]:
+    """A definition a kind, which hands on to that of the part which `type` names."""
+    found: dict[str, Schema] = {}
+    for kind in KINDS:
+        parts = registry.of_kind(kind)
+        choices = [{"const": part.name, "description": f"{part.summary} ({part.source})"} for part in parts]
+        found[kind] = {
+            "type": "object",
+            "properties": {"type": {"type": "string", "anyOf": choices or [{}]}},
+            "allOf": [
+                {
+                    "if": {"properties": {"type": {"const": part.name}}, "required": ["type"]},
+                    "then": {"$ref": f"#/$defs/{kind}.{part.name}"},
+                }
+                for part in parts
+            ],
+        }
+        for part in parts:
+            found[f"{kind}.{part.name}"] = closed(part.config)
+    return found
+
+
+def closed(config: type[Config]) -> Schema:
+    """A config's own keys, all optional; fields that hold a part refer to the kind's definition."""
+    made = config.model_json_schema()
+    inner = made.pop("$defs", {})
+    kinds = {cls.__name__: kind for kind, (_, cls) in KINDS.items()}
+    made = _mended(made, inner, kinds)
+    made["additionalProperties"] = False
+    return made
+
+
+def _mended(value: Any, inner: Mapping[str, Schema], kinds: Mapping[str, str]) -> Any:
+    """pydantic's schema without what a layer cannot be held to, and with its references followed."""
+    if isinstance(value, list):
+        return [_mended(one, inner, kinds) for one in value]
+    if not isinstance(value, dict):
+        return value
+    value = _without_null(value)
+    if "$ref" in value:
+        name = value["$ref"].rpartition("/")[2]
+        told = {key: one for key, one in value.items() if key == "description"}
+        return {**(_reference(kinds[name]) if name in kinds else _mended(inner[name], inner, kinds)), **told}
+    return {key: _mended(one, inner, kinds) for key, one in value.items() if not _idle(key, one)}
+
+
+def _idle(key: str, value: Any) -> bool:
+    """Titles repeat the name, and nothing is required; a property may be called so too, but then it is a table."""
+    return (
+        (key == "title" and isinstance(value, str))
+        or (key == "required" and isinstance(value, list))
+        or (key == "default" and value is None)
+    )
+
+
+def _without_null(value: Schema) -> Schema:
+    """TOML has no null: what is this or null is this."""
+    if {"type": "null"} not in value.get("anyOf", ()):
+        return value
+    rest = {key: one for key, one in value.items() if key != "anyOf"}
+    some = [one for one in value["anyOf"] if one != {"type": "null"}]
+    return {**some[0], **rest} if len(some) == 1 else {**rest, "anyOf": some}
+
+
+def _reference(kind: str) -> Schema:
+    return {"$ref": f"#/$defs/{kind}"}
+
+
+def _named(table: Schema, description: str) -> Schema:
+    return {"type": "object", "description": description, "additionalProperties": table}

@@ -1,0 +1,149 @@
+"""Layers of a recipe: parent < file < profile < --set. Which value counts, and which layer it came from.
+
+Tables are merged key by key; a table whose `type` changes starts afresh, since another part's keys mean nothing to it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import RecipeError, regular
+from ..registry import did_you_mean
+from .toml_lines import Key, lines
+
+
+@dataclass
+class Layered:
+    """Merged tables, and for every value the place it came from ("recipes/my.toml:9", "--set a.b=1")."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[Key, str] = field(default_factory=dict)
+
+    def lay(self, table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
+        """Lay a table over what is there."""
+        self._merge(self.values, table, origins, at, at)
+
+    def _merge(self, below: dict, above: dict, origins: dict[Key, str], source: Key, target: Key) -> None:
+        for name, value in above.items():
+            here, there = (*source, name), (*target, name)
+            if isinstance(value, dict):
+                old = below.get(name)
+                if not isinstance(old, dict) or ("type" in value and value["type"] != old.get("type", value["type"])):
+                    self._drop(there, name in below)
+                    below[name] = {}
+                self.origins.setdefault(there, origins.get(here, ""))
+                self._merge(below[name], value, origins, here, there)
+            else:
+                self._drop(there, name in below)
+                below[name] = value
+                self.origins[there] = origins.get(here, "")
+
+    def _drop(self, path: Key, there: bool) -> None:
+        """Forget where a value (or a table with all inside) came from, if it is there."""
+        for key in [key for key in self.origins if key[: len(path)] == path] if there else ():
+            del self.origins[key]
+
+    def place(self, path: Key) -> str:
+        """Where a value, or the nearest table around it, was written."""
+        while path and not self.origins.get(path):
+            path = path[:-1]
+        return self.origins.get(path, "") if path else ""
+
+
+def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[Layered, str | None]:
+    """All layers of a recipe file, merged, and the profile's name. Raises RecipeError."""
+    merged = Layered()
+    for table, origins in _files(path):
+        merged.lay(table, origins)
+    profiles = merged.values.pop("profiles", {})
+    default = merged.values.pop("profile", None)
+    chosen = profile or default
+    if chosen is not None:
+        if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
+            raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")
+        if not isinstance(chosen, str) or chosen not in profiles:
+            where = "--profile" if profile else merged.place(("profile",))
+            raise RecipeError(
+                f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: "
+                f"{', '.join(profiles) or 'none'}"
+            )
+        origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", chosen)}
+        merged.lay(profiles[chosen], origins)
+    for setting in sets:
+        table, origins = setting_table(setting)
+        if "profile" in table or "profiles" in table:
+            raise RecipeError(f"--set {setting}: choose a profile with --profile")
+        merged.lay(table, origins)
+    if "profile" in merged.values:
+        raise RecipeError(f"{merged.place(('profile',)) or path}: profile: a profile cannot name another")
+    return merged, chosen
+
+
+def profiles(path: Path) -> list[str]:
+    """Names of a recipe's profiles, its parents' among them."""
+    merged = Layered()
+    for table, origins in _files(path):
+        merged.lay(table, origins)
+    found = merged.values.get("profiles", {})
+    return list(found) if isinstance(found, dict) else []
+
+
+def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tuple[dict, dict[Key, str]]]:
+    """The file's table after its parents', each with its origins. `asked`: the place that names the file, for
+    errors."""
+    try:
+        if path.resolve() in seen:
+            raise RecipeError(f"{asked}{path}: extends itself, by way of {' and '.join(map(str, seen))}")
+        text = regular(path).read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise RecipeError(
+            f"{asked}{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder"
+        ) from None
+    except (OSError, ValueError, RuntimeError) as error:  # a path that holds a NUL, or links that go in a circle
+        raise RecipeError(f"{asked}{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise RecipeError(_toml_error(path, error)) from None
+    origins = {key: f"{path}:{line}" for key, line in lines(text).items()}
+    parent = table.pop("extends", None)
+    if parent is None:
+        return [(table, origins)]
+    if not isinstance(parent, str):
+        raise RecipeError(f"{origins.get(('extends',), path)}: extends: give one recipe's path, relative to this file")
+    named = f"{origins.get(('extends',), path)}: extends: "
+    return [*_files(path.parent / parent, (*seen, path.resolve()), named), (table, origins)]
+
+
+def _toml_error(path: Path, error: Exception) -> str:
+    place = re.search(r"\(at line (\d+), column \d+\)", str(error))
+    reason = re.sub(r" \(at .*\)", "", str(error))
+    return f"{path}:{place[1] if place else 1}: not valid TOML: {reason[:1].lower()}{reason[1:]}"
+
+
+def setting_table(setting: str) -> tuple[dict, dict[Key, str]]:
+    """`a.b=value`, the value as TOML; a bare word is taken as a string."""
+    name, equals, value = setting.partition("=")
+    if not equals or not name.strip() or "\n" in setting:
+        raise RecipeError(f"--set {setting}: write it as a.b=value, the value as in TOML")
+    try:
+        table = tomllib.loads(f"{name.strip()} = {value}")
+    except tomllib.TOMLDecodeError:
+        try:
+            table = tomllib.loads(f"{name.strip()} = '''{value}'''")
+        except tomllib.TOMLDecodeError as error:
+            raise RecipeError(f"--set {setting}: not a TOML value: {error}") from None
+    return table, {key: f"--set {setting}" for key in _paths(table)}
+
+
+def _paths(table: dict, at: Key = ()) -> list[Key]:
+    found = []
+    for name, value in table.items():
+        found.append((*at, name))
+        if isinstance(value, dict):
+            found += _paths(value, (*at, name))
+    return found

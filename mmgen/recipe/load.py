@@ -1,0 +1,84 @@
+"""Recipes: TOML in, checked parts and steps out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ..configs import (
+    PartConfig,
+)
+from ..errors import RecipeError
+from ..registry import Registry
+from .check import _Check, _line
+from .layers import Layered, read, setting_table
+from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, _reading
+
+THEN = {"training": {"bucket": 1}}  # what runs did that are older than a key, where its default is something else
+
+
+def load(
+    path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = ()
+) -> tuple[Recipe, Layered]:
+    """A recipe file with its profile and settings laid over it, and where every value came from. Raises RecipeError
+    with every mistake found, a line each."""
+    layers, chosen = read(path, profile, sets)
+    return resolve(layers, registry, chosen, str(path)), layers
+
+
+def from_json(text: str, registry: Registry, source: str) -> Recipe:
+    """The recipe that a run folder keeps; keys that were not there yet when it was written have what they meant then.
+    `source` names the file in errors."""
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise RecipeError(f"{source}: not JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise RecipeError(f"{source}: not a recipe")
+    profile = values.pop("profile", None)
+    for table, keys in THEN.items():
+        if isinstance(own := values.setdefault(table, {}), dict):
+            values[table] = {**keys, **own}
+    return resolve(Layered(values, {}), registry, profile, source)
+
+
+def part_from(kind: str, name: str, sets: tuple[str, ...], registry: Registry) -> PartConfig:
+    """One part by its name and `key=value` settings, outside of any recipe. Raises RecipeError."""
+    layers = Layered()
+    for setting in sets:
+        layers.lay(*setting_table(setting))
+    check = _Check(layers, registry, f"--type {name}")
+    part = check.part(kind, {**layers.values, "type": name}, ())
+    if part is None:
+        raise RecipeError("\n".join(check.problems))
+    return part
+
+
+def resolve(layers: Layered, registry: Registry, profile: str | None, source: str) -> Recipe:
+    """Checked parts and steps from merged tables."""
+    check = _Check(layers, registry, source)
+    values = dict(layers.values)
+    built: dict[str, Any] = {"profile": profile}
+    for table, kind in PARTS.items():
+        if table in values:
+            built[table] = check.part(kind, values.pop(table), (table,))
+    for table, kind in NAMED_PARTS.items():
+        named = check.tables(values.pop(table, {}), (table,))
+        built[table] = named and {
+            name: part if part is None else check.part(kind, part, (table, name)) for name, part in named.items()
+        }
+    built["inputs"] = built["inputs"] and {name: _reading(config, name) for name, config in built["inputs"].items()}
+    training = values.get("training", {})
+    for table, cls in TABLES.items():
+        built[table] = check.table(cls, values.pop(table, {}), (table,))
+    steps = check.tables(values.pop("steps", {}), ("steps",))
+    whole = training if built["training"] is not None else {}  # a mistake in there has been told, once is enough
+    built["steps"] = steps and {
+        name: step if step is None else check.step(step, whole, ("steps", name)) for name, step in steps.items()
+    }
+    check.top({**values, **built})
+    check.fits(built)
+    if check.problems:
+        raise RecipeError("\n".join(sorted(check.problems, key=_line)))
+    return Recipe(**values, **built)

@@ -1,0 +1,105 @@
+"""Every key of a recipe in Markdown, from the pydantic models of what is installed: the page of reference of a
+recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..configs import Config
+from ..registry import KINDS, Part, Registry
+from .json_schema import closed
+from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step, Training
+
+BOUNDS = {
+    "minimum": "at least",
+    "exclusiveMinimum": "over",
+    "maximum": "at most",
+    "exclusiveMaximum": "under",
+    "multipleOf": "a multiple of",
+}
+WORDS = {
+    "integer": "whole number",
+    "number": "number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "list",
+    "object": "table",
+}
+
+
+def reference(registry: Registry) -> str:
+    """Tables of keys: a recipe's own, its plain tables', and those of every part by kind."""
+    lines = [
+        "# Recipes: every key",
+        "",
+        "Defaults are those of the code; `mmgen show RECIPE` prints a recipe with all of them.",
+        "",
+    ]
+    tables = {*PARTS, *NAMED_PARTS, *TABLES, "steps", "profile"}
+    lines += ["## The recipe", "", *_table(Recipe, leave_out=tables)]
+    for name, cls in TABLES.items():
+        lines += ["", f"## [{name}]", "", *_about(cls), *_table(cls)]
+    lines += ["", "## [steps.NAME]", "", *_about(Step), *_table(Step, leave_out={"training"})]
+    lines += [
+        "",
+        f"`training` overrides any of {', '.join(f'`{key}`' for key in Training.model_fields)} for this step.",
+    ]
+    places = {kind: f"[{table}]" for table, kind in PARTS.items()} | {
+        kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()
+    }
+    for kind in KINDS:
+        lines += ["", f"## {kind.capitalize()}s: {places.get(kind, f'a table `{kind}` inside an input')}", ""]
+        for part in registry.of_kind(kind):
+            lines += _part(part)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _part(part: Part) -> list[str]:
+    return [
+        f'### type = "{part.name}"',
+        "",
+        *_about(part.config),
+        *_table(part.config, leave_out={"type"}),
+        "",
+        f"From {part.source}.",
+        "",
+    ]
+
+
+def _about(cls: type[Config]) -> list[str]:
+    paragraph = (cls.__doc__ or "").strip()
+    return [" ".join(line.strip() for line in paragraph.splitlines() if line.strip()), ""] if paragraph else []
+
+
+def _table(cls: type[Config], leave_out: frozenset[str] | set[str] = frozenset()) -> list[str]:
+    rows = [(name, told) for name, told in closed(cls)["properties"].items() if name not in leave_out]
+    if not rows:
+        return ["No keys of its own."]
+    return ["| key | value | default | |", "|---|---|---|---|", *_rows(cls, rows)]
+
+
+def _rows(cls: type[Config], rows: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+    for name, told in rows:
+        required = cls.model_fields[name].is_required()
+        default = (
+            "must be given" if required else _toml(told["default"]) if told.get("default") not in (None, [], {}) else ""
+        )
+        yield f"| `{name}` | {_value(told)} | {default} | {told.get('description', '').replace('|', chr(92) + '|')} |"
+
+
+def _value(told: dict[str, Any]) -> str:
+    """What a value may be, in words."""
+    if "$ref" in told:
+        return f"a table: {told['$ref'].rpartition('/')[2]}"
+    if "anyOf" in told:
+        return " or ".join(_value(one) for one in told["anyOf"])
+    if "enum" in told or "const" in told:
+        return ", ".join(_toml(one) for one in told.get("enum", [told.get("const")]))
+    bounds = [f"{word} {told[key]}" for key, word in BOUNDS.items() if key in told]
+    return ", ".join([WORDS.get(told.get("type", ""), "anything"), *bounds])
+
+
+def _toml(value: Any) -> str:
+    shown = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+    return f"`{shown}`"

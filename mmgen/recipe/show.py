@@ -1,0 +1,54 @@
+"""A resolved recipe as TOML that can be run again, with the origin of every value beside it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .layers import Layered
+from .toml_lines import Key
+
+
+def toml(values: dict[str, Any], layers: Layered) -> str:
+    """Tables in their order; each value is followed by the place it was written at, or by `default`."""
+    lines: list[tuple[str, str]] = (
+        [(f"# profile {values['profile']}, already laid over", "")] if values["profile"] else []
+    )
+    _table({**values, "profile": None}, (), layers, lines)
+    width = min(60, max(len(left) for left, origin in lines if origin))
+    return "\n".join(f"{left:<{width}}  # {origin}" if origin else left for left, origin in lines)
+
+
+def _table(values: dict[str, Any], path: Key, layers: Layered, lines: list[tuple[str, str]]) -> None:
+    plain = {name: value for name, value in values.items() if not isinstance(value, dict) and value is not None}
+    if path and plain:
+        lines += [("", ""), (f"[{'.'.join(map(_key, path))}]", "")]
+    for name, value in plain.items():
+        lines.append((f"{_key(name)} = {_value(value)}", _origin(layers, (*path, name))))
+    for name, value in values.items():
+        if isinstance(value, dict):
+            _table(value, (*path, name), layers, lines)
+
+
+def _origin(layers: Layered, path: Key) -> str:
+    """Where a value was written; a step's training settings are the recipe's unless the step has its own."""
+    if path in layers.origins:
+        return layers.origins[path]
+    inherited = path[2:] if len(path) == 4 and path[0] == "steps" and path[2] == "training" else ()
+    return layers.origins.get(inherited, "default")
+
+
+def _key(name: str) -> str:
+    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else json.dumps(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, dict):
+        return (
+            "{"
+            + ", ".join(f"{_key(name)} = {_value(inner)}" for name, inner in value.items() if inner is not None)
+            + "}"
+        )
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,141 @@
+"""The tables of a recipe, checked by pydantic: training, sequence, step, and the recipe itself."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, SerializeAsAny
+
+from ..configs import (
+    BackboneConfig,
+    Config,
+    DatasetConfig,
+    EmbedderConfig,
+    GeneratorConfig,
+    MetricConfig,
+    ProbeConfig,
+)
+from ..decoding import Decoding
+
+NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
+
+
+PRETRAINED = "pretrained"  # where a step may start besides an earlier step
+
+
+class Training(Config):
+    """How a step learns. A step may override any of it in its own `training` table."""
+
+    batch_size: int = Field(128, ge=1, description="pairs (one input, one question) an optimiser update")
+    micro_batch: int | None = Field(
+        None, ge=1, description="pairs at a time; several make an update. By default the whole batch"
+    )
+    bucket: int = Field(
+        16,
+        ge=1,
+        description="updates that share their examples out by length, for less padding; 1: each has whatever comes",
+    )
+    epochs: int = Field(5, ge=1, description="visits of every example")
+    learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
+    input_learning_rate: float | None = Field(
+        None, gt=0, description="highest learning rate of embedders; by default learning_rate"
+    )
+    warmup: float = Field(
+        0.1, ge=0, le=1, description="share of the updates over which the rate rises; then it falls to 0, both linearly"
+    )
+    weight_decay: float = Field(0.01, ge=0, description="AdamW's, but for biases and norms")
+    max_grad_norm: float | None = Field(1.0, gt=0, description="gradients are scaled down to this norm")
+    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 on a GPU that has it, else fp32")
+    keep: Literal["last", "best"] = Field(
+        "last", description="weights of the last epoch, or of the lowest validation loss"
+    )
+    checkpoint_every: int = Field(
+        200, ge=1, description="updates between checkpoints; one is written after every epoch too"
+    )
+    workers: int = Field(0, ge=0, description="processes that prepare batches; no number changes the result")
+    shard: bool = Field(
+        False,
+        description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for "
+        "encoders too large for one",
+    )
+
+
+class Sequence(Config):
+    """How the inputs are laid out."""
+
+    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
+
+
+class Step(Config):
+    """One row of the table: which inputs it reads, what it learns, where it starts."""
+
+    inputs: tuple[str, ...] = Field(min_length=1, description="names of inputs")
+    learn: tuple[str, ...] = Field(
+        min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)'
+    )
+    start: str = Field(PRETRAINED, description='"pretrained", or the step whose weights it goes on from')
+    training: Training = Field(Training(), description="the recipe's training settings, with this step's own")
+    data: SerializeAsAny[DatasetConfig] | None = Field(
+        None, description="what it learns from, a table like [data]; by default the recipe's own data"
+    )
+    evaluate: bool = Field(
+        True,
+        description="write for the recipe's data.evaluate and score it, a row of the table; false for a warm start",
+    )
+
+
+class Recipe(Config):
+    """Everything a run is made of. Its JSON is the whole truth: a run can be repeated from it."""
+
+    name: str = Field(min_length=1, pattern=f"^{NAME}$", strict=True, description="names the run folder")
+    description: str = Field("", strict=True)
+    profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
+    seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
+    output: str = Field("runs", strict=True, description="where run folders go")
+    backbone: SerializeAsAny[BackboneConfig]
+    inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(
+        min_length=1, description="embedders, in the order of the sequence"
+    )
+    generator: SerializeAsAny[GeneratorConfig]
+    sequence: Sequence = Sequence()
+    training: Training = Training()
+    steps: dict[str, Step] = Field(min_length=1)
+    data: SerializeAsAny[DatasetConfig]
+    decoding: Decoding = Decoding()
+    metrics: dict[str, SerializeAsAny[MetricConfig]] = {}
+    probes: dict[str, SerializeAsAny[ProbeConfig]] = {}
+
+    def chain(self, step: str) -> list[str]:
+        """The step and those it starts from, the first one first."""
+        found = [step]
+        while (start := self.steps[found[-1]].start) != PRETRAINED:
+            found.append(start)
+        return found[::-1]
+
+    def ordered(self, only: str | None = None) -> list[str]:
+        """Steps in an order in which every one comes after the one it starts from."""
+        order: dict[str, None] = {}
+        for step in [only] if only else self.steps:
+            order.update(dict.fromkeys(self.chain(step)))
+        return list(order)
+
+    def identity(self) -> dict[str, Any]:
+        """The recipe without the keys that cannot change a result; two runs with equal ones are the same run."""
+        tables = self.model_dump(mode="json", exclude={"output": True, "description": True})
+        for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
+            for key in ("workers", "checkpoint_every", "shard"):
+                training.pop(key)
+        return tables
+
+
+PARTS = {"backbone": "backbone", "generator": "generator", "data": "dataset"}  # table -> kind of the part it describes
+
+
+NAMED_PARTS = {"inputs": "embedder", "metrics": "metric", "probes": "probe"}  # table of named tables -> kind
+
+
+TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
+
+
+def _reading(config: EmbedderConfig | None, name: str) -> EmbedderConfig | None:
+    return config.model_copy(update={"reads": (name,)}) if config is not None and not config.reads else config

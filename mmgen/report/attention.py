@@ -1,0 +1,66 @@
+"""The attention that a page shows: each word a step wrote, and how it looked at regions and at the caption's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..attention_maps import Reading, all_layers, last_layer, readings
+from ..data.seeds import settle
+from ..model import Model
+from ..oom import SMALLER, Halving
+from ..tensors import Example, Generation
+
+BATCH = 16
+WAYS = {"last": last_layer, "all": all_layers}
+
+
+@dataclass
+class Looks:
+    """Of one example.
+
+    units    input -> labels of its regions, or its words
+    boxes    input -> its regions' boxes, for inputs that have them
+    words    step -> the words it wrote
+    weights  way -> step -> a row a word: its inputs' units, special, written; in ten-thousandths of the word's
+             attention
+    """
+
+    units: dict[str, list[str]] = field(default_factory=dict)
+    boxes: dict[str, list[list[float]]] = field(default_factory=dict)
+    words: dict[str, list[str]] = field(default_factory=dict)
+    weights: dict[str, dict[str, list[list[int]]]] = field(default_factory=dict)
+
+
+def look(
+    model: Model,
+    step: str,
+    inputs: Sequence[str],
+    examples: Sequence[Example],
+    texts: Mapping[str, Generation],
+    looks: Mapping[str, Looks],
+    advance: Callable[..., None],
+) -> None:
+    """Fill `looks`, by example id, with what one step's model does."""
+
+    def read(part: Sequence[Example]) -> list[Reading]:
+        written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
+        return readings(model, part, inputs, written, WAYS)
+
+    model.eval()
+    halving = Halving(f"attention: {step}", SMALLER)
+    for first in range(0, len(examples), BATCH):
+        for part, known in halving.over([settle(example) for example in examples[first : first + BATCH]], read):
+            for example, reading in zip(part, known, strict=True):
+                _note(looks[example.id], step, reading)
+            advance(len(part))
+
+
+def _note(looks: Looks, step: str, reading: Reading) -> None:
+    looks.words[step] = list(reading.words)
+    for name, units in reading.units.items():
+        looks.units[name] = list(units.labels)
+        if units.boxes:
+            looks.boxes[name] = [[round(number, 3) for number in box] for box in units.boxes]
+    for way, weights in reading.weights.items():
+        looks.weights.setdefault(way, {})[step] = (10_000 * weights).round().int().tolist()

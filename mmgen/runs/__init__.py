@@ -1,0 +1,1 @@
+"""Runs: recipe in, results out; a finished run, loaded, asked and probed."""

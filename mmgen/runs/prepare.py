@@ -1,0 +1,134 @@
+"""Prepare: what a run needs before its first step learns: features, the model, checks of the data."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+
+from ..configs import ExtractorConfig
+from ..data.collate import Collator
+from ..data.datasets import Datasets
+from ..data.seeds import derive
+from ..errors import DataError, RunError
+from ..features import extract
+from ..features.embedder import StoredEmbedder
+from ..features.store import FeatureStore
+from ..files import read_table, write_folder, write_json
+from ..model import Model, compose
+from ..parts import Dataset, Picture
+from ..progress import Progress
+from ..recipe.tables import Recipe
+from ..storage.run_folder import RunFolder, differences
+
+
+def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Progress) -> None:
+    """What a person should know before it starts."""
+    profile = f", profile {recipe.profile}" if recipe.profile else ""
+    progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
+    counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
+    progress.say(f"data: {recipe.data.type} ({counts})")
+
+
+def warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
+    collate = Collator(model, model.inputs)
+    for examples in datasets.learnt_by(steps):
+        cut, total = collate.cut(examples), sum(len(example.targets) for example in examples)
+        if cut:
+            progress.say(
+                f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end "
+                "counts) and are cut"
+            )
+
+
+def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
+    """The model as it is before any step: from the recipe and its seed, or from what a run keeps in `folder`."""
+    texts = list(datasets.texts()) if datasets else None
+    with torch.random.fork_rng():
+        torch.manual_seed(derive(recipe.seed, "model"))
+        return compose(
+            recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close
+        )
+
+
+def fill_stores(
+    recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress
+) -> Recipe:
+    """The recipe with a features file for every input that names an extractor instead of one.
+
+    The file is kept beside the seeds' folders and is used by all of them.
+    """
+    inputs = dict(recipe.inputs)
+    for name, config in recipe.inputs.items():
+        extractor = getattr(config, "extractor", None)
+        if extractor is None or config.features is not None:
+            continue
+        path = features_file(name, extractor, recipe, folder)
+        if accelerator.is_main_process and not all_in(
+            path, pictures := list(datasets.pictures())
+        ):  # broken ones may have been mended
+            summary = extract.extract(
+                extractor.build(), pictures, path, progress=progress, wait=True
+            )  # another seed may be at it
+            for key, reason in summary.broken:
+                progress.say(f"{name}: picture '{key}' was skipped: {reason}")
+        accelerator.wait_for_everyone()
+        inputs[name] = config.model_copy(update={"features": path})
+    return recipe.model_copy(update={"inputs": inputs})
+
+
+def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
+    """Whether a store is there and holds these pictures."""
+    if not path.exists():
+        return False
+    with contextlib.closing(FeatureStore(path)) as store:
+        return all(picture.key in store for picture in pictures)
+
+
+def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
+    """Where the features of an input lie that its extractor makes of the run's pictures."""
+    data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
+    fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
+    made_from = json.dumps(
+        [extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint]
+    )
+    return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
+
+
+def keep_parts(model: Model, folder: RunFolder) -> None:
+    """What a run needs to be loaded without the files it was made from."""
+    write_folder(folder.backbone, model.backbone.save)
+    kept = {name: embedder.keep() for name, embedder in model.embedders.items()}
+    if any(folder.path.glob("steps/*/*.safetensors")):
+        for name, before in read_table(folder.path / "inputs.json", **dict.fromkeys(kept, dict)).items():
+            if before != json.loads(json.dumps(kept.get(name))):
+                changes = "; ".join(differences(before, kept.get(name)))
+                raise RunError(
+                    f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); "
+                    "give those back, or use --fresh"
+                )
+    write_json(folder.path / "inputs.json", kept)
+
+
+def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
+    """Raises DataError now for what a later step would stumble over: examples that lack an input, images without
+    features."""
+    for name in steps:
+        step = recipe.steps[name]
+        for wanted in step.inputs:
+            embedder, fields = model.embedders[wanted], recipe.inputs[wanted].reads
+            for examples in (datasets.learnt(name), datasets.validated(name), datasets.scored if step.evaluate else ()):
+                lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
+                try:
+                    if lacking:
+                        embedder.reader.read(lacking[0])  # a reader may do without
+                    if isinstance(embedder, StoredEmbedder):
+                        embedder.reader.find_gaps(examples)
+                except DataError as error:
+                    count = f" ({len(lacking)} of {len(examples)} examples are like that)" if lacking else ""
+                    raise DataError(f"step '{name}': {error}{count}") from None

@@ -1,0 +1,140 @@
+"""Probes on a run: which, on which of its steps; the models they look into, and one that has learnt nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from pydantic import ValidationError
+
+from ..configs import ProbeConfig
+from ..data.seeds import derive, settle
+from ..errors import MmgenError, RecipeError, RunError
+from ..evaluation import probes as probing
+from ..model import Model
+from ..parts import Dataset, Findings, Picture, Subject, Trained
+from ..progress import Progress
+from ..recipe.load import part_from
+from ..recipe.tables import Recipe
+from ..registry import Registry, did_you_mean, installed
+from ..storage import generations
+from ..storage.run_folder import RunFolder
+from .load import Run, load_run
+
+
+def probe(
+    path: str | Path,
+    names: Sequence[str] = (),
+    *,
+    steps: Sequence[str] = (),
+    sets: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> dict[str, Findings | MmgenError]:
+    """What probes find in a run's steps (by default all that have weights), or why one finds nothing. Files are in the
+    run's `probes/NAME/`. `names`, `sets`: see `chosen`. Raises RunError, RecipeError."""
+    folder, registry = RunFolder(Path(path)), installed()
+    recipe = folder.recipe(registry, probes=not names)
+    probes = chosen(recipe, names, sets, registry)
+    looked = subject(folder, recipe, steps, progress or Progress())
+    with folder.locked():
+        return probing.probe(probes, looked, folder.path / "probes", recipe.seed, looked.progress)
+
+
+def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, ProbeConfig]:
+    """The recipe's probes, or those named: of the recipe, or else of those installed, with their defaults. `sets`:
+    their settings, such as "attention.layer=1". Raises RecipeError."""
+    kinds = [part.name for part in registry.of_kind("probe")]
+    wanted = list(dict.fromkeys(names)) or list(recipe.probes)
+    if not wanted:
+        raise RecipeError(f"the recipe has no [probes]; choose with --probe: {', '.join(kinds) or 'none is installed'}")
+    own: dict[str, list[str]] = {name: [] for name in wanted}
+    for setting in sets:
+        name, _, rest = setting.partition(".")
+        if name not in own or not rest:
+            raise RecipeError(f"--set {setting}: write PROBE.KEY=VALUE; the probes are: {', '.join(own)}")
+        own[name].append(rest)
+    found = {}
+    for name, settings in own.items():
+        known = [*recipe.probes, *(kind for kind in kinds if kind not in recipe.probes)]
+        if name not in known:
+            raise RecipeError(
+                f"--probe {name}: no probe is called that{did_you_mean(name, known)}; there are: {', '.join(known)}"
+            )
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            raise RecipeError(
+                f"probes.{name}: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
+            )
+        found[name] = (
+            part_from("probe", name, tuple(settings), registry)
+            if name not in recipe.probes
+            else _changed(recipe.probes[name], settings, registry)
+        )
+    return found
+
+
+def _changed(config: ProbeConfig, settings: Sequence[str], registry: Registry) -> ProbeConfig:
+    """The recipe's probe with settings of its own laid over it."""
+    laid = part_from("probe", config.type, tuple(settings), registry)
+    try:
+        return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
+    except ValidationError as error:
+        raise RecipeError(f"--set: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+
+
+def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> Subject:
+    """What probes are handed of a run."""
+    learnt = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    for name in steps:
+        if name not in recipe.steps:
+            raise RunError(
+                f"--step: there is no step '{name}'{did_you_mean(name, recipe.steps)}; there are: "
+                f"{', '.join(recipe.steps)}"
+            )
+        if name not in learnt:
+            raise RunError(f"{folder.path}: the step '{name}' has not been learnt yet; go on with `mmgen run`")
+    if not learnt:
+        raise RunError(f"{folder.path}: no step has been learnt yet; go on with `mmgen run`")
+    dataset = recipe.data.build()
+    examples = [settle(example) for example in dataset.split(recipe.data.evaluate)]
+    trained = [_trained(folder, recipe, name) for name in learnt if not steps or name in steps]
+    return Subject(
+        trained, examples, lambda: untaught(load_run(folder.path, learnt[-1])), _pictures(dataset, examples), progress
+    )
+
+
+def _trained(folder: RunFolder, recipe: Recipe, name: str) -> Trained:
+    step = recipe.steps[name]
+    texts = generations.read(folder.step(name)) if folder.finished(name, "generations.jsonl") else []
+    inputs = tuple(each for each in recipe.inputs if each in step.inputs)
+    place = list(recipe.steps).index(name)
+    return Trained(
+        name, lambda: _placed(load_run(folder.path, name).model), inputs, {each[0].id: each[0] for each in texts}, place
+    )
+
+
+def _placed(model: Model) -> Model:
+    return model.to("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def untaught(run: Run) -> Model:
+    """The run's model, changed to one that has learnt nothing: the encoder as it is before weights are loaded into it,
+    and the embedders' layers drawn anew; what was measured of the features (mean, deviation) stays."""
+    with torch.random.fork_rng():
+        torch.manual_seed(derive(run.recipe.seed, "untaught"))
+        run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())
+        for embedder in run.model.embedders.values():
+            for module in embedder.modules():
+                if hasattr(module, "reset_parameters"):
+                    module.reset_parameters()
+    return _placed(run.model)
+
+
+def _pictures(dataset: Dataset, examples: Sequence) -> dict[str, Picture]:
+    """The examples' pictures by key; none where the data set has none."""
+    wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
+    try:
+        return {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}
+    except MmgenError:
+        return {}

@@ -1,0 +1,129 @@
+"""Recipe in, results out: the list of what happens in a run."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from .. import report
+from ..data.datasets import Datasets
+from ..evaluation import generate, score
+from ..model import Model
+from ..parts import Dataset
+from ..progress import Progress
+from ..recipe.tables import PRETRAINED, Recipe
+from ..registry import installed
+from ..storage import generations
+from ..storage.run_folder import RunFolder
+from ..storage.weights import load_state, load_weights, state
+from ..training import distributed, train
+from .load import load_run
+from .prepare import build_model, fill_stores, find_gaps, introduce, keep_parts, warn_of_cut
+
+
+def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progress: Progress | None = None) -> RunFolder:
+    """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
+    from."""
+    accelerator = distributed.start()
+    progress = progress if progress and accelerator.is_main_process else Progress()
+    folder = RunFolder.of(recipe)
+    began = time.monotonic()
+    with (
+        distributed.together(accelerator),
+        folder.locked() if accelerator.is_main_process else contextlib.nullcontext(),
+    ):
+        datasets = Datasets(recipe)
+        if accelerator.is_main_process:
+            folder.claim(recipe, datasets, fresh)
+        accelerator.wait_for_everyone()
+        todo = [name for name in recipe.ordered(only) if not folder.done(recipe, name)]
+        if todo:
+            introduce(recipe, datasets.main, folder, progress)
+            recipe = fill_stores(recipe, datasets, folder, accelerator, progress)
+            model = build_model(recipe, datasets)
+            warn_of_cut(model, datasets, todo, progress)
+            find_gaps(recipe, model, datasets, todo)
+            initial = {name: tensor.clone() for name, tensor in state(model).items()}
+            if accelerator.is_main_process:
+                keep_parts(model, folder)
+        for name in todo:
+            with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
+                run_step(recipe, name, model, initial, datasets, folder, accelerator, progress)
+        if accelerator.is_main_process:
+            show(
+                recipe,
+                folder,
+                datasets.main,
+                lambda step: load_run(folder.path, step).model.to(accelerator.device),
+                progress,
+            )
+    done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
+    progress.say(f"{done}; everything is in {folder.path}")
+    return folder
+
+
+def show(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Callable[[str], Model], progress: Progress) -> None:
+    """The tables, of this run and over its seeds, and the page."""
+    own = report.gather(recipe, folder, dataset)
+    if not own.steps:
+        progress.say("no row of the table is finished yet, so there is no table and no page")
+        return
+    together = report.over_seeds(own, folder)
+    report.write_tables(recipe, folder, own, together)
+    report.try_page(recipe, folder, dataset, together or own, load, progress)
+    progress.say(report.markdown(own))
+    if together:
+        progress.say(f"\n{report.markdown(together)}")
+
+
+def run_step(
+    recipe: Recipe,
+    name: str,
+    model: Model,
+    initial: dict[str, Tensor],
+    datasets: Datasets,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    progress: Progress,
+) -> None:
+    """One row of the table, from wherever it was left."""
+    step, place = recipe.steps[name], folder.step(name)
+    common = {"folder": place, "accelerator": accelerator, "progress": progress, "seed": recipe.seed}
+    if folder.finished(name, "weights.safetensors"):
+        load_weights(model, place / "weights.safetensors")
+    else:
+        if step.start == PRETRAINED:
+            load_state(model, initial, "the model as it was built")
+        else:
+            load_weights(model, folder.step(step.start) / "weights.safetensors")
+        train.train(model, name, step, datasets.learnt(name), datasets.validated(name), **common)
+    if not step.evaluate:
+        return
+    test = datasets.scored
+    if not folder.finished(name, "generations.jsonl"):
+        generate.write(model, name, step, test, recipe.decoding, **common)
+    if accelerator.is_main_process:
+        texts = generations.read(place)
+        score.score(name, texts, test, recipe.metrics, place, progress)
+        progress.say(report.samples(texts, test))
+    accelerator.wait_for_everyone()
+
+
+def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:
+    """`report.html` of a run that is finished, or goes on; of the first of its seeds where `path` holds several. Raises
+    RunError where there is nothing to show."""
+    folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
+    recipe = folder.recipe(installed())
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dataset = recipe.data.build()
+    own = report.gather(recipe, folder, dataset)
+    found = report.over_seeds(own, folder) or own
+    return report.write_page(
+        recipe, folder, dataset, found, lambda step: load_run(folder.path, step).model.to(device), progress, shown
+    )

@@ -1,0 +1,38 @@
+"""Generations of a step: the lines of `generations.jsonl`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from ..errors import RunError
+from ..tensors import Generation
+
+TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
+
+
+def read(folder: Path) -> list[list[Generation]]:
+    """What `write` wrote: the texts of every example, best first."""
+    path = folder / "generations.jsonl"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing; has this step been run?") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
+    lines = text.removesuffix("\n").split("\n") if text else []  # other ends of lines may be in a text
+    return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def _texts(line: str, place: str) -> list[Generation]:
+    try:
+        texts = TEXTS.validate_json(line, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RunError(
+            f"{place}: damaged: {'.'.join(map(str, (*first['loc'], first['msg'])))}; delete the file and run again"
+        ) from None
+    if not texts:
+        raise RunError(f"{place}: damaged: no text at all; delete the file and run again")
+    return texts

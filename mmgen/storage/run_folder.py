@@ -1,0 +1,242 @@
+"""A run's folder: what is in it, whose it is, and that only one process writes it.
+
+runs/<name>/<profile>/seed-<n>/
+    recipe.json  environment.json  data.json  inputs.json  backbone/
+    steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
+    times.json  table.md  report.html  curves/  probes/<probe>/
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import platform
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ..data.datasets import Datasets
+from ..errors import PluginError, RecipeError, RunError
+from ..files import clear_partials, read_json, read_table, write_json
+from ..recipe.load import from_json
+from ..recipe.tables import Recipe
+from ..registry import Registry, installed
+from .environment import environment
+
+log = logging.getLogger("mmgen")
+
+
+LOCK = ".lock"
+
+
+class RunFolder:
+    """Paths and the files that describe a run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> RunFolder:
+        return cls(Path(recipe.output) / recipe.name / (recipe.profile or "default") / f"seed-{recipe.seed}")
+
+    def step(self, name: str) -> Path:
+        return self.path / "steps" / name
+
+    def finished(self, step: str, file: str = "scores.json") -> bool:
+        return (self.step(step) / file).exists()
+
+    def done(self, recipe: Recipe, step: str) -> bool:
+        """Whether nothing is left to do for a step; one that is not evaluated ends with its weights."""
+        return self.finished(step, "scores.json" if recipe.steps[step].evaluate else "weights.safetensors")
+
+    @property
+    def backbone(self) -> Path:
+        return self.path / "backbone"
+
+    @classmethod
+    def found_in(cls, path: Path) -> list[RunFolder]:
+        """The runs that a path stands for: itself, or those whose seeds it holds, in their order; a copy beside them is
+        none."""
+        if (path / "recipe.json").exists():
+            return [cls(path)]
+        numbers = {each.parent: each.parent.name.removeprefix("seed-") for each in path.glob("seed-*/recipe.json")}
+        return [
+            cls(each)
+            for each in sorted(
+                (each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each])
+            )
+        ]
+
+    def seeds(self) -> dict[int, RunFolder]:
+        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data.
+        The others are told of."""
+        own, data = self.identity(), self.fingerprint()
+        found = {own["seed"]: self}
+        for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
+            beside = RunFolder(path.parent)
+            try:
+                recipe, alike = beside.identity(), beside.fingerprint() == data
+            except RunError as error:  # somebody else's damage is no reason to lose our own table
+                log.warning("%s; it is left out of what is over all seeds", error)
+                continue
+            if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in found:  # a copy of one, or this one
+                continue
+            others = differences({**recipe, "seed": None, "probes": None}, {**own, "seed": None, "probes": None})
+            if others or not alike:
+                what = f"{others[0]}{' and more' * (len(others) > 1)}" if others else "its data are others"
+                log.warning(
+                    "%s: not the same run with another seed (%s); it is left out of what is over all seeds",
+                    beside.path,
+                    what,
+                )
+                continue
+            found[recipe["seed"]] = beside
+        return dict(sorted(found.items()))
+
+    def fingerprint(self) -> str | None:
+        """Of its data; None where it has not been written."""
+        path = self.path / "data.json"
+        return read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
+
+    def identity(self) -> dict[str, Any]:
+        """What `Recipe.identity` is of the recipe that was run, with every key there is today; as it was written where
+        it cannot be read any more, its plugin being gone. Raises RunError."""
+        saved = read_table(self.path / "recipe.json", seed=int)
+        try:
+            return self.recipe(installed()).identity()
+        except (RecipeError, PluginError):
+            return saved
+
+    def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
+        """What was run. Without `probes`, those whose plugin is gone are left out: they only look, and all else can do
+        without them. Raises RunError, RecipeError."""
+        path = self.path / "recipe.json"
+        if not path.exists():
+            raise RunError(f"{self.path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)")
+        saved = read_json(path)
+        if not probes and isinstance(saved, dict) and isinstance(saved.get("probes"), dict):
+            there = {part.name for part in registry.of_kind("probe")}
+            lost = [
+                name
+                for name, each in saved["probes"].items()
+                if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"] not in there
+            ]
+            saved["probes"] = {name: each for name, each in saved["probes"].items() if name not in lost}
+        return from_json(json.dumps(saved), registry, str(path))
+
+    def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
+        """Make the folder this recipe's. Raises RunError when it is another's, and says what differs."""
+        if fresh and self.path.exists():
+            self._empty()
+        self._clear()
+        fingerprint = datasets.fingerprint()
+        if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
+            changes = [
+                change for change in differences(self.identity(), recipe.identity()) if not change.startswith("probes")
+            ]  # they only look
+            saved = (
+                read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
+                if (self.path / "data.json").exists()
+                else fingerprint
+            )
+            if saved != fingerprint:
+                changes.append("the data set's examples have changed")
+            if changes:
+                raise RunError(
+                    "\n".join(
+                        [
+                            f"{self.path} holds a run of another recipe; use --fresh to do it anew, or another name:",
+                            *(f"  {change}" for change in changes),
+                        ]
+                    )
+                )
+        write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
+        write_json(self.path / "environment.json", self._environments())
+        write_json(self.path / "recipe.json", recipe.identity())
+
+    @contextlib.contextmanager
+    def timed(self, step: str) -> Iterator[None]:
+        """Adds the seconds that work on a step takes to `times.json`; of a kill, nothing is added."""
+        began = time.monotonic()
+        yield
+        seconds = self.times()
+        seconds[step] = round(seconds.get(step, 0) + time.monotonic() - began, 1)
+        write_json(self.path / "times.json", seconds)
+
+    def times(self) -> dict[str, float]:
+        """Seconds a step took, in the sittings that came to their end."""
+        path = self.path / "times.json"
+        times = read_table(path) if path.exists() else {}
+        return read_table(path, **dict.fromkeys(times, (int, float))) if times else {}
+
+    def _empty(self) -> None:
+        """Everything goes but the lock, which this very run holds."""
+        try:
+            for path in self.path.iterdir():
+                if path.is_dir():
+                    shutil.rmtree(path)
+                elif path.name != LOCK:
+                    path.unlink()
+        except OSError as error:
+            raise RunError(f"{self.path}: cannot be emptied: {error}") from None
+
+    def _clear(self) -> None:
+        """What a run that was killed left behind: half-written files, and checkpoints of steps that are learnt."""
+        clear_partials(self.path)
+        for weights in self.path.glob("steps/*/weights.safetensors"):
+            for spent in ("checkpoint.safetensors", "best.safetensors"):
+                weights.with_name(spent).unlink(missing_ok=True)
+
+    def _environments(self) -> dict[str, Any]:
+        """This sitting's environment, and those of earlier sittings in which something else could have changed the
+        result."""
+        now, path = environment(), self.path / "environment.json"
+        earlier = []
+        if path.exists() and any(self.path.glob("steps/*/*")):
+            before = read_table(path)
+            earlier = before.pop("earlier sittings", [])
+            earlier = earlier if isinstance(earlier, list) else []
+            if any(before.get(name) != now[name] for name in now if name not in ("command", "written")):
+                earlier.append(before)
+        return {**now, "earlier sittings": earlier}
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one run writes here. The system lets go of the lock when its process ends, however it ends; it is one
+        that children do not inherit, or a loader's worker would hold it on for a while."""
+        import fcntl
+
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = (self.path / LOCK).open("a+")
+        except OSError as error:
+            raise RunError(
+                f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=..."
+            ) from None
+        with file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                holder = f" ({holder})" if (holder := file.read(200).strip()) else ""
+                raise RunError(f"{self.path}: another run{holder} is writing here; wait for it, or stop it") from None
+            with contextlib.suppress(OSError):  # a full disk has no room for who we are
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {platform.node()}")
+                file.flush()
+            yield
+
+
+def differences(before: Any, now: Any, path: str = "") -> list[str]:
+    """What differs between two tables, a line each: path: then -> now."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        return [
+            line
+            for key in dict.fromkeys([*before, *now])
+            for line in differences(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+        ]
+    return [] if before == now else [f"{path}: {json.dumps(before)} -> {json.dumps(now)}"]

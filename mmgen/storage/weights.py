@@ -1,0 +1,97 @@
+"""Weights and training state as safetensors, with a checksum. No pickle is written or read."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from ..errors import RunError, regular
+from ..files import _closed, write_atomically
+
+CHECKSUM = "crc32"  # its name in a safetensors file's metadata
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """With a checksum over everything, so that a disk's mistake is no other result."""
+    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    about = dict(metadata or {})
+    about[CHECKSUM] = checksum(whole, about)
+    write_atomically(path, lambda partial: save_file(whole, partial, about))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Tensors and metadata. Raises RunError for a file that is damaged, be it by one bit."""
+    try:
+        regular(path).open("rb").close()  # safetensors calls missing whatever it cannot open
+        with safe_open(path, "pt") as file:
+            tensors, about = {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing; has this step been run?") from None
+    except PermissionError as error:
+        raise _closed(path, error) from None
+    except (
+        OSError,
+        SafetensorError,
+        RuntimeError,
+        ValueError,
+        LookupError,
+        TypeError,
+    ) as error:  # torch's for odd types and shapes
+        raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}") from None
+    if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):
+        raise RunError(f"{path}: damaged: its checksum does not fit; take it from a copy, or delete it and run again")
+    return tensors, about
+
+
+def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
+    """CRC-32 over names, types, shapes, numbers and metadata: against mistakes of disks, not against people."""
+    total = zlib.crc32(json.dumps(sorted(metadata.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
+        total = zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy(), total)
+    return f"{total:08x}"
+
+
+def state(module: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers by name, each tensor once: a tied head is its word embeddings."""
+    seen: set[int] = set()
+    return {
+        name: tensor
+        for name, tensor in module.state_dict(keep_vars=True).items()
+        if not (id(tensor) in seen or seen.add(id(tensor)))
+    }
+
+
+@torch.no_grad()
+def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
+    """Copy tensors into a module. Raises RunError for names or shapes that do not fit; `source` is named there."""
+    own = state(module)
+    missing, unknown = own.keys() - tensors.keys(), tensors.keys() - own.keys()
+    if missing or unknown:
+        raise RunError(
+            f"{source}: not the weights of this model: {len(missing)} missing ({', '.join(sorted(missing)[:2])}), "
+            f"{len(unknown)} unknown ({', '.join(sorted(unknown)[:2])})"
+        )
+    for name, tensor in tensors.items():
+        if tensor.shape != own[name].shape:
+            raise RunError(
+                f"{source}: {name} is {tuple(tensor.shape)} there and {tuple(own[name].shape)} in this model"
+            )
+        if tensor.is_floating_point() and not tensor.isfinite().all():
+            raise RunError(f"{source}: {name} is not finite (NaN or infinite); the file is damaged")
+        own[name].copy_(tensor)
+
+
+def save_weights(module: nn.Module, path: Path, **metadata: str) -> None:
+    write_tensors(path, state(module), {"format": "pt", **metadata})
+
+
+def load_weights(module: nn.Module, path: Path) -> None:
+    load_state(module, read_tensors(path)[0], path)

@@ -1,0 +1,1 @@
+"""Training: a step learns, on any number of processes."""

@@ -1,0 +1,251 @@
+"""The design's maxims that can be read off the source: who imports whom, what import does, how large files are."""
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+HOUSE = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
+ENTRANCES = {"__init__", "__main__"}  # what stands at the door imports from where it likes
+TORCH_FREE = [
+    "hookspecs",
+    "configs",
+    "decoding",
+    "registry",
+    "errors",
+    "progress",
+    "deprecation",
+    "files",
+    "recipe.load",
+    "recipe.show",
+    "recipe.reference",
+    "recipe.json_schema",
+    "recipe.layers",
+    "cli",
+    "scaffold",
+]
+TRANSFORMERS = {
+    "plugins/mmgen_encoders/encoder.py",
+    "plugins/mmgen_encoders/loading.py",
+    "plugins/mmgen_encoders/vocabulary.py",
+    "plugins/mmgen_masked/search.py",
+    "plugins/mmgen_regions/detector.py",
+    "mmgen/bench/contestants.py",
+    "mmgen/bench/racing.py",
+    "mmgen/cli/runs.py",
+}
+MOST_TOP_LEVEL, MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 20, 300, 60, 9
+core = sorted((ROOT / "mmgen").rglob("*.py"))
+plugins = sorted((ROOT / "plugins").rglob("*.py"))
+trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in [*core, *plugins]}
+
+
+def name_of(path: Path) -> str:
+    """The module that a file is: "mmgen.data.plan"; a package's is that of its folder."""
+    root = ROOT if path.is_relative_to(ROOT / "mmgen") else ROOT / "plugins"
+    return ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+
+
+modules = {name_of(path): path for path in [*core, *plugins]}
+
+
+def imports(path: Path) -> set[str]:
+    """Modules that a file imports, at its top and inside functions; not those for type checkers alone."""
+    package = name_of(path).split(".") if path.stem == "__init__" else name_of(path).split(".")[:-1]
+    unread = {
+        id(inner)
+        for node in ast.walk(trees[path])
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(trees[path]):
+        if id(node) in unread:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            inner = {f"{module}.{alias.name}" for alias in node.names} & modules.keys()
+            found |= inner or {module}
+    return found
+
+
+def room(module: str) -> str | None:
+    """The room of the core that a module lies in."""
+    first, *rest = module.split(".")
+    if first != "mmgen" or not rest:
+        return None
+    return rest[0] if (ROOT / "mmgen" / rest[0]).is_dir() else "top"
+
+
+def within(module: str) -> str:
+    """The module's first name below `mmgen`: what the public lists speak of."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def told(offenders: list[str]) -> None:
+    assert not offenders, "\n" + "\n".join(offenders)
+
+
+def test_rooms_are_those_of_the_plan():
+    folders = {path.name for path in (ROOT / "mmgen").iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(HOUSE["rooms"]) - {"top"}
+    top = {path.stem for path in (ROOT / "mmgen").glob("*.py")} - ENTRANCES
+    public = {*HOUSE["parts"], *HOUSE["scripts"]}
+    assert len(top | ENTRANCES) <= MOST_TOP_LEVEL
+    assert top <= public, f"every top-level module is public: {top - public}"
+    assert public <= top | folders, f"no such modules: {public - top - folders}"
+
+
+def test_a_file_imports_only_from_rooms_below():
+    order = HOUSE["rooms"]
+    wrong = []
+    for path in core:
+        own = room(name_of(path))
+        if path.stem in ENTRANCES and path.parent == ROOT / "mmgen":
+            continue
+        for module in imports(path):
+            other = room(module)
+            if other and other != own and order.index(other) > order.index(own):
+                wrong.append(f"{name_of(path)} ({own}) imports {module} ({other})")
+    told(wrong)
+
+
+def test_modules_of_a_room_import_without_circles():
+    own = {name: path for name, path in modules.items() if path in core and path.stem not in ENTRANCES}
+    edges = {name: {m for m in imports(path) if m in own and m != name} for name, path in own.items()}
+    state: dict[str, int] = {}
+    circles = []
+
+    def visit(name: str, way: tuple[str, ...]) -> None:
+        if state.get(name) == 1:
+            circles.append(" -> ".join([*way[way.index(name) :], name]))
+        if name in state:
+            return
+        state[name] = 1
+        for other in sorted(edges[name]):
+            visit(other, (*way, name))
+        state[name] = 2
+
+    for name in sorted(edges):
+        visit(name, ())
+    told(circles)
+
+
+def test_the_core_names_no_plugin():
+    names = [folder.name for folder in (ROOT / "plugins").iterdir() if (folder / "__init__.py").exists()]
+    told(
+        [f"{name_of(path)} names {name}" for path in core for name in names if name in path.read_text(encoding="utf-8")]
+    )
+
+
+def commands() -> set[Path]:
+    """Files of plugins that run only when a command is called: those that its `build` imports, and what they import."""
+    reached = {path for path in plugins if path.stem == "command"}
+    while more := {modules[m] for path in reached for m in imports(path) if m in modules and not room(m)} - reached:
+        reached |= {path for path in more if path.stem != "__init__"}
+        if not {path for path in more if path.stem != "__init__"}:
+            break
+    return reached
+
+
+def test_a_plugin_sees_only_what_is_public():
+    """Parts see the first list, modules of commands both; no plugin sees another, but for the public one."""
+    wrong, of_commands = [], commands()
+    for path in plugins:
+        own = name_of(path).split(".")[0]
+        seen = {*HOUSE["parts"], *(HOUSE["scripts"] if path in of_commands else ())}
+        for module in imports(path):
+            first = module.split(".")[0]
+            if first.startswith("mmgen_") and first not in (own, "mmgen_encoders"):
+                wrong.append(f"{name_of(path)} sees another plugin: {module}")
+            if room(module) and within(module) not in seen:
+                wrong.append(f"{name_of(path)} sees {module}, which is not public for it")
+    told(wrong)
+
+
+def test_nothing_global_and_every_file_says_what_it_does():
+    for path, tree in trees.items():
+        assert ast.get_docstring(tree), f"{path} opens with what it does"
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.Global)], path
+        assert "sys.path" not in path.read_text(encoding="utf-8"), path
+        assert not {"utils", "common", "helpers", "misc", "base"} & set(path.with_suffix("").parts[-2:]), path
+
+
+def test_what_a_newer_transformers_changes_is_mended_in_few_files():
+    """The encoders' adapter and the search's; what loads and saves, a tokenizer's class, a detector, what is raced
+    against, how loud it is."""
+    found = {
+        str(path.relative_to(ROOT)) for path in trees if any(m.split(".")[0] == "transformers" for m in imports(path))
+    }
+    assert found == TRANSFORMERS
+
+
+def test_files_and_functions_stay_small():
+    wrong = []
+    for path, tree in trees.items():
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES:
+            wrong.append(f"{path}: {lines} lines")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= MOST_FUNCTION_LINES:
+                wrong.append(f"{path}:{node.lineno}: {node.name} has {node.end_lineno - node.lineno + 1} lines")
+    told(wrong)
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_torch_starts_only_when_a_part_is_built():
+    names = [f"mmgen.{name}" for name in TORCH_FREE]
+    code = f"""
+import importlib, sys
+for name in {names}:
+    importlib.import_module(name)
+    assert 'torch' not in sys.modules, name + ' imports torch'
+"""
+    run_python(code)
+
+
+def test_plugins_are_discovered_without_torch_and_other_heavy_libraries():
+    code = (
+        "import sys; from mmgen.registry import installed; r = installed(); print(len(r.parts) > 20, r.broken, [m "
+        "for m in ('torch', 'numpy', 'h5py', 'PIL', 'rich', 'transformers', 'timm') if m in sys.modules])"
+    )
+    assert run_python(code) == "True () []\n"
+
+
+def test_every_config_survives_json():
+    from mmgen.registry import installed
+
+    for part in installed().parts:
+        required = [name for name, info in part.config.model_fields.items() if info.is_required()]
+        config = part.config.model_construct(**{name: "x" for name in required}) if required else part.config()
+        again = json.loads(config.model_dump_json())
+        assert again["type"] == part.name
+        if not required:
+            assert part.config.model_validate_json(json.dumps(again)) == config
+
+
+def test_every_field_and_every_part_is_documented():
+    from mmgen.registry import installed
+
+    for part in installed().parts:
+        assert part.summary, f"{part.config.__name__} has no docstring"
+        for name, info in part.config.model_fields.items():
+            assert name == "type" or info.description, f"{part.config.__name__}.{name} has no description"
+
+
+def test_nothing_but_mmgen_becomes_importable():
+    """The wheel's top-level packages: mmgen and the plugins; never plugins, recipes or tests."""
+    from importlib.metadata import distribution
+
+    tops = set((distribution("mmgen-framework").read_text("top_level.txt") or "").split())
+    assert tops and all(name == "mmgen" or name.startswith("mmgen_") for name in tops), tops
