@@ -15,8 +15,8 @@ from mmgen_encoders import Albert, Bert, DistilBert, Electra, SqueezeBert
 from mmgen_masked import Masked
 from mmgen_text import Text
 from safetensors.torch import load_file
+from test_distributed import RECIPE, WATCHED, log, several
 from test_learner import Cramped, Told, apart, learn, plan, step
-from test_processes import RECIPE, WATCHED, log, several
 from test_run import PLACE, mmgen, weights
 from torch.distributed.tensor import DTensor
 

@@ -13,7 +13,7 @@ from mmgen.recipe.reference import reference
 from mmgen.recipe.tables import Recipe, Step, Training
 from mmgen.registry import KINDS, installed
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RECIPES = sorted([*ROOT.glob("recipes/*.toml")])
 made = schema(installed())
 

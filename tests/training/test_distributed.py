@@ -18,6 +18,7 @@ from mmgen.data.plan import Plan
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
+TESTS = [Path(__file__).parents[1], *(Path(__file__).parents[1] / room for room in ("features", "runs", "training"))]
 RECIPE = test_run.RECIPE.replace("micro_batch = 6", "micro_batch = 4").replace("train_size = 24", "train_size = 21")
 
 # Runs `mmgen` with this process's files opened for writing noted down, and dies in the middle where it is told to.
@@ -72,7 +73,7 @@ def several(
     (folder / "script.py").write_text(textwrap.dedent(script))
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]),
+        "PYTHONPATH": os.pathsep.join([*map(str, TESTS), os.environ.get("PYTHONPATH", "")]),
         **environment,
     }
     command = [

@@ -277,7 +277,11 @@ SMALL = """
 def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     """Whatever library asks for the bytes that are not there, and whatever it says then. How far 120 MB go depends on
     these."""
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])]),
+        "OMP_NUM_THREADS": "1",
+    }
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(SMALL)], cwd=tmp_path, capture_output=True, text=True, env=environment
     )

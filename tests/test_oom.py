@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from mmgen_grid import TimmGrid
 from mmgen_probes import similarity
 from PIL import Image
-from test_processes import several
+from test_distributed import several
 
 from mmgen.cli import main
 from mmgen.data.seeds import settle
@@ -197,7 +197,7 @@ CRAMPED = """
     import sys
     from pathlib import Path
     import toys
-    from test_memory import cramp
+    from test_oom import cramp
     from mmgen.training import distributed
     from mmgen.configs import Decoding
     from mmgen.progress import Progress
