@@ -1,8 +1,8 @@
 """Where a model looks while it writes: attention from the slot that each token was read off, to every slot it sees.
 
 Nothing here knows a generator or an encoder: the written text is laid out as for learning, so whatever slots predict
-its tokens are the ones whose attention is read. Reports and probes use it; `readings` tells it in words people can
-read."""
+its tokens are the ones whose attention is read. Reports and probes use it; `word_attention` tells it in words people
+can read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .tensors import Batch, Example, Layout
 
 
 @dataclass(frozen=True)
-class Gaze:
+class TokenAttention:
     """Of one text: shares of each token's attention, which add up to 1."""
 
     inputs: Mapping[str, Tensor]  # input name -> (T, N) its real slots
@@ -28,7 +28,7 @@ class Gaze:
 
 
 @dataclass(frozen=True)
-class Units:
+class DisplayUnits:
     """What people see of an input's N slots: regions as they are, word pieces put together to words.
 
     places  the slots of each unit, counted within the input
@@ -41,7 +41,7 @@ class Units:
 
 
 @dataclass(frozen=True)
-class Reading:
+class WordAttention:
     """One text, word by word.
 
     words    what was written; the space before a word is kept
@@ -51,11 +51,11 @@ class Reading:
     """
 
     words: tuple[str, ...]
-    units: Mapping[str, Units]
+    units: Mapping[str, DisplayUnits]
     weights: Mapping[str, Tensor]
 
 
-Way = Callable[[Sequence[Tensor]], Tensor]  # every layer's (B, heads, L, L) -> the (B, L, L) to be read
+HeadReduction = Callable[[Sequence[Tensor]], Tensor]  # every layer's (B, heads, L, L) -> the (B, L, L) to be read
 
 
 def last_layer(layers: Sequence[Tensor]) -> Tensor:
@@ -68,7 +68,7 @@ def all_layers(layers: Sequence[Tensor]) -> Tensor:
     return torch.stack([layer.float().mean(1) for layer in layers]).mean(0)
 
 
-def one_layer(layer: int, head: int | None = None) -> Way:
+def one_layer(layer: int, head: int | None = None) -> HeadReduction:
     """One layer, counted from 0 (or from -1, the last); one of its heads, or without `head` their mean."""
 
     def chosen(layers: Sequence[Tensor]) -> Tensor:
@@ -85,15 +85,15 @@ def collate(model: Any, examples: Sequence[Example], inputs: Sequence[str]) -> B
     return Batch(tuple(example.id for example in examples), collated).to(model.device)
 
 
-def readings(
+def word_attention(
     model: Any,
     examples: Sequence[Example],
     inputs: Sequence[str],
     texts: Sequence[Sequence[int]],
-    ways: Mapping[str, Way],
-) -> list[Reading]:
-    """Of B examples and a text of token ids each, as `collate` and `gaze_ways` have them."""
-    gazes = gaze_ways(model, collate(model, examples, inputs), texts, ways)
+    ways: Mapping[str, HeadReduction],
+) -> list[WordAttention]:
+    """Of B examples and a text of token ids each, as `collate` and `token_attention` have them."""
+    gazes = token_attention(model, collate(model, examples, inputs), texts, ways)
     found = []
     for row, (example, tokens) in enumerate(zip(examples, texts, strict=True)):
         by_way = {way: each[row] for way, each in gazes.items()}
@@ -101,33 +101,33 @@ def readings(
         seen = {name: weights.shape[1] for name, weights in next(iter(by_way.values())).inputs.items()}
         told = {name: units(model, name, example, count) for name, count in seen.items()}
         weights = {way: _by_word(gazed, told, [pieces for _, pieces in words]) for way, gazed in by_way.items()}
-        found.append(Reading(tuple(word for word, _ in words), told, weights))
+        found.append(WordAttention(tuple(word for word, _ in words), told, weights))
     return found
 
 
 def gaze(
     model: Any, batch: Batch, texts: Sequence[Sequence[int]], layer: int = -1, head: int | None = None
-) -> list[Gaze]:
+) -> list[TokenAttention]:
     """For B inputs and a text of token ids each. `head`: one of the layer's heads; without it their mean.
 
     `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that tells no attention.
     """
-    return gaze_ways(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
+    return token_attention(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
 
 
 @torch.inference_mode()
-def gaze_ways(
-    model: Any, batch: Batch, texts: Sequence[Sequence[int]], ways: Mapping[str, Way]
-) -> dict[str, list[Gaze]]:
+def token_attention(
+    model: Any, batch: Batch, texts: Sequence[Sequence[int]], ways: Mapping[str, HeadReduction]
+) -> dict[str, list[TokenAttention]]:
     """The same, read in several ways from one pass."""
     prefix = model.prefix(batch)
     tail = model.generator.lay_out([[list(text)] for text in texts])
     tail = Batch(batch.ids, {}, tail).to(prefix.states.device).tail
-    encoded = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail)), keep=("attentions",))
+    encoded = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail)), output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")
     columns, length = input_columns(model, batch), prefix.positions.shape[1]
-    found: dict[str, list[Gaze]] = {}
+    found: dict[str, list[TokenAttention]] = {}
     for name, way in ways.items():
         weights = way(encoded.attentions)  # (B, L, L)
         found[name] = []
@@ -136,7 +136,7 @@ def gaze_ways(
             within = seen[:, :length][:, prefix.layout.real[row]].sum(1).cpu()
             inputs = {part: seen[:, places].cpu() for part, places in own.items()}
             told = sum((each.sum(1) for each in inputs.values()), torch.zeros(len(within)))
-            found[name].append(Gaze(inputs, within - told, 1 - within))
+            found[name].append(TokenAttention(inputs, within - told, 1 - within))
     return found
 
 
@@ -153,20 +153,20 @@ def input_columns(model: Any, batch: Batch) -> list[dict[str, Tensor]]:
     return found
 
 
-def units(model: Any, name: str, example: Example, count: int) -> Units:
+def units(model: Any, name: str, example: Example, count: int) -> DisplayUnits:
     """What people see of an input's `count` slots, from what its embedder describes."""
     told = model.embedders[name].describe(example)
     labels = told.get("labels") or [f"{name} {place + 1}" for place in range(count)]
     if told.get("boxes") or not told.get("labels"):
         boxes = tuple(tuple(float(number) for number in box) for box in told.get("boxes", ()))
-        return Units(tuple(labels), tuple((place,) for place in range(len(labels))), boxes)
+        return DisplayUnits(tuple(labels), tuple((place,) for place in range(len(labels))), boxes)
     if told.get("spans"):
         text, spans = told["text"], told["spans"]
         words = words_of(range(len(spans)), lambda count: text[: spans[count - 1][1]])
     else:
         string = getattr(model.backbone.tokenizer, "convert_tokens_to_string", " ".join)
         words = words_of(range(len(labels)), lambda count: string(labels[:count]))
-    return Units(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
+    return DisplayUnits(tuple(word for word, _ in words), tuple(tuple(pieces) for _, pieces in words))
 
 
 def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[str, list[int]]]:
@@ -196,7 +196,7 @@ def _rest(text: str, letters: int) -> str:
     return text[place:]
 
 
-def _by_word(gazed: Gaze, told: Mapping[str, Units], words: Sequence[Sequence[int]]) -> Tensor:
+def _by_word(gazed: TokenAttention, told: Mapping[str, DisplayUnits], words: Sequence[Sequence[int]]) -> Tensor:
     """(W, U + 2): a word's attention is the mean of its pieces', a unit's share the sum of its slots'."""
     columns = [gazed.inputs[name][:, list(unit)].sum(1) for name, each in told.items() for unit in each.places]
     table = torch.stack([*columns, gazed.special, gazed.written], 1)  # (T, U + 2)

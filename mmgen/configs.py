@@ -72,8 +72,8 @@ class FeaturesConfig(EmbedderConfig):
     """What embedders share whose features come from a store (`mmgen.features.store`): an extractor's, or somebody's
     published file.
 
-    `width` and `fingerprint` are found in the file and kept by a run (`parts.Embedder.keep`), so that the embedder can
-    be built again where the file is not.
+    `width` and `fingerprint` are found in the file and kept by a run (`parts.Embedder.found_settings`), so that the
+    embedder can be built again where the file is not.
     """
 
     features: Path | None = Field(

@@ -15,7 +15,7 @@ from .attention import prefix_layout
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig
 from .decoding import Decoding
 from .errors import DataError, PluginError
-from .oom import LESS_TO_WRITE, Halving
+from .oom import ADVICE_FEWER_TEXTS, OomRetry
 from .parts import Backbone, Embedder, Generator
 from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail, apply, taken
 
@@ -120,7 +120,7 @@ class Model(nn.Module):
         options: Decoding | None = None,
         inputs: Sequence[str] | None = None,
         batch_size: int = 32,
-        halving: Halving | None = None,
+        halving: OomRetry | None = None,
     ) -> list[list[Generation]]:
         """Texts for examples, best first: `options.num_return_sequences` each. `inputs`: which of the model's inputs to
         read (all by default). Evaluates, and leaves the training mode as it was.
@@ -128,16 +128,16 @@ class Model(nn.Module):
         A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single
         example is too much. `halving`: shared by calls that go on from one another, so that none tries again what was
         too much before."""
-        from .data.collate import Collator, in_order
-        from .data.seeds import settle
+        from .data.collate import Collator, by_length
+        from .data.seeds import resolve
 
         if batch_size < 1:
             raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
         collate, halving = (
             Collator(self, inputs or self.inputs, targets=False),
-            halving or Halving("writing", LESS_TO_WRITE),
+            halving or OomRetry("writing", ADVICE_FEWER_TEXTS),
         )
-        settled = [settle(example) for example in examples]
+        settled = [resolve(example) for example in examples]
 
         def texts(piece: Sequence[Example]) -> list[list[Generation]]:
             return self.generator.generate(self, collate(piece).to(self.device), options or Decoding())
@@ -146,7 +146,7 @@ class Model(nn.Module):
         self.eval()
         try:
             found: dict[int, list[Generation]] = {}
-            for batch in in_order(collate.slots(settled), batch_size):
+            for batch in by_length(collate.slots(settled), batch_size):
                 pieces = halving.over([settled[index] for index in batch], texts)
                 found |= zip(batch, (one for _, written in pieces for one in written), strict=True)
             return [found[index] for index in range(len(settled))]

@@ -17,8 +17,10 @@ from .errors import RunError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-SMALLER = "use shorter inputs (max_regions), a smaller encoder, or a larger device"
-LESS_TO_WRITE = f"look for fewer texts at a time (num_beams, num_return_sequences; generate's --n), {SMALLER}"
+ADVICE_SMALLER = "use shorter inputs (max_regions), a smaller encoder, or a larger device"
+ADVICE_FEWER_TEXTS = (
+    f"look for fewer texts at a time (num_beams, num_return_sequences; generate's --n), {ADVICE_SMALLER}"
+)
 # what libraries below torch say; oneDNN says the first with " descriptor" of what it cannot compute at all
 SHORT = re.compile(
     r"could not create a primitive(?! descriptor)|could not create a memory "
@@ -35,7 +37,7 @@ def out_of_memory(error: Exception) -> bool:
 
 
 @contextlib.contextmanager
-def told(where: str, advice: str) -> Iterator[None]:
+def as_run_error(where: str, advice: str) -> Iterator[None]:
     """Raises RunError, with what to do, where memory runs out in work that cannot be done in pieces."""
     try:
         yield
@@ -45,7 +47,7 @@ def told(where: str, advice: str) -> Iterator[None]:
         raise RunError(f"{where}: out of memory; {advice}") from None
 
 
-class Halving:
+class OomRetry:
     """Does work on batches, as many items at a time as there is memory for.
 
         halving = Halving("step 'both', writing", "use fewer beams")

@@ -51,7 +51,7 @@ class Embedder(nn.Module, abc.ABC):
         """What `reader.collate` made of B examples -> states (B, N, E) and mask (B, N). Padded slots are masked, and
         change nothing: a row's states do not depend on the other rows."""
 
-    def keep(self) -> dict[str, Any]:
+    def found_settings(self) -> dict[str, Any]:
         """Fields of its config that were found while building (a file's width, its fingerprint). A run keeps them, so
         that the embedder can be built again without the files."""
         return {}
@@ -89,14 +89,14 @@ class Backbone(nn.Module, abc.ABC):
         """Word embeddings alone, without position, type and normalisation: (B, L) -> (B, L, E)."""
 
     @abc.abstractmethod
-    def encode(self, slots: Slots, cache: Cache | None = None, keep: Sequence[str] = ()) -> Encoded:
+    def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:
         """Rows through the encoder. With a cache, `slots` follow those remembered in it, see them as
-        `mmgen.attention.visible` tells, and are remembered too. `keep` may name "hidden" and "attentions"."""
+        `mmgen.attention.visible` tells, and are remembered too. `output` may name "hidden" and "attentions"."""
 
-    def states(self, slots: Slots, asked: Tensor, cache: Cache | None = None) -> Tensor:
+    def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
         """Last states of the slots `asked` (B, L) for, row by row: (n, H). For an encoder that can save the work that
         its last layer would do for the others; those are remembered in the cache all the same."""
-        return self.encode(slots, cache).last[asked]
+        return self.encode(slots, cache).last[mask]
 
     @abc.abstractmethod
     def logits(self, states: Tensor) -> Tensor:
@@ -168,7 +168,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Broken:
+class FailedImage:
     """An image whose features cannot be had; it is listed and the others go on."""
 
     key: str
@@ -186,7 +186,7 @@ class Extractor(abc.ABC):
     @abc.abstractmethod
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | Broken]:
+    ) -> Iterator[Record | FailedImage]:
         """One record an image, but for the keys in `skip` (a store that is being continued). Constant memory."""
 
     def count(self, source: Iterable[Picture] | Path) -> int | None:
@@ -227,7 +227,7 @@ class Metric(abc.ABC):
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedStep:
     """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time, they may be
     large."""
 
@@ -239,11 +239,11 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ProbeInput:
     """What a probe looks into: trained steps, and the examples to look at, which have one of each input's
     alternatives."""
 
-    steps: Sequence[Trained]
+    steps: Sequence[TrainedStep]
     examples: Sequence[Example]
     untaught: Any  # () -> a Model of the same shape that has learnt nothing
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # raw images by key, where the data set has them
@@ -251,7 +251,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Findings:
+class ProbeResult:
     """What people are shown of a probe's results, in the terminal and in a report; JSON throughout.
 
     tables  title -> rows of cells (texts, numbers, None for what cannot be had), the first row the header
@@ -268,7 +268,7 @@ class Probe(abc.ABC):
     """Looks into trained models."""
 
     @abc.abstractmethod
-    def run(self, subject: Subject, out: Path) -> Findings:
+    def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
         """Writes files into the folder `out`, which is there and empty. Raises UnavailableError or DataError, in one
         line, when nothing can be had of any step; what a single step cannot give is a note. Leaves models as they
         were."""

@@ -75,7 +75,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenPlugin:
     """A plugin, or one of its hooks, that failed."""
 
     source: Source
@@ -90,7 +90,7 @@ class Registry:
     """Parts by kind and name. More than one part under a name is a conflict, and an error once that name is wanted."""
 
     parts: tuple[Part, ...]
-    broken: tuple[Broken, ...]
+    broken: tuple[BrokenPlugin, ...]
 
     def of_kind(self, kind: str) -> list[Part]:
         return sorted((part for part in self.parts if part.kind == kind), key=lambda part: part.name)
@@ -157,11 +157,11 @@ def installed() -> Registry:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever a stranger's import does, the others go on
-            broken.append(Broken(source, _too_new(_written_api(entry.module)) or _reason(error)))
+            broken.append(BrokenPlugin(source, _too_new(_written_api(entry.module)) or _reason(error)))
     return collect(loaded, broken)
 
 
-def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broken] = ()) -> Registry:
+def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[BrokenPlugin] = ()) -> Registry:
     """A registry of these modules."""
     parts, failures = [], list(broken)
     for source, module in plugins:
@@ -170,10 +170,10 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
     return Registry(tuple(parts), tuple(failures))
 
 
-def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
+def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
     if reason := _not_a_plugin(source, module) or _too_new(getattr(module, "MMGEN_API", API_VERSION)):
-        yield Broken(source, reason)
+        yield BrokenPlugin(source, reason)
         return
     manager = pluggy.PluginManager(hookspecs.GROUP)
     manager.add_hookspecs(hookspecs)
@@ -181,7 +181,7 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
         manager.register(module)
         manager.check_pending()
     except Exception as error:
-        yield Broken(source, _unknown_hook(error))
+        yield BrokenPlugin(source, _unknown_hook(error))
         return
     for name, function in vars(module).items():
         if (
@@ -189,7 +189,7 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
             and inspect.isfunction(function)
             and not hasattr(function, f"{hookspecs.GROUP}_impl")
         ):
-            yield Broken(source, f"{name} is not decorated with @mmgen.hookimpl")
+            yield BrokenPlugin(source, f"{name} is not decorated with @mmgen.hookimpl")
     for kind, (hook, wanted) in KINDS.items():
         for implementation in getattr(manager.hook, hook).get_hookimpls():
             try:
@@ -197,28 +197,28 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | Broken]:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                yield Broken(source, f"{hook}: {_reason(error)}")
+                yield BrokenPlugin(source, f"{hook}: {_reason(error)}")
                 continue
             for config in classes:
                 yield _checked(source, kind, hook, wanted, config)
 
 
-def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], config: object) -> Part | Broken:
+def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], config: object) -> Part | BrokenPlugin:
     if not (inspect.isclass(config) and issubclass(config, wanted)):
-        return Broken(
+        return BrokenPlugin(
             source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{wanted.__name__}"
         )
     told = config.model_fields["type"]
     name = told.default
     if not isinstance(name, str) or not name:
-        return Broken(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
+        return BrokenPlugin(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
     if typing.get_args(told.annotation) != (name,):
-        return Broken(
+        return BrokenPlugin(
             source,
             f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"',
         )
     if config.build is wanted.build:
-        return Broken(source, f"{hook}: {config.__name__} has no method build, which makes the part")
+        return BrokenPlugin(source, f"{hook}: {config.__name__} has no method build, which makes the part")
     return Part(kind, name, config, source)
 
 

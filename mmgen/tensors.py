@@ -92,7 +92,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class Encoded:
-    """What a backbone gives back; `hidden` and `attentions` only when asked for through `keep`."""
+    """What a backbone gives back; `hidden` and `attentions` only when asked for through `output`."""
 
     last: Tensor  # (B, L, H)
     hidden: tuple[Tensor, ...] = ()  # one (B, L, H) a layer, the embeddings first

@@ -16,7 +16,7 @@ import mmgen
 import mmgen.testing
 from mmgen.attention import Cache, visible
 from mmgen.errors import DataError
-from mmgen.parts import Broken, Extractor, Metric, Record
+from mmgen.parts import Extractor, FailedImage, Metric, Record
 from mmgen.tensors import Example, Loss, Scores, Segment
 from mmgen.testing import Tiny, TinyBackbone, Toy, ToyDataset, Words
 from mmgen.testing.tiny import SPECIAL, TinyCache
@@ -141,9 +141,9 @@ class SeesOnlyItself(TinyBackbone):
 
 
 class CountsSlots(TinyBackbone):
-    def encode(self, slots, cache=None, keep=()):
+    def encode(self, slots, cache=None, output=()):
         positions = torch.arange(slots.positions.shape[1]).expand_as(slots.positions)
-        return super().encode(replace(slots, positions=positions), cache, keep)
+        return super().encode(replace(slots, positions=positions), cache, output)
 
 
 class ForgetfulCache(TinyCache):
@@ -174,8 +174,8 @@ class ClaimsLongRows(TinyBackbone):
 
 
 class DropsInEvaluation(TinyBackbone):
-    def encode(self, slots, cache=None, keep=()):
-        return super().encode(replace(slots, states=torch.dropout(slots.states, 0.1, True)), cache, keep)
+    def encode(self, slots, cache=None, output=()):
+        return super().encode(replace(slots, states=torch.dropout(slots.states, 0.1, True)), cache, output)
 
 
 class ForgetsItsWords(TinyBackbone):
@@ -321,7 +321,7 @@ class Mean(Extractor):
             try:
                 pixels = np.asarray(picture.load(), dtype=np.float32)
             except DataError as error:
-                yield Broken(picture.key, str(error))
+                yield FailedImage(picture.key, str(error))
                 continue
             features = np.stack([pixels.mean((0, 1))] * len(picture.boxes))
             yield Record(picture.key, features, np.asarray(picture.boxes, dtype=np.float32))
@@ -330,13 +330,13 @@ class Mean(Extractor):
 class BoxesInPixels(Mean):
     def records(self, source, skip=frozenset()):
         for record in super().records(source, skip):
-            yield record if isinstance(record, Broken) else replace(record, boxes=record.boxes * 48)
+            yield record if isinstance(record, FailedImage) else replace(record, boxes=record.boxes * 48)
 
 
 class StopsAtBroken(Mean):
     def records(self, source, skip=frozenset()):
         for record in super().records(source, skip):
-            if isinstance(record, Broken):
+            if isinstance(record, FailedImage):
                 raise DataError(record.reason)
             yield record
 

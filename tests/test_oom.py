@@ -16,11 +16,11 @@ from PIL import Image
 from test_distributed import several
 
 from mmgen.cli import main
-from mmgen.data.seeds import settle
+from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
 from mmgen.errors import RunError
 from mmgen.evaluation import generate
-from mmgen.oom import LESS_TO_WRITE, SMALLER, Halving
+from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from mmgen.parts import Picture
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
@@ -66,7 +66,7 @@ def cramp(model, most):
 
 def halving(**more):
     told = []
-    return Halving("counting", "count less", unit="number", named=str, say=told.append, **more), told
+    return OomRetry("counting", "count less", unit="number", named=str, say=told.append, **more), told
 
 
 def test_pieces_are_halved_until_they_fit_and_stay_so():
@@ -254,7 +254,7 @@ def test_asking_says_in_a_line_what_is_too_much(tmp_path, monkeypatch):
     assert done.exit_code == 1
     assert (
         done.output.splitlines()[-1]
-        == f"error: writing: out of memory with a single example ('caption'); {LESS_TO_WRITE}"
+        == f"error: writing: out of memory with a single example ('caption'); {ADVICE_FEWER_TEXTS}"
     )
 
 
@@ -279,20 +279,20 @@ def test_the_look_inside_a_page_shows_is_the_same_in_halves():
     model, examples = toys.model(), toys.examples(9)
     texts = {text.id: text for (text,) in model.generate(examples)}
 
-    def look():
-        found, steps = {example.id: looks.Looks() for example in examples}, []
-        looks.look(model, "s", ("caption",), examples, texts, found, steps.append)
+    def attention_panel():
+        found, steps = {example.id: looks.AttentionPanel() for example in examples}, []
+        looks.attention_panel(model, "s", ("caption",), examples, texts, found, steps.append)
         return found, steps
 
-    whole, _ = look()
+    whole, _ = attention_panel()
     tried = cramp_encoder(model, most=4)
-    cut, steps = look()
+    cut, steps = attention_panel()
     assert cut == whole and steps == [4, 4, 1] and tried == [9, 4, 4, 1]
 
 
 def test_a_probe_finds_the_same_in_halves():
     """Pictures and captions that are not each other's are compared within the whole batch, whatever it was cut into."""
-    model, examples = toys.model(), [settle(example) for example in toys.examples(9)]
+    model, examples = toys.model(), [resolve(example) for example in toys.examples(9)]
     config = SimpleNamespace(batch_size=6)
     curve = similarity.SimilarityProbe(config).curve
     whole = curve(model, ("caption", "caption"), examples, lambda steps: None)
@@ -304,7 +304,7 @@ def test_a_probe_finds_the_same_in_halves():
     cramp_encoder(model, most=0)
     with pytest.raises(RunError) as raised:
         curve(model, ("caption", "caption"), examples, lambda steps: None)
-    assert str(raised.value) == f"similarity: out of memory with a single example ('e0'); {SMALLER}"
+    assert str(raised.value) == f"similarity: out of memory with a single example ('e0'); {ADVICE_SMALLER}"
 
 
 def test_pictures_are_described_the_same_in_halves(caplog):

@@ -117,7 +117,7 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
     """Count what RECIPE's data set holds and what is missing; token lengths; overlaps; three examples."""
     chosen, _ = load(recipe, profile, sets)
     quiet()
-    from ..runs.data_summary import survey
+    from ..runs.data_summary import summarise
 
-    for line in survey(chosen):
+    for line in summarise(chosen):
         click.echo(line)

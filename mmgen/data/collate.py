@@ -83,7 +83,7 @@ class Collator:
         return [self._known[text] for text in texts]
 
 
-def in_order(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:
+def by_length(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:
     """Indices of examples in batches for evaluation; those whose rows take as many slots go together."""
     order = sorted(range(len(slots)), key=lambda index: (slots[index], index))
     for first in range(0, len(order), batch_size):

@@ -68,7 +68,7 @@ def updates(
         yield current, gathered
 
 
-def watched(batches: Iterable[T], waits: list[float]) -> Iterator[T]:
+def timed(batches: Iterable[T], waits: list[float]) -> Iterator[T]:
     """The same batches; how long each was waited for, in seconds, goes to the end of `waits`."""
     source = iter(batches)
     while True:

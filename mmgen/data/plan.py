@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..errors import DataError
 from ..tensors import Example
 from .collate import Collator
-from .seeds import settle
+from .seeds import resolve
 
 SLACK = 1.25  # a micro-batch may have so many times the slots that its pairs have on average
 
@@ -102,7 +102,7 @@ class Plan:
 
 def _seen(seed: int, step: str, epoch: int, example: Example) -> Example:
     several = any(isinstance(value, tuple) for value in example.inputs.values())
-    return settle(example, random.Random(f"{seed}/{step}/{epoch}/{example.id}")) if several else example
+    return resolve(example, random.Random(f"{seed}/{step}/{epoch}/{example.id}")) if several else example
 
 
 def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[int]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..tensors import Example
 
 
-def settle(example: Example, draw: random.Random | None = None) -> Example:
+def resolve(example: Example, draw: random.Random | None = None) -> Example:
     """The example with one of each input's alternatives: drawn where `draw` is given, else the first."""
     chosen = {}
     for name, value in example.inputs.items():
@@ -21,6 +21,6 @@ def settle(example: Example, draw: random.Random | None = None) -> Example:
     return replace(example, inputs=chosen)
 
 
-def derive(*place: object) -> int:
+def seed_from(*place: object) -> int:
     """A seed for torch from where we are."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, place)).encode()).digest()[:7], "big")

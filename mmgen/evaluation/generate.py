@@ -13,12 +13,12 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from ..data.collate import Collator, in_order
-from ..data.seeds import derive, settle
+from ..data.collate import Collator, by_length
+from ..data.seeds import resolve, seed_from
 from ..decoding import Decoding
 from ..files import write_text
 from ..model import Model
-from ..oom import LESS_TO_WRITE, Halving
+from ..oom import ADVICE_FEWER_TEXTS, OomRetry
 from ..progress import Progress
 from ..recipe.tables import Step
 from ..tensors import Example, Generation
@@ -48,14 +48,17 @@ def write(
     model.to(
         accelerator.device
     ).eval()  # not in inference mode: parameters that are moved in there cannot learn afterwards
-    collate, examples = Collator(model, step.inputs, targets=False), [settle(example) for example in examples]
+    collate, examples = (
+        Collator(model, step.inputs, targets=False),
+        [resolve(example) for example in examples],
+    )
     found: list[tuple[int, list[Generation]]] = []
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     halving = _halving(name, examples, accelerator, progress)
 
     def texts(number: int, whole: Sequence[int], piece: Sequence[int]) -> list[list[Generation]]:
         batch = collate([examples[index] for index in piece]).to(accelerator.device)
-        torch.manual_seed(derive(seed, name, "write", number, *(piece if len(piece) < len(whole) else ())))
+        torch.manual_seed(seed_from(seed, name, "write", number, *(piece if len(piece) < len(whole) else ())))
         with precision(step.training.precision, accelerator.device):
             return model.generator.generate(model, batch, decoding)
 
@@ -64,7 +67,7 @@ def write(
         torch.random.fork_rng(devices),
         progress.task(f"{name}: writing", len(examples), "questions") as advance,
     ):
-        for number, indices in enumerate(in_order(collate.slots(examples), batch_size)):
+        for number, indices in enumerate(by_length(collate.slots(examples), batch_size)):
             if number % accelerator.num_processes == accelerator.process_index:
                 for piece, written in halving.over(indices, partial(texts, number, indices)):
                     found += zip(piece, written, strict=True)
@@ -80,10 +83,10 @@ def write(
     accelerator.wait_for_everyone()
 
 
-def _halving(name: str, examples: Sequence[Example], accelerator: Accelerator, progress: Progress) -> Halving:
+def _halving(name: str, examples: Sequence[Example], accelerator: Accelerator, progress: Progress) -> OomRetry:
     """What one process does about its lack of memory is its own business, and only the first one has a progress to tell
     it by."""
     alone = accelerator.num_processes == 1
     where = f"step '{name}', writing" if alone else f"step '{name}', writing, process {accelerator.process_index}"
     say = progress.say if accelerator.is_main_process else log.warning
-    return Halving(where, LESS_TO_WRITE, named=lambda index: examples[index].id, say=say)
+    return OomRetry(where, ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id, say=say)

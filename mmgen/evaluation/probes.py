@@ -11,24 +11,24 @@ from typing import Any
 import torch
 
 from ..configs import ProbeConfig
-from ..data.seeds import derive
+from ..data.seeds import seed_from
 from ..errors import MmgenError, RunError
 from ..files import read_table, write_json, write_text
-from ..parts import Findings, Subject
+from ..parts import ProbeInput, ProbeResult
 from ..progress import Progress
 
 FINDINGS = "findings.json"
 
 
 def probe(
-    probes: Mapping[str, ProbeConfig], subject: Subject, folder: Path, seed: int, progress: Progress
-) -> dict[str, Findings | MmgenError]:
+    probes: Mapping[str, ProbeConfig], subject: ProbeInput, folder: Path, seed: int, progress: Progress
+) -> dict[str, ProbeResult | MmgenError]:
     """Each probe's findings, or why there are none; `folder`/NAME/ holds its files, findings.json and tables.md among
     them.
 
     A probe that gives nothing leaves what an earlier look has left.
     """
-    found: dict[str, Findings | MmgenError] = {}
+    found: dict[str, ProbeResult | MmgenError] = {}
     devices = list(range(torch.cuda.device_count()))
     for name, config in probes.items():
         partial = folder / f".{name}.partial"
@@ -36,7 +36,7 @@ def probe(
         try:
             partial.mkdir(parents=True)
             with torch.random.fork_rng(devices):
-                torch.manual_seed(derive(seed, name, "probe"))
+                torch.manual_seed(seed_from(seed, name, "probe"))
                 findings = config.build().run(subject, partial)
             _keep(findings, config, partial, folder / name)
             found[name] = findings
@@ -49,7 +49,7 @@ def probe(
     return found
 
 
-def _keep(findings: Findings, config: ProbeConfig, partial: Path, folder: Path) -> None:
+def _keep(findings: ProbeResult, config: ProbeConfig, partial: Path, folder: Path) -> None:
     told = {
         "type": config.type,
         "settings": config.model_dump(mode="json"),
@@ -63,7 +63,7 @@ def _keep(findings: Findings, config: ProbeConfig, partial: Path, folder: Path) 
     partial.replace(folder)
 
 
-def text(findings: Findings) -> str:
+def text(findings: ProbeResult) -> str:
     """Tables in Markdown, which are read as well in a terminal, and the notes."""
     parts = [f"{title}\n\n{table(rows)}" for title, rows in findings.tables.items()]
     return "\n\n".join([*parts, "\n".join(findings.notes)]).strip()
@@ -93,11 +93,11 @@ def cell(value: Any) -> str:
     return "-" if value is None else value if isinstance(value, str) else f"{value:.2f}"
 
 
-def read(folder: Path) -> dict[str, Findings]:
+def read(folder: Path) -> dict[str, ProbeResult]:
     """What the probes of a run have found, by their names; `folder` is its probes/. Raises RunError for damaged
     files."""
     found = {}
     for path in sorted(folder.glob(f"[!.]*/{FINDINGS}")):
         saved = read_table(path, tables=dict, plots=dict, notes=list)
-        found[path.parent.name] = Findings(saved["tables"], saved["plots"], tuple(saved["notes"]))
+        found[path.parent.name] = ProbeResult(saved["tables"], saved["plots"], tuple(saved["notes"]))
     return found

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import DataError
-from ..oom import Halving
-from ..parts import Broken, Picture, Record
+from ..oom import OomRetry
+from ..parts import FailedImage, Picture, Record
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -134,10 +134,10 @@ def weights_name(weights: str) -> str:
 
 def described(
     source: Iterable[Picture], skip: frozenset[str], size: int, describe: Callable[[Sequence[Opened]], Iterable[Record]]
-) -> Iterator[Record | Broken]:
+) -> Iterator[Record | FailedImage]:
     """Records of pictures, but for the keys in `skip`: opened and described `size` at a time, fewer where memory is
     short. Those that cannot be opened are broken, and come where they are met."""
-    halving = Halving(
+    halving = OomRetry(
         "extracting features",
         "use a smaller network, smaller pictures (image_size), or a larger device",
         unit="picture",
@@ -150,7 +150,7 @@ def described(
         try:
             batch.append((picture, picture.load()))
         except (DataError, OSError) as error:
-            yield Broken(picture.key, str(error))
+            yield FailedImage(picture.key, str(error))
         if len(batch) == size:
             yield from _records(batch, describe, halving)
             batch = []
@@ -158,7 +158,7 @@ def described(
 
 
 def _records(
-    batch: Sequence[Opened], describe: Callable[[Sequence[Opened]], Iterable[Record]], halving: Halving
+    batch: Sequence[Opened], describe: Callable[[Sequence[Opened]], Iterable[Record]], halving: OomRetry
 ) -> Iterator[Record]:
     for _, records in halving.over(batch, lambda part: list(describe(part))):
         yield from records

@@ -18,7 +18,7 @@ from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Segment
-from .multi_file import Shards, open_store
+from .multi_file import MultiFileStore, open_store
 from .store import FeatureStore, difference
 
 SAMPLED = 1000  # images that statistics are computed from
@@ -38,10 +38,10 @@ class StoreReader(Reader):
         self.allow_other = config.allow_other_features
         self.width, self.fingerprint = config.width, config.fingerprint
         self.path = Path(config.features) if config.features is not None else None
-        self._store: FeatureStore | Shards | None = None
+        self._store: FeatureStore | MultiFileStore | None = None
 
     @property
-    def store(self) -> FeatureStore | Shards:
+    def store(self) -> FeatureStore | MultiFileStore:
         """Opened when first asked for, and checked against what W was learnt from. Raises DataError."""
         if self._store is None:
             if self.path is None:
@@ -130,7 +130,7 @@ class StoreReader(Reader):
             row[: len(item)] = torch.from_numpy(item)
         return {"features": features, "mask": torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)}
 
-    def _fits(self, store: FeatureStore | Shards) -> None:
+    def _fits(self, store: FeatureStore | MultiFileStore) -> None:
         if self.width is not None and store.width != self.width:
             raise DataError(
                 f"{store.path}: features are {store.width} wide, the model has learnt from features {self.width} wide"
@@ -180,7 +180,7 @@ class StoredEmbedder(Embedder):
         visual, boxes = features[..., : self.width], features[..., self.width :]
         return Segment(self.projection(torch.cat([self._normalised(visual), boxes], -1)), mask)
 
-    def keep(self) -> dict[str, Any]:
+    def found_settings(self) -> dict[str, Any]:
         return {"width": self.width, "fingerprint": self.fingerprint}
 
     def use_store(self, path: str | Path) -> None:
@@ -233,7 +233,7 @@ class StoredEmbedder(Embedder):
         return mean, deviation
 
 
-def measure(store: FeatureStore | Shards, limit: int | None) -> tuple[Tensor, Tensor]:
+def measure(store: FeatureStore | MultiFileStore, limit: int | None) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of every dimension, (D,) each, over evenly spaced images of the store."""
     keys = list(store)
     total, squares, count = np.zeros(store.width), np.zeros(store.width), 0

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import DataError, shown
-from ..parts import Broken, Extractor, Picture
+from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
 from .images import SUFFIXES, image_files, open_image
 from .store import image_key
@@ -62,7 +62,7 @@ def extract(
         ) as advance:
             try:
                 for outcome in extractor.records(source, there):
-                    reason = outcome.reason if isinstance(outcome, Broken) else None
+                    reason = outcome.reason if isinstance(outcome, FailedImage) else None
                     if reason is None:
                         try:
                             written += writer.add(outcome)

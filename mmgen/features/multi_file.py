@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 ENDINGS = (".h5", ".hdf5")
 
 
-def open_store(path: str | Path) -> FeatureStore | Shards:
+def open_store(path: str | Path) -> FeatureStore | MultiFileStore:
     """The features under a path. Raises DataError where there are none, or they do not belong together."""
     files = shards(Path(path))
-    return FeatureStore(path) if files is None else Shards(Path(path), files)
+    return FeatureStore(path) if files is None else MultiFileStore(Path(path), files)
 
 
 def shards(path: Path) -> list[Path] | None:
@@ -40,7 +40,7 @@ def shards(path: Path) -> list[Path] | None:
     return files
 
 
-class Shards:
+class MultiFileStore:
     """Several stores with the face of one `FeatureStore`; images come file after file."""
 
     def __init__(self, path: Path, files: Sequence[Path]) -> None:

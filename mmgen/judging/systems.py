@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..data.seeds import settle
+from ..data.seeds import resolve
 from ..errors import RunError
 from ..parts import Dataset
 from ..recipe.tables import Recipe
@@ -88,7 +88,7 @@ def _texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[st
 
 def _caption(recipes: Sequence[Recipe], example: Example) -> str:
     """The texts that a run reads; where none reads any (pictures alone), what among the inputs is written in words."""
-    settled = settle(example)
+    settled = resolve(example)
     read = [text for recipe in recipes for config in recipe.inputs.values() for text in config.texts(settled)]
     told = read or [value for value in settled.inputs.values() if isinstance(value, str) and " " in value.strip()]
     return "\n".join(dict.fromkeys(text.strip() for text in told))

@@ -15,7 +15,9 @@ from .check import _Check, _line
 from .layers import Layered, read, setting_table
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, _reading
 
-THEN = {"training": {"bucket": 1}}  # what runs did that are older than a key, where its default is something else
+LEGACY_DEFAULTS = {
+    "training": {"bucket": 1}
+}  # what runs did that are older than a key, where its default is something else
 
 
 def load(
@@ -37,7 +39,7 @@ def from_json(text: str, registry: Registry, source: str) -> Recipe:
     if not isinstance(values, dict):
         raise RecipeError(f"{source}: not a recipe")
     profile = values.pop("profile", None)
-    for table, keys in THEN.items():
+    for table, keys in LEGACY_DEFAULTS.items():
         if isinstance(own := values.setdefault(table, {}), dict):
             values[table] = {**keys, **own}
     return resolve(Layered(values, {}), registry, profile, source)

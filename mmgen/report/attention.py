@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..attention_maps import Reading, all_layers, last_layer, readings
-from ..data.seeds import settle
+from ..attention_maps import WordAttention, all_layers, last_layer, word_attention
+from ..data.seeds import resolve
 from ..model import Model
-from ..oom import SMALLER, Halving
+from ..oom import ADVICE_SMALLER, OomRetry
 from ..tensors import Example, Generation
 
 BATCH = 16
@@ -16,7 +16,7 @@ WAYS = {"last": last_layer, "all": all_layers}
 
 
 @dataclass
-class Looks:
+class AttentionPanel:
     """Of one example.
 
     units    input -> labels of its regions, or its words
@@ -32,31 +32,31 @@ class Looks:
     weights: dict[str, dict[str, list[list[int]]]] = field(default_factory=dict)
 
 
-def look(
+def attention_panel(
     model: Model,
     step: str,
     inputs: Sequence[str],
     examples: Sequence[Example],
     texts: Mapping[str, Generation],
-    looks: Mapping[str, Looks],
+    looks: Mapping[str, AttentionPanel],
     advance: Callable[..., None],
 ) -> None:
     """Fill `looks`, by example id, with what one step's model does."""
 
-    def read(part: Sequence[Example]) -> list[Reading]:
+    def read(part: Sequence[Example]) -> list[WordAttention]:
         written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
-        return readings(model, part, inputs, written, WAYS)
+        return word_attention(model, part, inputs, written, WAYS)
 
     model.eval()
-    halving = Halving(f"attention: {step}", SMALLER)
+    halving = OomRetry(f"attention: {step}", ADVICE_SMALLER)
     for first in range(0, len(examples), BATCH):
-        for part, known in halving.over([settle(example) for example in examples[first : first + BATCH]], read):
+        for part, known in halving.over([resolve(example) for example in examples[first : first + BATCH]], read):
             for example, reading in zip(part, known, strict=True):
                 _note(looks[example.id], step, reading)
             advance(len(part))
 
 
-def _note(looks: Looks, step: str, reading: Reading) -> None:
+def _note(looks: AttentionPanel, step: str, reading: WordAttention) -> None:
     looks.words[step] = list(reading.words)
     for name, units in reading.units.items():
         looks.units[name] = list(units.labels)

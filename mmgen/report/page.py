@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import plotting
-from ..data.seeds import settle
+from ..data.seeds import resolve
 from ..errors import MmgenError, RunError
 from ..evaluation import probes as probe
 from ..evaluation import score
@@ -25,7 +25,7 @@ from ..storage import generations
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation
 from . import curves, pictures, table
-from .attention import Looks, look
+from .attention import AttentionPanel, attention_panel
 
 SHOWN = 200  # test examples in the gallery
 ENVIRONMENT = {
@@ -154,20 +154,20 @@ def _looks(
     texts: Mapping[str, Mapping[str, Generation]],
     load: Load,
     progress: Progress,
-) -> tuple[dict[str, Looks], str]:
+) -> tuple[dict[str, AttentionPanel], str]:
     """Attention of every step by example id; and why there is none, or ""."""
-    looks = {example.id: Looks() for example in examples}
+    looks = {example.id: AttentionPanel() for example in examples}
     reasons: dict[str, None] = {}
     with progress.task("report: attention", len(examples) * len(texts), "questions") as advance:
         for step, written in texts.items():
             try:
-                look(load(step), step, recipe.steps[step].inputs, examples, written, looks, advance)
+                attention_panel(load(step), step, recipe.steps[step].inputs, examples, written, looks, advance)
             except (MmgenError, NotImplementedError, RuntimeError, KeyError) as error:
                 reasons[f"No attention for '{step}': {error}"] = None
     return looks, " ".join(reasons)
 
 
-def _compact(looks: Looks) -> dict[str, Any]:
+def _compact(looks: AttentionPanel) -> dict[str, Any]:
     return {name: value for name, value in asdict(looks).items() if name != "words"}
 
 
@@ -231,13 +231,16 @@ def _probes(folder: Path) -> list[dict[str, Any]]:
 
 
 def _card(
-    example: Example, texts: Mapping[str, Mapping[str, Generation]], looks: Looks, shot: tuple[str, int, int] | None
+    example: Example,
+    texts: Mapping[str, Mapping[str, Generation]],
+    looks: AttentionPanel,
+    shot: tuple[str, int, int] | None,
 ) -> dict[str, Any]:
     """One test example: its picture, what is read beside it, each step's question, what people asked."""
     read = {name: units for name, units in looks.units.items() if name not in looks.boxes}
     if not read:
         read = {
-            name: [value] for name, value in settle(example).inputs.items() if isinstance(value, str) and " " in value
+            name: [value] for name, value in resolve(example).inputs.items() if isinstance(value, str) and " " in value
         }  # no keys
     questions = [
         {

@@ -7,7 +7,7 @@ from statistics import median
 
 from ..configs import FeaturesConfig
 from ..data.datasets import Datasets
-from ..data.seeds import settle
+from ..data.seeds import resolve
 from ..errors import MmgenError
 from ..features.multi_file import open_store
 from ..parts import Backbone
@@ -15,7 +15,7 @@ from ..recipe.tables import Recipe
 from ..tensors import Example
 
 
-def survey(recipe: Recipe) -> Iterator[str]:
+def summarise(recipe: Recipe) -> Iterator[str]:
     """Lines to read. Raises what building the data set or the tokenizer raises."""
     datasets = Datasets(recipe)
     dataset = datasets.main
@@ -51,7 +51,7 @@ def _split(
     for input_, config in recipe.inputs.items():
         if input_ not in inputs:
             continue
-        values = [settle(example).inputs.get(input_) for example in examples]
+        values = [resolve(example).inputs.get(input_) for example in examples]
         missing = sum(value is None for value in values)
         if missing:
             yield f"  {input_:<19} missing for {missing} examples"
@@ -103,7 +103,7 @@ def _shown(examples: Sequence[Example]) -> Iterator[str]:
     for example in examples:
         yield ""
         yield example.id
-        for name, value in settle(example).inputs.items():
+        for name, value in resolve(example).inputs.items():
             yield f"  {name}: {value}"
         for target in example.targets:
             yield f"  -> {target}"

@@ -57,7 +57,7 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
         inputs[name] = as_kept(config, kept[name], path_kept, name).model_copy(update=features)
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)
     for name, embedder in model.embedders.items():
-        if json.loads(json.dumps(embedder.keep())) != kept[name]:
+        if json.loads(json.dumps(embedder.found_settings())) != kept[name]:
             raise RunError(
                 f"{path_kept}: damaged: it does not hold all that '{name}' was learnt with; copy it from where the run "
                 "was made"

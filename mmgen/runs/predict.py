@@ -19,14 +19,14 @@ from ..features.embedder import StoredEmbedder
 from ..features.extract import folder_pictures, picture
 from ..features.store import difference
 from ..files import sync
-from ..oom import LESS_TO_WRITE, Halving
-from ..parts import Broken, Extractor, Picture
+from ..oom import ADVICE_FEWER_TEXTS, OomRetry
+from ..parts import Extractor, FailedImage, Picture
 from ..tensors import Example, Generation
 from .load import Run, load_run
 
 
 @dataclass(frozen=True)
-class Request:
+class Query:
     """What to ask about: a picture, a caption, or both."""
 
     name: str
@@ -34,17 +34,17 @@ class Request:
     caption: str | None = None
 
 
-def requests(sources: Sequence[Path], caption: str | None) -> list[Request]:
+def requests(sources: Sequence[Path], caption: str | None) -> list[Query]:
     """Requests from image files, folders of images, and JSONL files of {"image": path, "caption": text}; from the
     caption alone when there are no sources. Raises DataError."""
-    found: list[Request] = []
+    found: list[Query] = []
     for source in sources:
         if source.is_dir():
-            found += [Request(picture.key, picture, caption) for picture in folder_pictures(source)]
+            found += [Query(picture.key, picture, caption) for picture in folder_pictures(source)]
         elif source.suffix == ".jsonl":
             found += _listed(source, caption)
         elif source.exists():
-            found.append(Request(str(source), picture(source), caption))
+            found.append(Query(str(source), picture(source), caption))
         else:
             raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file of them")
     if sources and not found:
@@ -52,10 +52,10 @@ def requests(sources: Sequence[Path], caption: str | None) -> list[Request]:
             f"{', '.join(map(str, sources))}: nothing to ask about; give a JSON object a line, like "
             f'{{"image": "photo.jpg"}}'
         )
-    return found or [Request("caption", None, caption)]
+    return found or [Query("caption", None, caption)]
 
 
-def _listed(source: Path, caption: str | None) -> Iterator[Request]:
+def _listed(source: Path, caption: str | None) -> Iterator[Query]:
     for number, line in enumerate(_text(source).split("\n"), 1):
         if not line.strip():
             continue
@@ -77,7 +77,7 @@ def _text(source: Path) -> str:
         ) from None
 
 
-def _request(entry: Any, folder: Path, number: int, caption: str | None) -> Request:
+def _request(entry: Any, folder: Path, number: int, caption: str | None) -> Query:
     """A line of a JSONL file. Raises ValueError for values of other types than are asked for."""
     if not isinstance(entry, dict):
         raise ValueError("it is no object")
@@ -91,10 +91,10 @@ def _request(entry: Any, folder: Path, number: int, caption: str | None) -> Requ
     text = caption if entry.get("caption") is None else entry["caption"]
     if not image and not text:
         raise ValueError('it has neither "image" nor "caption"')
-    return Request(str(name), picture(folder / image) if image else None, text or None)
+    return Query(str(name), picture(folder / image) if image else None, text or None)
 
 
-def load(path: str | Path, requests: Iterable[Request], step: str | None = None) -> Run:
+def load(path: str | Path, requests: Iterable[Query], step: str | None = None) -> Run:
     """The run with the weights of `step`, or else of the last step that reads just what the requests give."""
     run = load_run(path, step)
     given = _given(run, list(requests))
@@ -116,7 +116,7 @@ def load(path: str | Path, requests: Iterable[Request], step: str | None = None)
     return run
 
 
-def _given(run: Run, requests: list[Request]) -> set[str]:
+def _given(run: Run, requests: list[Query]) -> set[str]:
     """Inputs of the run that every request can fill."""
     pictures = {name for name, embedder in run.model.embedders.items() if isinstance(embedder, StoredEmbedder)}
     given = pictures if all(request.picture for request in requests) else set()
@@ -124,25 +124,27 @@ def _given(run: Run, requests: list[Request]) -> set[str]:
 
 
 def ask(
-    run: Run, requests: Iterable[Request], options: Decoding, at_once: int = 1
-) -> Iterator[tuple[Request, list[Generation] | Broken]]:
+    run: Run, requests: Iterable[Query], options: Decoding, at_once: int = 1
+) -> Iterator[tuple[Query, list[Generation] | FailedImage]]:
     """Questions for every request, best first; a picture that cannot be read gives its reason instead. `at_once`:
     requests that are answered together, which is quicker, and later for the first."""
     inputs = run.recipe.steps[run.step].inputs
     extractors = {
         name: _extractor(run, name) for name in inputs if isinstance(run.model.embedders[name], StoredEmbedder)
     }
-    coming, halving = iter(requests), Halving("writing", LESS_TO_WRITE)
+    coming, halving = iter(requests), OomRetry("writing", ADVICE_FEWER_TEXTS)
     while some := list(itertools.islice(coming, at_once)):
         read = [_read(run, inputs, extractors, request) for request in some]
         written = iter(
             run.model.generate([one for one in read if isinstance(one, Example)], options, inputs, halving=halving)
         )
         for request, one in zip(some, read, strict=True):
-            yield request, one if isinstance(one, Broken) else next(written)
+            yield request, one if isinstance(one, FailedImage) else next(written)
 
 
-def _read(run: Run, inputs: Sequence[str], extractors: Mapping[str, Extractor], request: Request) -> Example | Broken:
+def _read(
+    run: Run, inputs: Sequence[str], extractors: Mapping[str, Extractor], request: Query
+) -> Example | FailedImage:
     values: dict[str, Any] = {}
     for name in inputs:
         values[name] = _record(extractors[name], request) if name in extractors else request.caption
@@ -151,10 +153,10 @@ def _read(run: Run, inputs: Sequence[str], extractors: Mapping[str, Extractor], 
         raise DataError(
             f"{request.name}: the step '{run.step}' reads {' and '.join(inputs)}, and there is no {missing[0]}"
         )
-    return next((value for value in values.values() if isinstance(value, Broken)), Example(request.name, values))
+    return next((value for value in values.values() if isinstance(value, FailedImage)), Example(request.name, values))
 
 
-def _record(extractor: Extractor, request: Request) -> Any:
+def _record(extractor: Extractor, request: Query) -> Any:
     return next(iter(extractor.records([request.picture])), None) if request.picture else None
 
 
@@ -188,8 +190,8 @@ def different(n: int) -> Decoding:
     )
 
 
-def as_json(request: Request, outcome: list[Generation] | Broken) -> Mapping[str, Any]:
-    if isinstance(outcome, Broken):
+def as_json(request: Query, outcome: list[Generation] | FailedImage) -> Mapping[str, Any]:
+    if isinstance(outcome, FailedImage):
         return {"id": request.name, "error": outcome.reason}
     return {"id": request.name, "questions": [{"text": text.text, "score": round(text.score, 4)} for text in outcome]}
 

@@ -14,7 +14,7 @@ from accelerate import Accelerator
 from ..configs import ExtractorConfig
 from ..data.collate import Collator
 from ..data.datasets import Datasets
-from ..data.seeds import derive
+from ..data.seeds import seed_from
 from ..errors import DataError, RunError
 from ..features import extract
 from ..features.embedder import StoredEmbedder
@@ -50,7 +50,7 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
     """The model as it is before any step: from the recipe and its seed, or from what a run keeps in `folder`."""
     texts = list(datasets.texts()) if datasets else None
     with torch.random.fork_rng():
-        torch.manual_seed(derive(recipe.seed, "model"))
+        torch.manual_seed(seed_from(recipe.seed, "model"))
         return compose(
             recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close
         )
@@ -103,7 +103,7 @@ def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder:
 def keep_parts(model: Model, folder: RunFolder) -> None:
     """What a run needs to be loaded without the files it was made from."""
     write_folder(folder.backbone, model.backbone.save)
-    kept = {name: embedder.keep() for name, embedder in model.embedders.items()}
+    kept = {name: embedder.found_settings() for name, embedder in model.embedders.items()}
     if any(folder.path.glob("steps/*/*.safetensors")):
         for name, before in read_table(folder.path / "inputs.json", **dict.fromkeys(kept, dict)).items():
             if before != json.loads(json.dumps(kept.get(name))):

@@ -10,11 +10,11 @@ import torch
 from pydantic import ValidationError
 
 from ..configs import ProbeConfig
-from ..data.seeds import derive, settle
+from ..data.seeds import resolve, seed_from
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..model import Model
-from ..parts import Dataset, Findings, Picture, Subject, Trained
+from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
 from ..recipe.load import part_from
 from ..recipe.tables import Recipe
@@ -31,7 +31,7 @@ def probe(
     steps: Sequence[str] = (),
     sets: Sequence[str] = (),
     progress: Progress | None = None,
-) -> dict[str, Findings | MmgenError]:
+) -> dict[str, ProbeResult | MmgenError]:
     """What probes find in a run's steps (by default all that have weights), or why one finds nothing. Files are in the
     run's `probes/NAME/`. `names`, `sets`: see `chosen`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
@@ -83,7 +83,7 @@ def _changed(config: ProbeConfig, settings: Sequence[str], registry: Registry) -
         raise RecipeError(f"--set: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
 
 
-def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> Subject:
+def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:
     """What probes are handed of a run."""
     learnt = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     for name in steps:
@@ -97,19 +97,19 @@ def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: P
     if not learnt:
         raise RunError(f"{folder.path}: no step has been learnt yet; go on with `mmgen run`")
     dataset = recipe.data.build()
-    examples = [settle(example) for example in dataset.split(recipe.data.evaluate)]
+    examples = [resolve(example) for example in dataset.split(recipe.data.evaluate)]
     trained = [_trained(folder, recipe, name) for name in learnt if not steps or name in steps]
-    return Subject(
+    return ProbeInput(
         trained, examples, lambda: untaught(load_run(folder.path, learnt[-1])), _pictures(dataset, examples), progress
     )
 
 
-def _trained(folder: RunFolder, recipe: Recipe, name: str) -> Trained:
+def _trained(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     step = recipe.steps[name]
     texts = generations.read(folder.step(name)) if folder.finished(name, "generations.jsonl") else []
     inputs = tuple(each for each in recipe.inputs if each in step.inputs)
     place = list(recipe.steps).index(name)
-    return Trained(
+    return TrainedStep(
         name, lambda: _placed(load_run(folder.path, name).model), inputs, {each[0].id: each[0] for each in texts}, place
     )
 
@@ -122,7 +122,7 @@ def untaught(run: Run) -> Model:
     """The run's model, changed to one that has learnt nothing: the encoder as it is before weights are loaded into it,
     and the embedders' layers drawn anew; what was measured of the features (mean, deviation) stays."""
     with torch.random.fork_rng():
-        torch.manual_seed(derive(run.recipe.seed, "untaught"))
+        torch.manual_seed(seed_from(run.recipe.seed, "untaught"))
         run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())
         for embedder in run.model.embedders.values():
             for module in embedder.modules():

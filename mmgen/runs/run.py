@@ -35,7 +35,7 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
     folder = RunFolder.of(recipe)
     began = time.monotonic()
     with (
-        distributed.together(accelerator),
+        distributed.peer_failures(accelerator),
         folder.locked() if accelerator.is_main_process else contextlib.nullcontext(),
     ):
         datasets = Datasets(recipe)

@@ -97,7 +97,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         asked = row.layout.role == MASK
         asked[0, 1] = True  # any slots may be asked for, and not as many in each row
         expect_equal(
-            backbone.states(row, asked),
+            backbone.states_at(row, asked),
             last(backbone, row)[asked],
             "states of the slots asked for differ from those that encode gives",
             "mmgen.parts.Backbone.states",
@@ -117,7 +117,7 @@ class BackboneSuite(SightSuite, CacheSuite):
         backbone = self.backbone()
         before, tail, _ = self.rows(backbone)
         row = before.followed_by(tail)
-        kept = backbone.encode(row, keep=("hidden", "attentions"))
+        kept = backbone.encode(row, output=("hidden", "attentions"))
         expect_equal(kept.last, last(backbone, row), "states differ when more is kept", "mmgen.parts.Backbone.encode")
         batch, length = row.positions.shape
         for states in kept.hidden:

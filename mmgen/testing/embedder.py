@@ -206,13 +206,14 @@ class EmbedderSuite(Suite):
 
     def test_what_a_run_keeps(self) -> None:
         embedder = self.embedder()
-        kept = embedder.keep()
-        expect_json(kept, "what keep() returns", "mmgen.parts.Embedder.keep")
+        kept = embedder.found_settings()
+        expect_json(kept, "what found_settings() returns", "mmgen.parts.Embedder.found_settings")
         unknown = kept.keys() - type(self.config()).model_fields.keys()
         expect(
             not unknown,
-            f"keep() names {', '.join(sorted(unknown))}, which are no fields of {type(self.config()).__name__}",
-            "mmgen.parts.Embedder.keep",
+            f"found_settings() names {', '.join(sorted(unknown))}, which are no fields of "
+            f"{type(self.config()).__name__}",
+            "mmgen.parts.Embedder.found_settings",
         )
         again = self.embedder()
         again.load_state_dict(embedder.state_dict())

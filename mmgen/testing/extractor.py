@@ -10,7 +10,7 @@ import numpy as np
 
 from ..configs import ExtractorConfig
 from ..errors import DataError
-from ..parts import Broken, Extractor, Picture, Record
+from ..parts import Extractor, FailedImage, Picture, Record
 from .suite import Suite, expect, expect_json
 from .toy import Toy
 
@@ -30,7 +30,9 @@ class ExtractorSuite(Suite):
     def extractor(self) -> Extractor:
         return self.seeded(self.config().build)
 
-    def records(self, pictures: Sequence[Picture], skip: frozenset[str] = frozenset()) -> dict[str, Record | Broken]:
+    def records(
+        self, pictures: Sequence[Picture], skip: frozenset[str] = frozenset()
+    ) -> dict[str, Record | FailedImage]:
         found = list(self.extractor().records(iter(pictures), skip))
         keys = [record.key for record in found]
         expect(len(set(keys)) == len(keys), "an image has more than one record", RECORDS)
@@ -101,7 +103,7 @@ class ExtractorSuite(Suite):
                 f"{RECORDS}"
             ) from None
         expect(
-            isinstance(found.get("broken"), Broken),
+            isinstance(found.get("broken"), FailedImage),
             "a picture that cannot be opened must give a Broken(key, reason)",
             RECORDS,
         )

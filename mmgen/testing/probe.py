@@ -14,14 +14,14 @@ import torch
 from ..configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ProbeConfig
 from ..decoding import Decoding
 from ..errors import MmgenError
-from ..parts import Findings, Picture, Probe, Subject, Trained
+from ..parts import Picture, Probe, ProbeInput, ProbeResult, TrainedStep
 from ..tensors import Example
 from .greedy import Greedy
 from .suite import Suite, expect, expect_json, skip
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
-RUN, FINDINGS = "mmgen.parts.Probe.run", "mmgen.parts.Findings"
+RUN, FINDINGS = "mmgen.parts.Probe.run", "mmgen.parts.ProbeResult"
 
 
 class ProbeSuite(Suite):
@@ -44,9 +44,9 @@ class ProbeSuite(Suite):
 
     def examples(self) -> Sequence[Example]:
         """At least three that the inputs can read, each with one of an input's alternatives."""
-        from ..data.seeds import settle
+        from ..data.seeds import resolve
 
-        return [settle(example) for example in Toy().build().split("train")[:5]]
+        return [resolve(example) for example in Toy().build().split("train")[:5]]
 
     def pictures(self) -> dict[str, Picture]:
         """Raw images by key."""
@@ -65,7 +65,7 @@ class ProbeSuite(Suite):
 
     def subject(
         self, models: Sequence[Any] = (), examples: Sequence[Example] | None = None, written: bool = True
-    ) -> Subject:
+    ) -> ProbeInput:
         """A run of two steps that read all inputs. `written`: whether they have written texts."""
         models = models or (self.model(0), self.model(1))
         examples = self.examples() if examples is None else examples
@@ -73,17 +73,19 @@ class ProbeSuite(Suite):
         for place, model in enumerate(models):
             texts = self.seeded(model.generate, examples, Decoding()) if written and examples else []
             by_id = {each[0].id: each[0] for each in texts}
-            steps.append(Trained(f"step{place}", lambda model=model: model, model.inputs, by_id, place))
-        return Subject(steps, examples, lambda: self.model(2), self.pictures())
+            steps.append(TrainedStep(f"step{place}", lambda model=model: model, model.inputs, by_id, place))
+        return ProbeInput(steps, examples, lambda: self.model(2), self.pictures())
 
-    def told(self, out: Path, subject: Subject | None = None) -> Findings:
+    def told(self, out: Path, subject: ProbeInput | None = None) -> ProbeResult:
         return self.seeded(self.probe().run, subject or self.subject(), out)
 
     def test_what_it_tells(self) -> None:
         with tempfile.TemporaryDirectory() as out:
             told = self.told(Path(out))
             expect(
-                isinstance(told, Findings), f"run returns {told!r:.60}; it must be Findings, what people are shown", RUN
+                isinstance(told, ProbeResult),
+                f"run returns {told!r:.60}; it must be a ProbeResult, what people are shown",
+                RUN,
             )
             expect(told.tables or told.plots, "run finds neither tables nor plots", FINDINGS)
             expect_json(asdict(told), "what run returns", FINDINGS)
@@ -107,7 +109,7 @@ class ProbeSuite(Suite):
         with tempfile.TemporaryDirectory() as out:
             told = self.told(Path(out), self.subject(written=False))
         expect(
-            isinstance(told, Findings),
+            isinstance(told, ProbeResult),
             "without texts that the steps wrote, run finds nothing; write them with model.generate",
             RUN,
         )

@@ -126,7 +126,7 @@ class TinyBackbone(Backbone):
         """(B, L, M) who may look at whom."""
         return visible(slots.layout, slots.layout if cache is None else cache.grow(slots.layout))
 
-    def encode(self, slots: Slots, cache: Cache | None = None, keep: Sequence[str] = ()) -> Encoded:
+    def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:
         seen = self.seen(slots, cache)
         x = self.widen(slots.states) + self.places(slots.positions) + self.types(slots.types)
         hidden, attentions = [x], []
@@ -134,7 +134,9 @@ class TinyBackbone(Backbone):
             x, attention = layer(x, seen, number, cache)
             hidden.append(x)
             attentions.append(attention)
-        return Encoded(x, tuple(hidden) if "hidden" in keep else (), tuple(attentions) if "attentions" in keep else ())
+        return Encoded(
+            x, tuple(hidden) if "hidden" in output else (), tuple(attentions) if "attentions" in output else ()
+        )
 
     def logits(self, states: Tensor) -> Tensor:
         return self.head(states)

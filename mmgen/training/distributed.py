@@ -43,7 +43,7 @@ def start() -> Accelerator:
     return accelerator
 
 
-def add_up(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
+def all_reduce_sum(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
     """Every tensor becomes the sum of itself over all processes, to the same bits everywhere."""
     if accelerator.num_processes == 1:
         return
@@ -54,7 +54,7 @@ def add_up(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
 
 
 @torch.no_grad()
-def share_out(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
+def broadcast(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
     """Every tensor becomes the first process's."""
     if accelerator.num_processes == 1:
         return
@@ -66,7 +66,7 @@ def share_out(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
         _hand_out(together, lot)
 
 
-def any_of(accelerator: Accelerator, flags: Sequence[bool]) -> list[bool]:
+def any_rank(accelerator: Accelerator, flags: Sequence[bool]) -> list[bool]:
     """For every flag, whether it is up in any process."""
     if accelerator.num_processes == 1:
         return list(flags)
@@ -75,13 +75,13 @@ def any_of(accelerator: Accelerator, flags: Sequence[bool]) -> list[bool]:
     return [count > 0 for count in raised.tolist()]
 
 
-def listed(accelerator: Accelerator, texts: list[str]) -> list[str]:
+def gather_texts(accelerator: Accelerator, texts: list[str]) -> list[str]:
     """The texts of all processes, in their order."""
     return gather_object(texts) if accelerator.num_processes > 1 else texts
 
 
 @contextlib.contextmanager
-def together(accelerator: Accelerator) -> Iterator[None]:
+def peer_failures(accelerator: Accelerator) -> Iterator[None]:
     """Raises RunError, where this process waits for one that has died, in place of the network's own error."""
     try:
         yield

@@ -28,17 +28,17 @@ from torch import Tensor
 
 from ..data.collate import Collator
 from ..data.plan import Plan
-from ..data.seeds import derive
+from ..data.seeds import seed_from
 from ..errors import RunError
 from ..files import write_text
 from ..model import Model
-from ..oom import SMALLER, out_of_memory, told
+from ..oom import ADVICE_SMALLER, as_run_error, out_of_memory
 from ..progress import Progress
 from ..recipe.tables import Step, Training
 from ..storage.weights import load_state, read_tensors, state, write_tensors
 from ..tensors import Batch, Example, Loss
 from .accumulate import halves
-from .distributed import add_up, any_of, listed, share_out
+from .distributed import all_reduce_sum, any_rank, broadcast, gather_texts
 from .fsdp import Sharded, shards, too_large
 from .optimizer import make_optimizer, schedule, set_learning
 from .precision import precision
@@ -69,7 +69,7 @@ class Learner:
         self.stopping = False  # whether any process was asked to stop
         self.records: list[dict] = []
         moments = self._resume() if self.checkpoint.exists() else {}
-        share_out(self.accelerator, list(state(self.model).values()))
+        broadcast(self.accelerator, list(state(self.model).values()))
         self.sharded = (
             Sharded(self.model, self.accelerator, self.training) if shards(self.training, self.accelerator) else None
         )
@@ -93,7 +93,7 @@ class Learner:
         rate = schedule(number, len(self.plan), self.training.warmup)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * rate
-        with told(f"step '{self.name}', update {number}", f"{SMALLER}; the last checkpoint is kept"):
+        with as_run_error(f"step '{self.name}', update {number}", f"{ADVICE_SMALLER}; the last checkpoint is kept"):
             losses, total = self._gradients(number, micros, stop)
             norm = self._step(number, losses, total)
         limit = self.training.max_grad_norm
@@ -117,7 +117,7 @@ class Learner:
         while True:
             found = self._attempt(number, micros, spare)
             mine = [parameter.grad is not None for parameter in self.names.values()]
-            self.stopping, again, *anywhere = any_of(self.accelerator, [stop(), found is None, *mine])
+            self.stopping, again, *anywhere = any_rank(self.accelerator, [stop(), found is None, *mine])
             if not again:
                 break
             self._halve(number, micros, failed=found is None)
@@ -128,7 +128,7 @@ class Learner:
         for parameter in learning:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        add_up(self.accelerator, [total, *(parameter.grad for parameter in learning)])
+        all_reduce_sum(self.accelerator, [total, *(parameter.grad for parameter in learning)])
         return losses, total
 
     def _attempt(
@@ -143,7 +143,7 @@ class Learner:
             for micro, whole in micros:
                 for place, batch in self._pieces(number, micro, whole):
                     batch = batch.to(self.accelerator.device)
-                    torch.manual_seed(derive(self.seed, self.name, number, *place))
+                    torch.manual_seed(seed_from(self.seed, self.name, number, *place))
                     loss = self.loss(batch)
                     self.accelerator.backward(loss.sum)
                     losses.append((batch, loss.sum.detach()))
@@ -202,7 +202,7 @@ class Learner:
         norm = (found.full_tensor() if self.sharded else found).item()
         if not math.isfinite(norm) or not math.isfinite(total[0].item()):
             self._refuse(number, losses, "gradient" if math.isfinite(total[0].item()) else "loss")
-        with told(
+        with as_run_error(
             f"step '{self.name}', update {number}, the optimiser's own state",
             "use a smaller encoder, or a larger device",
         ):
@@ -213,7 +213,7 @@ class Learner:
     def _refuse(self, number: int, losses: Sequence[tuple[Batch, Tensor]], what: str) -> None:
         """Raises RunError, naming the examples whose own loss is not finite, or else all of the update's."""
         bad = [id_ for batch, loss in losses if not loss.isfinite() for id_ in batch.ids]
-        found = listed(self.accelerator, bad) or listed(
+        found = gather_texts(self.accelerator, bad) or gather_texts(
             self.accelerator, [id_ for batch, _ in losses for id_ in batch.ids]
         )
         ids = list(dict.fromkeys(found))

@@ -16,15 +16,15 @@ import torch
 from accelerate import Accelerator
 
 from ..data.collate import Collator
-from ..data.loader import updates, watched
+from ..data.loader import timed, updates
 from ..data.plan import Plan
 from ..model import Model
-from ..oom import SMALLER, told
+from ..oom import ADVICE_SMALLER, as_run_error
 from ..progress import Progress
 from ..recipe.tables import Step
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from ..tensors import Example
-from .distributed import any_of, share_out
+from .distributed import any_rank, broadcast
 from .fsdp import shards
 from .learner import Learner
 from .signals import interruptions
@@ -71,7 +71,7 @@ def train(
     with (
         torch.random.fork_rng(devices),
         interruptions() as asked,
-        told(f"step '{name}'", f"{SMALLER}; the last checkpoint is kept"),
+        as_run_error(f"step '{name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
     ):
         model.to(
             "cpu" if shards(training, accelerator) else accelerator.device
@@ -86,7 +86,7 @@ def train(
             ):  # it was stopped before
                 _end_epoch(learner, validation, asked.is_set)
                 _keep(learner)
-            for number, micros in watched(_updates(learner, examples, collate), waits):
+            for number, micros in timed(_updates(learner, examples, collate), waits):
                 learner.records.append(learner.update(number, micros, stop=asked.is_set))
                 learner.done = number + 1
                 if learner.done in plan.epochs:
@@ -133,7 +133,7 @@ def _end_epoch(learner: Learner, validation: Sequence[Example], stop: Callable[[
         learner.save()
         raise KeyboardInterrupt
     record["validation_loss"] = validate(learner, validation)
-    (learner.stopping,) = any_of(learner.accelerator, [stop()])
+    (learner.stopping,) = any_rank(learner.accelerator, [stop()])
 
 
 def _keep(learner: Learner) -> None:
@@ -163,7 +163,7 @@ def finish(learner: Learner) -> None:
         save_weights(learner.model, learner.folder / "weights.safetensors", step=learner.name)
         for spent in (learner.checkpoint, best):
             spent.unlink(missing_ok=True)
-    share_out(accelerator, list(state(learner.model).values()))
+    broadcast(accelerator, list(state(learner.model).values()))
 
 
 def clipping(records: Sequence[dict]) -> dict[str, float]:

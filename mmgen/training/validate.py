@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from ..data.collate import in_order
-from ..data.seeds import settle
+from ..data.collate import by_length
+from ..data.seeds import resolve
 from ..errors import RunError
-from ..oom import SMALLER, out_of_memory
+from ..oom import ADVICE_SMALLER, out_of_memory
 from ..tensors import Example, Loss
 from .accumulate import halves
-from .distributed import add_up
+from .distributed import all_reduce_sum
 from .fsdp import too_large
 from .learner import Learner
 
@@ -25,12 +25,12 @@ def validate(learner: Learner, examples: Sequence[Example]) -> float:
     batch_size = (
         min(32, learner.training.micro_batch or 32) if learner.sharded else 32
     )  # a batch that is not cut has to fit
-    examples = [settle(example) for example in examples]
+    examples = [resolve(example) for example in examples]
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
-    for indices in in_order(learner.collate.slots(ours), batch_size):
+    for indices in by_length(learner.collate.slots(ours), batch_size):
         for loss in _losses(learner, [ours[index] for index in indices]):
             total += torch.stack([loss.sum.double(), loss.count.double()])
     if learner.sharded:  # all processes make as many passes as the first one, which has most to do
@@ -39,7 +39,7 @@ def validate(learner: Learner, examples: Sequence[Example]) -> float:
             list(_losses(learner, examples[:1]))
     for name, module in model.named_modules():
         module.training = modes[name]
-    add_up(accelerator, [total])
+    all_reduce_sum(accelerator, [total])
     return (total[0] / total[1]).item()
 
 
@@ -56,7 +56,7 @@ def _losses(learner: Learner, examples: list[Example]) -> Iterator[Loss]:
             raise too_large(where) from None
         if len(pieces) == 1:
             raise RunError(
-                f"{where}: out of memory with a single pair (example '{examples[0].id}'); {SMALLER}; the last "
+                f"{where}: out of memory with a single pair (example '{examples[0].id}'); {ADVICE_SMALLER}; the last "
                 "checkpoint is kept"
             ) from None
     for piece in pieces:

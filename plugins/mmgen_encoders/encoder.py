@@ -98,23 +98,23 @@ class EncoderBackbone(Backbone):
     def embed(self, ids: Tensor) -> Tensor:
         return self.model.get_input_embeddings()(ids)
 
-    def encode(self, slots: Slots, cache: Cache | None = None, keep: Sequence[str] = ()) -> Encoded:
-        return self._encode(slots, cache, keep, {})
+    def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:
+        return self._encode(slots, cache, output, {})
 
-    def _encode(self, slots: Slots, cache: Cache | None, keep: Sequence[str], more: dict) -> Encoded:
+    def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
         keys = slots.layout if cache is None else cache.grow(slots.layout)
         mask = visible(slots.layout, keys).unsqueeze(1)  # (B, 1, L, M)
         more |= {} if cache is None else {"past_key_values": cache.states}
         if "token_type_ids" in self._accepts:
             more["token_type_ids"] = slots.types
-        eager = "attentions" in keep or self._attention != "sdpa"
+        eager = "attentions" in output or self._attention != "sdpa"
         with self._eager() if eager else contextlib.nullcontext():
             out = self.model.base_model(
                 inputs_embeds=slots.states,
                 attention_mask=additive(mask, slots.states.dtype) if eager else mask,
                 position_ids=slots.positions + self.first_position,
-                output_hidden_states="hidden" in keep,
-                output_attentions="attentions" in keep,
+                output_hidden_states="hidden" in output,
+                output_attentions="attentions" in output,
                 **more,
             )
         if cache is not None and cache.states.get_seq_length() != len(cache):
@@ -124,13 +124,13 @@ class EncoderBackbone(Backbone):
             attentions = tuple(scores.softmax(-1) for scores in attentions)
         return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
 
-    def states(self, slots: Slots, asked: Tensor, cache: Cache | None = None) -> Tensor:
-        most = int(asked.sum(1).max())
+    def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
+        most = int(mask.sum(1).max())
         if not most or not self._narrows:
-            return super().states(slots, asked, cache)
-        places = (~asked).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), those asked for first
+            return super().states_at(slots, mask, cache)
+        places = (~mask).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), those asked for first
         last = self._encode(slots, cache, (), {ASKED: places}).last  # (B, A, H)
-        return last[asked.gather(1, places)]
+        return last[mask.gather(1, places)]
 
     @property
     def _narrows(self) -> bool:

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from mmgen.errors import DataError
 from mmgen.features.cnn import Network, described, weights_name
-from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import TimmGrid
 
@@ -47,7 +47,7 @@ class GridFeatures(Extractor):
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | Broken]:
+    ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'timm_grid' makes features from pictures, not from a file")
         yield from described(source, skip, self.batch_size, self._cells)

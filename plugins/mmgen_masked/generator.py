@@ -49,7 +49,7 @@ class MaskedGenerator(Generator):
     def forward(self, model, batch: Batch) -> Loss:
         rows, labels = model.rows(batch)
         asked = labels != -100
-        return self._loss(model.backbone, model.backbone.states(rows, asked), labels[asked])
+        return self._loss(model.backbone, model.backbone.states_at(rows, asked), labels[asked])
 
     def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Loss:
         """Cross-entropy over predicted slots: states (n, H), labels (n,)."""

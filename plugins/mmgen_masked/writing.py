@@ -78,7 +78,7 @@ class Writing:
     def _logits(self, slots: Slots) -> Tensor:
         """Of the [MASK]s, row by row."""
         asked = slots.layout.role == MASK
-        states = self.model.backbone.states(slots, asked, self.cache)
+        states = self.model.backbone.states_at(slots, asked, self.cache)
         if self.cache is not None:
             self.cache.forget(len(states) // len(asked))
         logits = self.model.backbone.logits(states).float()

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mmgen.attention_maps import Reading, Way, all_layers, one_layer, readings
+from mmgen.attention_maps import HeadReduction, WordAttention, all_layers, one_layer, word_attention
 from mmgen.errors import DataError, UnavailableError
-from mmgen.oom import SMALLER, Halving
-from mmgen.parts import Findings, Probe, Subject, Trained
+from mmgen.oom import ADVICE_SMALLER, OomRetry
+from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.tensors import Example
 
 from . import Attention
@@ -29,7 +29,7 @@ class AttentionProbe(Probe):
     def __init__(self, config: Attention) -> None:
         self.config = config
 
-    def run(self, subject: Subject, out: Path) -> Findings:
+    def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
         chosen = self._chosen(subject.examples)
         read = list(
             {example.id: example for example in (*_spread(subject.examples, self.config.limit), *chosen)}.values()
@@ -56,7 +56,7 @@ class AttentionProbe(Probe):
         notes.append(
             f"drawn, with the share of a word's attention that a panel shows: {', '.join(plots)}; the same as PNG"
         )
-        return Findings({"Where written words look, share of attention in %": _shares(found)}, {}, tuple(notes))
+        return ProbeResult({"Where written words look, share of attention in %": _shares(found)}, {}, tuple(notes))
 
     def _chosen(self, examples: Sequence[Example]) -> list[Example]:
         """Those to draw. Raises DataError for ids there are not."""
@@ -71,14 +71,16 @@ class AttentionProbe(Probe):
             return [by_id[name] for name in self.config.ids]
         return _spread(examples, self.config.examples)
 
-    def _read(self, step: Trained, model: Any, examples: Sequence[Example], progress: Any) -> dict[str, Reading]:
+    def _read(
+        self, step: TrainedStep, model: Any, examples: Sequence[Example], progress: Any
+    ) -> dict[str, WordAttention]:
         """Example id -> what the step's words look at."""
         way, found = self._way(), {}
-        halving = Halving(f"attention: {step.name}", SMALLER, say=progress.say)
+        halving = OomRetry(f"attention: {step.name}", ADVICE_SMALLER, say=progress.say)
 
-        def read(part: Sequence[Example]) -> list[Reading]:
+        def read(part: Sequence[Example]) -> list[WordAttention]:
             tokens = [text[: model.generator.max_tokens] for text in _written(step, model, part)]
-            return readings(model, part, step.inputs, tokens, {"": way})
+            return word_attention(model, part, step.inputs, tokens, {"": way})
 
         with progress.task(f"attention: {step.name}", len(examples), "examples") as advance:
             for first in range(0, len(examples), BATCH):
@@ -87,7 +89,7 @@ class AttentionProbe(Probe):
                     advance(len(part))
         return found
 
-    def _way(self) -> Way:
+    def _way(self) -> HeadReduction:
         layer, head = self.config.layer, self.config.head
 
         def checked(layers: Sequence[Tensor]) -> Tensor:
@@ -106,7 +108,7 @@ class AttentionProbe(Probe):
         where = {0: "all layers", -1: "the last layer"}.get(layer, f"layer {layer}")
         return f"{where}, {'mean over heads' if head is None else f'head {head}'}"
 
-    def _json(self, found: Mapping[str, Mapping[str, Reading]]) -> dict[str, Any]:
+    def _json(self, found: Mapping[str, Mapping[str, WordAttention]]) -> dict[str, Any]:
         """Columns of `weights`: the units of the step's inputs in their order, then marks such as [SEP], then what was
         written."""
         examples: dict[str, Any] = {}
@@ -130,21 +132,21 @@ def _spread(examples: Sequence[Example], most: int) -> list[Example]:
     return [examples[place * len(examples) // count] for place in range(count)]
 
 
-def _written(step: Trained, model: Any, examples: Sequence[Example]) -> list[tuple[int, ...]]:
+def _written(step: TrainedStep, model: Any, examples: Sequence[Example]) -> list[tuple[int, ...]]:
     """Tokens of what the step wrote; it writes now where it has not."""
     if all(example.id in step.texts for example in examples):
         return [step.texts[example.id].tokens for example in examples]
     return [texts[0].tokens for texts in model.generate(examples, inputs=step.inputs)]
 
 
-def _image(subject: Subject, example: Example) -> Any:
+def _image(subject: ProbeInput, example: Example) -> Any:
     """The example's picture as PIL has it, or None."""
     keys = (value for value in example.inputs.values() if isinstance(value, str) and value in subject.pictures)
     key = next(keys, None)
     return subject.pictures[key].load().convert("RGB") if key is not None else None
 
 
-def _shares(found: Mapping[str, Mapping[str, Reading]]) -> list[list[Any]]:
+def _shares(found: Mapping[str, Mapping[str, WordAttention]]) -> list[list[Any]]:
     """How a step's words share their attention out, in percent; mean over all words."""
     names = list(
         dict.fromkeys(name for by_id in found.values() for reading in by_id.values() for name in reading.units)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from mmgen.attention_maps import collate, input_columns
 from mmgen.errors import DataError, UnavailableError
-from mmgen.oom import SMALLER, Halving
-from mmgen.parts import Findings, Probe, Subject, Trained
+from mmgen.oom import ADVICE_SMALLER, OomRetry
+from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.tensors import Example
 
 from . import Grounding, parses, phrases
@@ -41,7 +41,7 @@ class GroundingProbe(Probe):
     def __init__(self, config: Grounding) -> None:
         self.config = config
 
-    def run(self, subject: Subject, out: Path) -> Findings:
+    def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
         parsed = parses.read(self.config.parses) if self.config.parses else {}
         found, notes = over_steps(subject, lambda step, model: self._look(step, model, subject, parsed))
         by_name = {step.name: step for step in subject.steps}
@@ -83,9 +83,9 @@ class GroundingProbe(Probe):
             notes.append(
                 "the regions have no confidences; the first is taken for the surest, as detectors give it first"
             )
-        return Findings(tables, plots, tuple(notes))
+        return ProbeResult(tables, plots, tuple(notes))
 
-    def _look(self, step: Trained, model: Any, subject: Subject, parsed: parses.Parses) -> dict[str, Tally]:
+    def _look(self, step: TrainedStep, model: Any, subject: ProbeInput, parsed: parses.Parses) -> dict[str, Tally]:
         """Tallies of a step's heads, for entities and for every relation. Raises UnavailableError, DataError."""
         picture, text = pictured(model, subject.examples[0], step.inputs)
         if picture is None or text is None:
@@ -94,9 +94,9 @@ class GroundingProbe(Probe):
             )
         captions = self._captions(model, subject.examples, picture, text)
         tallies: dict[str, Tally] = {ENTITIES: Tally()}
-        halving = Halving(
+        halving = OomRetry(
             f"grounding: {step.name}",
-            SMALLER,
+            ADVICE_SMALLER,
             unit="caption",
             named=lambda caption: caption.example.id,
             say=subject.progress.say,
@@ -180,7 +180,7 @@ def slots_of(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int,
 def attention(model: Any, examples: Sequence[Example], inputs: Sequence[str], text: str, picture: str) -> list[Tensor]:
     """Of every example (layers, heads, N, R): how much the caption's N slots look at the picture's R."""
     batch = collate(model, examples, inputs)
-    encoded = model.backbone.encode(model.prefix(batch), keep=("attentions",))
+    encoded = model.backbone.encode(model.prefix(batch), output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")
     found = []

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mmgen import plotting
-from mmgen.parts import Trained
+from mmgen.parts import TrainedStep
 
 COLUMNS = 4  # panels side by side
 
@@ -108,12 +108,12 @@ def summary(tallies: Mapping[str, Tally], active: float) -> dict[str, Any]:
     }
 
 
-def draw(tallies: Sequence[tuple[Trained, Tally]], active: float, out: Path) -> str:
+def draw(tallies: Sequence[tuple[TrainedStep, Tally]], active: float, out: Path) -> str:
     """grounding.svg and .png, as VisualBERT's figure 3: a dot a head by layer; a panel a step."""
     return _panels([(step.name, step.place, tally) for step, tally in tallies], active, out / "grounding")
 
 
-def draw_relations(step: Trained, tallies: Mapping[str, Tally], active: float, out: Path) -> str:
+def draw_relations(step: TrainedStep, tallies: Mapping[str, Tally], active: float, out: Path) -> str:
     """relations-STEP.svg and .png, as VisualBERT's figure 4: a panel a relation."""
     return _panels(
         [(relation, step.place, tally) for relation, tally in tallies.items()], active, out / f"relations-{step.name}"

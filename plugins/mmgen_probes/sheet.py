@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen import plotting
-from mmgen.attention_maps import Reading, Units
+from mmgen.attention_maps import DisplayUnits, WordAttention
 
 PANEL, GAP, MARGIN, TITLE = 1.45, 0.14, 0.15, 0.2  # inches
 LABEL = 1.15  # of the column with the steps' names
@@ -26,7 +26,7 @@ class Row:
 
     step: str
     place: int
-    reading: Reading
+    reading: WordAttention
 
 
 def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
@@ -66,7 +66,7 @@ class _Sheet:
     image: Any
     tall: float
 
-    def panel(self, reading: Reading, word: int, left: float, top: float) -> None:
+    def panel(self, reading: WordAttention, word: int, left: float, top: float) -> None:
         """A written word, how much of its attention is shown here, and where that goes."""
         weights = reading.weights[""][word].tolist()
         most = max([*weights[:-2], 0.005])  # what is under half a percent stays faint
@@ -79,7 +79,7 @@ class _Sheet:
             show = self.regions if units.boxes else self.words
             top = show(units, [share / most for share in shares], left, top)
 
-    def regions(self, units: Units, strengths: Sequence[float], left: float, top: float) -> float:
+    def regions(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
         """The picture with its boxes; where it ends."""
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
@@ -98,7 +98,7 @@ class _Sheet:
                 self.axes.add_patch(Rectangle(corner, (x1 - x0) * PANEL, (y1 - y0) * self.tall, **look))
         return top + self.tall + 0.05
 
-    def words(self, units: Units, strengths: Sequence[float], left: float, top: float) -> float:
+    def words(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
         """The words on a ground of their strength; where they end."""
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
@@ -114,7 +114,7 @@ class _Sheet:
         return top
 
 
-def _shares(reading: Reading, weights: Sequence[float]) -> list[tuple[Units, Sequence[float]]]:
+def _shares(reading: WordAttention, weights: Sequence[float]) -> list[tuple[DisplayUnits, Sequence[float]]]:
     """A word's weights, input by input."""
     told, place = [], 0
     for units in reading.units.values():
@@ -123,7 +123,7 @@ def _shares(reading: Reading, weights: Sequence[float]) -> list[tuple[Units, Seq
     return told
 
 
-def _lines(units: Units) -> list[list[tuple[int, float, float]]]:
+def _lines(units: DisplayUnits) -> list[list[tuple[int, float, float]]]:
     """Words set in lines as wide as a panel: (unit, from where, how wide), in inches."""
     lines: list[list[tuple[int, float, float]]] = [[]]
     end = 0.0

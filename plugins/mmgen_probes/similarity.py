@@ -16,8 +16,8 @@ from torch.nn.functional import cosine_similarity
 from mmgen import plotting
 from mmgen.attention_maps import collate
 from mmgen.errors import UnavailableError
-from mmgen.oom import SMALLER, Halving
-from mmgen.parts import Findings, Probe, Subject, Trained
+from mmgen.oom import ADVICE_SMALLER, OomRetry
+from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.tensors import Example
 
 from . import Similarity
@@ -40,17 +40,17 @@ class SimilarityProbe(Probe):
     def __init__(self, config: Similarity) -> None:
         self.config = config
 
-    def run(self, subject: Subject, out: Path) -> Findings:
+    def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
         names: tuple[str, str] | None = None
 
-        def look(step: Trained, model: Any) -> Curve:
+        def look(step: TrainedStep, model: Any) -> Curve:
             nonlocal names
             names = self._inputs(model, subject.examples[0])
             with subject.progress.task(f"similarity: {step.name}", len(subject.examples), "examples") as advance:
                 return self.curve(model, names, subject.examples, advance)
 
         curves, notes = over_steps(subject, look)
-        curves[RANDOM] = look(Trained(RANDOM, subject.untaught, names or ()), subject.untaught())
+        curves[RANDOM] = look(TrainedStep(RANDOM, subject.untaught, names or ()), subject.untaught())
         one, other = names
         write_json(
             out / "similarity.json",
@@ -68,7 +68,7 @@ class SimilarityProbe(Probe):
             "example",
             f"the {RANDOM} has the same shape and random weights",
         ]
-        return Findings({title: _table(curves)}, {title: plot}, tuple(notes))
+        return ProbeResult({title: _table(curves)}, {title: plot}, tuple(notes))
 
     def _inputs(self, model: Any, example: Example) -> tuple[str, str]:
         """The two inputs to compare. Raises UnavailableError."""
@@ -94,7 +94,7 @@ class SimilarityProbe(Probe):
             )
         fields = [getattr(model.embedders[name].reader, "field", name) for name in names]
         own, unpaired, others = 0.0, 0.0, 0
-        halving = Halving("similarity", SMALLER)
+        halving = OomRetry("similarity", ADVICE_SMALLER)
         for first in range(0, len(examples), size):
             part = examples[first : first + size]
             one, other = (
@@ -127,7 +127,7 @@ def _rounded(values: Tensor) -> list[float]:
 @torch.inference_mode()
 def starts(model: Any, name: str, examples: Sequence[Example]) -> Tensor:
     """(layers, B, H): the states of [CLS] after every layer, when this input alone is read."""
-    encoded = model.backbone.encode(model.prefix(collate(model, examples, [name])), keep=("hidden",))
+    encoded = model.backbone.encode(model.prefix(collate(model, examples, [name])), output=("hidden",))
     if not encoded.hidden:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its hidden states")
     return torch.stack([states[:, 0].float().cpu() for states in encoded.hidden[1:]])  # the embeddings come first

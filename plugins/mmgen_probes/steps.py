@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mmgen.errors import DataError, UnavailableError
-from mmgen.parts import Subject, Trained
+from mmgen.parts import ProbeInput, TrainedStep
 
 Found = TypeVar("Found")
 
 
-def over_steps(subject: Subject, look: Callable[[Trained, Any], Found]) -> tuple[dict[str, Found], list[str]]:
+def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Found]) -> tuple[dict[str, Found], list[str]]:
     """What `look(step, its model)` finds, by step; and a note for each step that has nothing to be found.
 
     Raises DataError without examples, and UnavailableError when no step gives anything.

@@ -20,7 +20,7 @@ import numpy as np
 from mmgen.errors import DataError
 from mmgen.features.store import image_key
 from mmgen.features.untrusted_hdf5 import MOST_BYTES
-from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder
 from .published import class_names, named, needs_file, relative
@@ -57,7 +57,7 @@ class ArrayFolder(Extractor):
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | Broken]:
+    ) -> Iterator[Record | FailedImage]:
         told = False
         for path in files(needs_file(source, "folder")):
             key = image_key(path.name)
@@ -78,7 +78,7 @@ class ArrayFolder(Extractor):
                 _begins_rightly(path)
                 yield self._npz(key, path) if path.suffix == ".npz" else self._npy(key, path)
             except DAMAGES as error:
-                yield Broken(key, f"{path}: {_reason(error)}")
+                yield FailedImage(key, f"{path}: {_reason(error)}")
 
     def _npz(self, key: str, path: Path) -> Record:
         with np.load(path, allow_pickle=False) as archive:

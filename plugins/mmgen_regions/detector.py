@@ -13,7 +13,7 @@ from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
 from mmgen.features.cnn import described, digest, precision
-from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import Detector
 
@@ -39,7 +39,7 @@ class TransformersDetector(Extractor):
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | Broken]:
+    ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'detector' makes features from pictures, not from a file")
         yield from described(source, skip, self.config.batch_size, self._detected)

@@ -15,7 +15,7 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
 from mmgen.features.cnn import described, digest, precision, weights_name
-from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
 
@@ -41,7 +41,7 @@ class TorchvisionDetector(Extractor):
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | Broken]:
+    ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'faster_rcnn' makes features from pictures, not from a file")
         yield from described(source, skip, self.config.batch_size, self._detected)

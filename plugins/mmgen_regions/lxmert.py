@@ -18,7 +18,7 @@ import numpy as np
 from mmgen.errors import DataError
 from mmgen.features.store import image_key
 from mmgen.features.untrusted_hdf5 import MOST_BYTES, opened, own_dataset
-from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import LxmertH5
 from .published import needs_file
@@ -38,7 +38,7 @@ class LxmertFile(Extractor):
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | Broken]:
+    ) -> Iterator[Record | FailedImage]:
         path = needs_file(source, "file")
         try:
             with opened(path, NAMES) as file:
@@ -47,7 +47,7 @@ class LxmertFile(Extractor):
                     key = image_key(name)
                     if key not in skip:
                         outcome = self._image(key, row, datasets)
-                        yield Broken(key, f"{path}: {outcome}") if isinstance(outcome, str) else outcome
+                        yield FailedImage(key, f"{path}: {outcome}") if isinstance(outcome, str) else outcome
         except (OSError, ValueError, RuntimeError, LookupError, TypeError) as error:
             raise DataError(f"{path}: not features in HDF5, or damaged: {str(error).partition(chr(10))[0]}") from None
 

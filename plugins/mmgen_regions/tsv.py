@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mmgen.errors import DataError
 from mmgen.features.store import image_key
-from mmgen.parts import Broken, Extractor, Picture, Record
+from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
 from .published import class_names, decoded, named, needs_file, relative
@@ -46,7 +46,7 @@ class TsvFile(Extractor):
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
-    ) -> Iterator[Record | Broken]:
+    ) -> Iterator[Record | FailedImage]:
         path = needs_file(source, "file")
         for number, line in lines(path):
             columns = line.rstrip(b"\r\n").split(b"\t")
@@ -58,7 +58,7 @@ class TsvFile(Extractor):
             try:
                 yield self._record(key, columns)
             except ValueError as error:
-                yield Broken(key, f"{path}:{number}: {error}")
+                yield FailedImage(key, f"{path}:{number}: {error}")
 
     def _record(self, key: str, columns: list[bytes]) -> Record:
         if len(columns) not in COLUMNS:

@@ -8,10 +8,10 @@ import pytest
 import torch
 import toys
 
-from mmgen.data.collate import Collator, in_order
-from mmgen.data.loader import share, updates, watched
+from mmgen.data.collate import Collator, by_length
+from mmgen.data.loader import share, timed, updates
 from mmgen.data.plan import Plan
-from mmgen.data.seeds import settle
+from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 
@@ -63,7 +63,7 @@ def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated(
     made = plan([example], epochs=30)
     drawn = [made.draw(example, update[0]).inputs["caption"] for update in visits(made)]
     assert set(drawn) == {"one", "two", "three"}
-    assert settle(example).inputs == {"caption": "one", "image": "key"}
+    assert resolve(example).inputs == {"caption": "one", "image": "key"}
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -97,8 +97,8 @@ def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
 def test_evaluation_takes_every_example_once():
     examples = toys.examples(25)
     random.Random(0).shuffle(examples)
-    slots = Collator(toys.model(), ["caption"], targets=False).slots([settle(example) for example in examples])
-    batches = list(in_order(slots, 4))
+    slots = Collator(toys.model(), ["caption"], targets=False).slots([resolve(example) for example in examples])
+    batches = list(by_length(slots, 4))
     assert sorted(index for indices in batches for index in indices) == list(range(25))
     ranges = [(min(slots[i] for i in indices), max(slots[i] for i in indices)) for indices in batches]
     assert all(longest <= shortest for (_, longest), (shortest, _) in itertools.pairwise(ranges)), (
@@ -136,7 +136,7 @@ def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
 
 def test_slots_are_those_that_rows_take():
     """Exact, where words are tokens."""
-    model, examples = toys.model(), [settle(example) for example in toys.examples(20)]
+    model, examples = toys.model(), [resolve(example) for example in toys.examples(20)]
     collate = Collator(model, ["caption"])
     assert collate.slots(examples) == [model.rows(collate([example]))[0].layout.role.shape[1] for example in examples]
     assert Collator(model, ["caption"], targets=False).slots(examples) == [
@@ -194,7 +194,7 @@ def test_buckets_lose_nothing_however_unlike_examples_are():
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
     model, examples = toys.model(), toys.examples(8)
-    batch = Collator(model, ["caption"])([settle(example) for example in examples])
+    batch = Collator(model, ["caption"])([resolve(example) for example in examples])
     prefix = model.prefix(batch)
     apart = prefix.followed_by(model.behind(prefix, batch.tail))
     rows, labels = model.rows(batch)
@@ -213,5 +213,5 @@ def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
 
 def test_waiting_is_timed_and_changes_nothing():
     waits = []
-    assert list(watched(iter("abc"), waits)) == list("abc")
+    assert list(timed(iter("abc"), waits)) == list("abc")
     assert len(waits) == 3 and all(wait >= 0 for wait in waits)

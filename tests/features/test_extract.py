@@ -16,7 +16,7 @@ from mmgen.features.extract import Summary, extract, folder_pictures
 from mmgen.features.images import open_image
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
-from mmgen.parts import Broken, Extractor, Record
+from mmgen.parts import Extractor, FailedImage, Record
 from mmgen.progress import Bars, Progress
 
 
@@ -35,7 +35,7 @@ class Means(Extractor):
             try:
                 yield Record(picture.key, np.asarray(picture.load(), np.float32).mean((0, 1))[None])
             except DataError as error:
-                yield Broken(picture.key, str(error))
+                yield FailedImage(picture.key, str(error))
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
         made.append(Regions(features=path, reads=("image",), normalise="standard").build(backbone))
     one, other = made
     assert (
-        one.keep() == other.keep()
+        one.found_settings() == other.found_settings()
         and torch.equal(one.projection.weight, other.projection.weight)
         and torch.equal(one.mean, other.mean)
     )

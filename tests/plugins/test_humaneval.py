@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from mmgen import DataError, RunError
 from mmgen.cli import main
-from mmgen.data.seeds import settle
+from mmgen.data.seeds import resolve
 from mmgen.judging import evaluate, gather, make, read, shown
 from mmgen.judging.agreement import alpha
 from mmgen.judging.results import paired, unpaired
@@ -128,7 +128,7 @@ def test_captions_and_pictures_stand_beside_the_questions_they_belong_to(run, sh
     test = {example.id: example for example in load(run / "toy.toml", installed())[0].data.build().split("test")}
     for number, item in enumerate(inside(page)["items"], 1):
         example = test[next(question["example"] for question in key["questions"] if question["id"] == f"{number}-1")]
-        assert item["caption"] == settle(example).inputs["caption"]
+        assert item["caption"] == resolve(example).inputs["caption"]
         assert item["shot"][0].startswith("data:image/jpeg;base64,") and item["shot"][1:] == [192, 192]
         human = next(
             question

@@ -13,13 +13,13 @@ from mmgen_masked.writing import Writing
 
 from mmgen import Decoding
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import settle
+from mmgen.data.seeds import resolve
 
 CLOSE = 1e-5
 
 
 def caption(example):
-    return settle(example).inputs["caption"]
+    return resolve(example).inputs["caption"]
 
 
 @pytest.fixture(scope="module", params=[Bert, Roberta], ids=["bert", "roberta"])
@@ -28,7 +28,7 @@ def model(request):
 
 
 def batch_of(model, examples, **more):
-    return Collator(model, ["caption"], **more)([settle(example) for example in examples])
+    return Collator(model, ["caption"], **more)([resolve(example) for example in examples])
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
@@ -125,7 +125,7 @@ def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
     asked = labels != -100
     asked[1] = False
     found = []
-    for states in (model.backbone.encode(rows).last[asked], model.backbone.states(rows, asked)):
+    for states in (model.backbone.encode(rows).last[asked], model.backbone.states_at(rows, asked)):
         model.zero_grad()
         (states * torch.linspace(-1, 1, states.numel()).view_as(states)).sum().backward(retain_graph=True)
         found.append((states, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}))
@@ -171,19 +171,19 @@ def test_another_last_layer_is_read_whole(model):
     layers[-1], layers[0] = layers[0], layers[-1]
     rows, labels = changed.rows(batch_of(changed, toys.examples()))
     torch.testing.assert_close(
-        changed.backbone.states(rows, labels != -100),
+        changed.backbone.states_at(rows, labels != -100),
         changed.backbone.encode(rows).last[labels != -100],
         atol=CLOSE,
         rtol=0,
     )
     del layers[-1]
     torch.testing.assert_close(
-        changed.backbone.states(rows, labels != -100),
+        changed.backbone.states_at(rows, labels != -100),
         changed.backbone.encode(rows).last[labels != -100],
         atol=CLOSE,
         rtol=0,
     )
-    assert changed.backbone.states(rows, torch.zeros_like(labels, dtype=torch.bool)).shape == (0, 32)
+    assert changed.backbone.states_at(rows, torch.zeros_like(labels, dtype=torch.bool)).shape == (0, 32)
 
 
 def test_the_last_layer_works_for_predicted_slots_only(model):

@@ -24,7 +24,7 @@ from mmgen import DataError, RecipeError, UnavailableError
 from mmgen.attention_maps import collate, gaze
 from mmgen.cli import main
 from mmgen.model import compose
-from mmgen.parts import Picture, Record, Subject, Trained
+from mmgen.parts import Picture, ProbeInput, Record, TrainedStep
 from mmgen.registry import installed
 from mmgen.runs.load import load_run
 from mmgen.runs.probe import chosen
@@ -92,14 +92,14 @@ def model(seed: int = 0):
     return made
 
 
-def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> Subject:
+def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> ProbeInput:
     """A step for every list of inputs, such as "image caption"."""
     made = models or [model(place) for place in range(len(inputs))]
     steps = [
-        Trained(f"s{place}", lambda each=each: each, tuple(names.split()), {}, place)
+        TrainedStep(f"s{place}", lambda each=each: each, tuple(names.split()), {}, place)
         for place, (names, each) in enumerate(zip(inputs, made, strict=True))
     ]
-    return Subject(steps, examples, lambda: model(99), pictures or {})
+    return ProbeInput(steps, examples, lambda: model(99), pictures or {})
 
 
 # --- similarity

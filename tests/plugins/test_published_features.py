@@ -13,7 +13,7 @@ from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from mmgen.errors import DataError
 from mmgen.features.extract import extract
 from mmgen.features.store import FeatureStore
-from mmgen.parts import Broken
+from mmgen.parts import FailedImage
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.random((4, 3, 5), np.float32)
@@ -109,7 +109,7 @@ def test_damaged_lines_cost_their_image_only(tmp_path, bad, message):
     path = tsv(tmp_path / "f.tsv", row("1"), bad, row("3"))
     found = outcomes(BottomUpTsv(), path)
     assert [each.key for each in found] == ["1", "2", "3"]
-    assert found[1] == Broken("2", f"{path}:2: {message}")
+    assert found[1] == FailedImage("2", f"{path}:2: {message}")
 
 
 def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
@@ -209,7 +209,7 @@ def test_pickles_are_never_opened(tmp_path, caplog):
     with caplog.at_level("WARNING", "mmgen"):
         a, b, c, d = outcomes(NpzFolder(), tmp_path)
     told = "holds Python objects, not numbers; they could run any program, and are never opened"
-    assert (a, d) == (Broken("a", f"{tmp_path}/a.npz: {told}"), Broken("d", f"{tmp_path}/d.npy: {told}"))
+    assert (a, d) == (FailedImage("a", f"{tmp_path}/a.npz: {told}"), FailedImage("d", f"{tmp_path}/d.npy: {told}"))
     assert np.array_equal(b.features, FEATURES[0]) and np.array_equal(c.features, FEATURES[1]) and c.boxes is None
     assert caplog.messages == [
         f"{tmp_path}/c_info.npy: a pickle, which could run any program, is never opened; boxes stay unknown without "
@@ -228,7 +228,7 @@ def test_damaged_arrays_are_told_of_without_advice_to_open_a_pickle(tmp_path, en
     (np.savez if ending == "npz" else np.save)(path, FEATURES[0])
     path.write_bytes(spoil(path.read_bytes()))
     assert outcomes(NpzFolder(), tmp_path) == [
-        Broken("a", f"{path}: does not begin as .{ending} files do; it is damaged, or something else")
+        FailedImage("a", f"{path}: does not begin as .{ending} files do; it is damaged, or something else")
     ]
 
 
@@ -248,7 +248,7 @@ def test_damaged_arrays_cost_their_image_only(tmp_path):
     reasons = {
         each.key: each.reason.removeprefix(f"{tmp_path}/")
         for each in outcomes(NpzFolder(), tmp_path)
-        if isinstance(each, Broken)
+        if isinstance(each, FailedImage)
     }
     assert reasons.keys() == {"other", "sizeless", "text", "cut"}
     assert reasons["other"] == "other.npz: holds no features (x, features, feat); it has y"
@@ -261,7 +261,7 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path):
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40, 4)})
     bomb, hollow = outcomes(NpzFolder(), tmp_path)
     assert bomb.reason == f"{tmp_path}/bomb.npz: 'x.npy' would be 1073741952 bytes large"
-    assert isinstance(hollow, Broken)
+    assert isinstance(hollow, FailedImage)
 
 
 def test_no_arrays(tmp_path):
@@ -296,7 +296,7 @@ def test_hdf5_with_as_many_regions_everywhere(tmp_path):
     )
     a, b, c = outcomes(config, path)
     assert (a.key, b.key) == ("42", "7") and np.array_equal(a.features, FEATURES[1]) and np.allclose(a.boxes, RELATIVE)
-    assert c == Broken("9", f"{path}: the index gives it row 12, and there are 4")
+    assert c == FailedImage("9", f"{path}: the index gives it row 12, and there are 4")
     assert config.build().count(path) == 3
 
 
@@ -307,7 +307,7 @@ def test_hdf5_with_differing_regions(tmp_path):
     )
     a, b, c = outcomes(config, path)
     assert a.features.shape == (3, 5) and b.features.shape == (1, 5) and np.array_equal(b.features, flat[3:4])
-    assert c == Broken("c", f"{path}: pos_boxes gives it the rows 4 to 99, and there are 12")
+    assert c == FailedImage("c", f"{path}: pos_boxes gives it the rows 4 to 99, and there are 12")
 
 
 def test_hdf5_that_is_none(tmp_path):

@@ -13,7 +13,7 @@ from torch import nn
 from mmgen.errors import DataError
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
-from mmgen.parts import Broken, Picture, Record
+from mmgen.parts import FailedImage, Picture, Record
 from mmgen.tensors import Example
 
 E, D = 32, 6
@@ -140,7 +140,9 @@ def test_normalised(store):
 
 def test_built_again_without_its_file(store):
     model = embedder(features=store, normalise="standard")
-    config = Regions(reads=("image",), normalise="standard", features="gone.h5").model_copy(update=model.keep())
+    config = Regions(reads=("image",), normalise="standard", features="gone.h5").model_copy(
+        update=model.found_settings()
+    )
     again = config.build(Words())
     again.load_state_dict(model.state_dict())
     assert (again.width, again.fingerprint) == (D, MADE_BY)
@@ -304,7 +306,7 @@ def test_skipped_and_broken(roi):
         raise DataError("p.jpg: not an image")
 
     outcomes = list(roi.records([picture("a"), Picture("b", fails), picture("c")], frozenset({"a"})))
-    assert outcomes[0] == Broken("b", "p.jpg: not an image") and outcomes[1].key == "c" and len(outcomes) == 2
+    assert outcomes[0] == FailedImage("b", "p.jpg: not an image") and outcomes[1].key == "c" and len(outcomes) == 2
 
 
 def test_fingerprint_says_what_made_the_features(roi, tmp_path):

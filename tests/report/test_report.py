@@ -15,9 +15,9 @@ from mmgen_masked import Masked
 from mmgen_text import Text
 
 from mmgen import DataError, RunError, report
-from mmgen.attention_maps import all_layers, gaze, gaze_ways, last_layer, words_of
+from mmgen.attention_maps import all_layers, gaze, last_layer, token_attention, words_of
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import settle
+from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
 from mmgen.model import compose
 from mmgen.parts import Dataset
@@ -64,7 +64,7 @@ def inside(page: str) -> dict:
 def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
     """Against the generator's own way of writing: one row, [MASK] after what is written, naively laid out."""
     model = toys.model()
-    examples = [settle(example) for example in toys.examples(3)]
+    examples = [resolve(example) for example in toys.examples(3)]
     texts = [Collator(model, model.inputs).targets(example)[0] for example in examples]
     batch = Collator(model, model.inputs, targets=False)(examples)
     for row, (example, found) in enumerate(zip(examples, gaze(model, batch, texts), strict=True)):
@@ -121,17 +121,17 @@ def test_several_inputs_are_told_apart():
 
 def test_all_layers_is_the_mean_of_each_layer():
     model = toys.model()
-    example = settle(toys.examples(1)[0])
+    example = resolve(toys.examples(1)[0])
     batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
     each = [gaze(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
-    ways = gaze_ways(model, batch, text, {"last": last_layer, "all": all_layers})
+    ways = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
     assert torch.allclose(ways["all"][0].inputs["caption"], (each[0] + each[1]) / 2, atol=1e-6)
     assert torch.equal(ways["last"][0].inputs["caption"], each[1]) and not torch.allclose(each[0], each[1], atol=1e-3)
 
 
 def test_one_head_is_part_of_the_mean():
     model = toys.model()
-    example = settle(toys.examples(1)[0])
+    example = resolve(toys.examples(1)[0])
     batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
     heads = [gaze(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
     assert torch.allclose(torch.stack(heads).mean(0), gaze(model, batch, text)[0].inputs["caption"], atol=1e-6)

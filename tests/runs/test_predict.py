@@ -314,7 +314,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
 
     run = predict.load_run(PLACE, "image_frozen")
     picture = next(iter(run.recipe.data.build().pictures()))
-    record = predict._record(predict._extractor(run, "image"), predict.Request("x", picture))
+    record = predict._record(predict._extractor(run, "image"), predict.Query("x", picture))
     (path,) = PLACE.parent.glob("features/*.h5")
     from mmgen.features.store import FeatureStore
 

@@ -135,7 +135,7 @@ def test_a_causal_backbone_that_cannot_cache_passes():
             super().__init__(config, words)
             self.cell = nn.GRUCell(config.embedding, config.width)
 
-        def encode(self, slots, cache=None, keep=()):
+        def encode(self, slots, cache=None, output=()):
             state, states = slots.states.new_zeros(len(slots.states), self.hidden_size), []
             for number in range(slots.states.shape[1]):
                 real = slots.layout.real[:, number, None]

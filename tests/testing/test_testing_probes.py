@@ -8,7 +8,7 @@ import pytest
 
 import mmgen
 from mmgen.errors import DataError
-from mmgen.parts import Findings, Probe
+from mmgen.parts import Probe, ProbeResult
 from mmgen.testing import GeneratorSuite, Greedy, ProbeSuite, failures
 
 
@@ -24,7 +24,7 @@ class Sure(Probe):
             rows.append([step.name, max(text.score for (text,) in written)])
         (out / "table.json").write_text(json.dumps(rows))
         (out / "plot.svg").write_text("<svg/>")
-        return Findings({"How sure": rows}, {"How sure": "plot.svg"})
+        return ProbeResult({"How sure": rows}, {"How sure": "plot.svg"})
 
 
 def suite(make) -> type[ProbeSuite]:
@@ -84,19 +84,19 @@ def empty(model, out):
 
 
 def place(model, out):
-    return Findings({"table": [["file"], [str(out / "table.json")]]})
+    return ProbeResult({"table": [["file"], [str(out / "table.json")]]})
 
 
 def nothing(model, out):
-    return Findings(notes=("there is nothing",))
+    return ProbeResult(notes=("there is nothing",))
 
 
 def uneven(model, out):
-    return Findings({"How sure": [["step", "surest"], ["one"]]})
+    return ProbeResult({"How sure": [["step", "surest"], ["one"]]})
 
 
 def missing(model, out):
-    return Findings(plots={"How sure": "other.svg"})
+    return ProbeResult(plots={"How sure": "other.svg"})
 
 
 def table(model, out):
@@ -104,12 +104,12 @@ def table(model, out):
 
 
 def tensor(model, out):
-    return Findings({"weights": [["weight"], [model.backbone.words.weight]]})
+    return ProbeResult({"weights": [["weight"], [model.backbone.words.weight]]})
 
 
 def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mistake
     runs[0] += 1
-    return Findings({"runs": [["runs"], [runs[0]]]})
+    return ProbeResult({"runs": [["runs"], [runs[0]]]})
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mista
             "test_what_it_tells",
             "what run returns cannot be written as JSON: Object of type Parameter is not JSON serializable",
         ),
-        (table, "test_what_it_tells", "run returns {'surest': 1.0}; it must be Findings, what people are shown"),
+        (table, "test_what_it_tells", "run returns {'surest': 1.0}; it must be a ProbeResult, what people are shown"),
         (nothing, "test_what_it_tells", "run finds neither tables nor plots"),
         (uneven, "test_what_it_tells", "the table 'How sure' needs a header and rows that are as long as it"),
         (missing, "test_what_it_tells", "the plot 'other.svg' is no SVG file in `out`"),
@@ -167,7 +167,7 @@ def test_no_examples_must_not_be_a_crash():
             return (
                 super().run(subject, out)
                 if subject.examples
-                else Findings({"mean": [["mean"], [0 / len(subject.examples)]]})
+                else ProbeResult({"mean": [["mean"], [0 / len(subject.examples)]]})
             )
 
     assert failures(suite(Careless)) == {

@@ -224,7 +224,7 @@ def with_little_memory(folder: Path) -> None:
     if accelerator.process_index == 1:
         Cramped(model, pairs=0)
     try:
-        with distributed.together(accelerator):
+        with distributed.peer_failures(accelerator):
             train(
                 model,
                 "s",

@@ -19,7 +19,7 @@ from accelerate import Accelerator
 from mmgen.data.collate import Collator
 from mmgen.data.plan import Plan
 from mmgen.errors import RunError
-from mmgen.oom import SMALLER
+from mmgen.oom import ADVICE_SMALLER
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import read_tensors, state
@@ -297,7 +297,7 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
 @pytest.mark.parametrize(
     ("place", "where"),
     [
-        ("mmgen.training.learner.add_up", "step 's', update 0"),
+        ("mmgen.training.learner.all_reduce_sum", "step 's', update 0"),
         ("torch.nn.utils.clip_grad_norm_", "step 's', update 0"),
         ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's own state"),
         ("mmgen.training.train.Learner", "step 's'"),
@@ -314,7 +314,7 @@ def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, m
     todo = (
         "use a smaller encoder, or a larger device"
         if "optimiser" in where
-        else f"{SMALLER}; the last checkpoint is kept"
+        else f"{ADVICE_SMALLER}; the last checkpoint is kept"
     )
     assert str(error.value) == f"{where}: out of memory; {todo}"
 

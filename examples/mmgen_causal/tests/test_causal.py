@@ -30,7 +30,7 @@ class RecurrentBackbone(TinyBackbone):
         super().__init__(config, words)
         self.cell = nn.GRUCell(config.embedding, config.width)
 
-    def encode(self, slots, cache=None, keep=()):
+    def encode(self, slots, cache=None, output=()):
         state, states = slots.states.new_zeros(len(slots.states), self.hidden_size), []
         for number in range(slots.states.shape[1]):
             state = torch.where(slots.layout.real[:, number, None], self.cell(slots.states[:, number], state), state)
