@@ -13,15 +13,13 @@ from torch import Tensor, nn
 
 from .attention import prefix_layout
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig
-from .decoding import Decoding
 from .errors import DataError, PluginError
-from .oom import ADVICE_FEWER_TEXTS, OomRetry
 from .parts import Backbone, Embedder, Generator
-from .tensors import Batch, Example, Generation, Layout, Loss, Segment, Slots, Tail, apply, taken
+from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, apply, taken
 
 
 class Model(nn.Module):
-    """A plain module: `model(batch)` is the loss, `model.generate(examples)` writes.
+    """A plain module: `model(batch)` is the loss; `mmgen.evaluation.generate` writes with it.
 
     close   whether a last [SEP] closes the prefix (the paper writes none)
     inputs  names of the inputs it was composed of, in order; a batch may hold some of them only
@@ -112,46 +110,6 @@ class Model(nn.Module):
     def _special(self, token: int, rows: int) -> Segment:
         ids = torch.full((rows, 1), token, device=self.device)
         return Segment(self.backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool))
-
-    @torch.inference_mode()
-    def generate(
-        self,
-        examples: Sequence[Example],
-        options: Decoding | None = None,
-        inputs: Sequence[str] | None = None,
-        batch_size: int = 32,
-        halving: OomRetry | None = None,
-    ) -> list[list[Generation]]:
-        """Texts for examples, best first: `options.num_return_sequences` each. `inputs`: which of the model's inputs to
-        read (all by default). Evaluates, and leaves the training mode as it was.
-
-        A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single
-        example is too much. `halving`: shared by calls that go on from one another, so that none tries again what was
-        too much before."""
-        from .data.collate import Collator, by_length
-        from .data.seeds import resolve
-
-        if batch_size < 1:
-            raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
-        collate, halving = (
-            Collator(self, inputs or self.inputs, targets=False),
-            halving or OomRetry("writing", ADVICE_FEWER_TEXTS),
-        )
-        settled = [resolve(example) for example in examples]
-
-        def texts(piece: Sequence[Example]) -> list[list[Generation]]:
-            return self.generator.generate(self, collate(piece).to(self.device), options or Decoding())
-
-        training = self.training
-        self.eval()
-        try:
-            found: dict[int, list[Generation]] = {}
-            for batch in by_length(collate.slots(settled), batch_size):
-                pieces = halving.over([settled[index] for index in batch], texts)
-                found |= zip(batch, (one for _, written in pieces for one in written), strict=True)
-            return [found[index] for index in range(len(settled))]
-        finally:
-            self.train(training)
 
 
 def compose(

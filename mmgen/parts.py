@@ -6,7 +6,7 @@ Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here n
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from torch import Tensor, nn
 
 from .decoding import Decoding
-from .errors import DataError
+from .errors import DataError, UnavailableError
 from .progress import Progress
 from .tensors import Batch, Encoded, Example, Generation, Loss, Scores, Segment, Slots, Tail
 
@@ -226,6 +226,10 @@ class Metric(abc.ABC):
         return None
 
 
+def _no_texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
+    raise UnavailableError("this step cannot write")
+
+
 @dataclass(frozen=True)
 class TrainedStep:
     """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time, they may be
@@ -236,6 +240,7 @@ class TrainedStep:
     inputs: tuple[str, ...]  # those the step reads, in the model's order; the model may have others too
     texts: Mapping[str, Generation] = field(default_factory=dict)  # what the step wrote, by example id
     place: int = 0  # among the steps of its run: a step has one colour in every plot (mmgen.plotting)
+    generate: Callable[[Any, Sequence[Example]], list[list[Generation]]] = _no_texts  # (model, examples) -> texts
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from mmgen.cli import main
 from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
 from mmgen.errors import RunError
-from mmgen.evaluation import generate
+from mmgen.evaluation.generate import generate, generate_split
 from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from mmgen.parts import Picture
 from mmgen.progress import Progress
@@ -48,11 +48,11 @@ def short():
 
 def cramp(model, most):
     """The model has memory to write about so many examples at a time; -> how many it was asked for."""
-    generate, tried = model.generator.generate, []
+    whole, tried = model.generator.generate, []
 
     def cramped(model, batch, options):
         tried.append(len(batch.ids))
-        found = generate(model, batch, options)  # half-way through, so that there is something to throw away
+        found = whole(model, batch, options)  # half-way through, so that there is something to throw away
         if len(batch.ids) > most:
             raise short()
         return found
@@ -137,7 +137,7 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
 def written(folder, model, decoding, told=None):
     folder.mkdir()
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    generate.write(
+    generate_split(
         model,
         "s",
         step,
@@ -202,13 +202,14 @@ CRAMPED = """
     from mmgen.configs import Decoding
     from mmgen.progress import Progress
     from mmgen.recipe.tables import Step, Training
-    from mmgen.evaluation.generate import write
+    from mmgen.evaluation.generate import generate_split
     model, accelerator = toys.model(), distributed.start()
     if accelerator.process_index == 1:
         cramp(model, most=3)
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    write(model, "s", step, toys.examples(13), Decoding(), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator,
-          progress=Progress(), batch_size=8)
+    folder = Path(sys.argv[1])
+    generate_split(model, "s", step, toys.examples(13), Decoding(), seed=0, folder=folder, accelerator=accelerator,
+                   progress=Progress(), batch_size=8)
 """
 
 
@@ -231,11 +232,11 @@ def test_one_process_alone_may_be_short_of_memory(tmp_path):
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_model_writes_the_same_texts_in_halves(search, caplog):
     model, examples = toys.model(), toys.examples(7)
-    whole = model.generate(examples, SEARCHES[search], batch_size=5)
+    whole = generate(model, examples, SEARCHES[search], batch_size=5)
     tried = cramp(model, most=2)
     caplog.clear()
     with caplog.at_level("WARNING", "mmgen"):
-        alike(model.generate(examples, SEARCHES[search], batch_size=5), whole)
+        alike(generate(model, examples, SEARCHES[search], batch_size=5), whole)
     assert tried == [5, 2, 2, 1, 2]
     assert caplog.messages == ["writing: out of memory; from here on 2 examples at a time"]
 
@@ -277,7 +278,7 @@ def cramp_encoder(model, most):
 
 def test_the_look_inside_a_page_shows_is_the_same_in_halves():
     model, examples = toys.model(), toys.examples(9)
-    texts = {text.id: text for (text,) in model.generate(examples)}
+    texts = {text.id: text for (text,) in generate(model, examples)}
 
     def attention_panel():
         found, steps = {example.id: looks.AttentionPanel() for example in examples}, []

@@ -1,4 +1,4 @@
-"""Write: one text (or several) for every example of a split, shared out over processes, in the split's order."""
+"""Generate: texts for examples; and for every example of a split, shared out over processes, in the split's order."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from accelerate.utils import gather_object
 from ..data.collate import Collator, by_length
 from ..data.seeds import resolve, seed_from
 from ..decoding import Decoding
+from ..errors import DataError
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
@@ -27,7 +28,43 @@ from ..training.precision import precision
 log = logging.getLogger("mmgen")
 
 
-def write(
+@torch.inference_mode()
+def generate(
+    model: Model,
+    examples: Sequence[Example],
+    options: Decoding | None = None,
+    inputs: Sequence[str] | None = None,
+    batch_size: int = 32,
+    retry: OomRetry | None = None,
+) -> list[list[Generation]]:
+    """Texts for examples, best first: `options.num_return_sequences` each. `inputs`: which of the model's inputs to
+    read (all by default). Leaves the training mode as it was.
+
+    A batch that runs out of memory is written in halves (samples are others then); raises RunError when a single
+    example is too much. `retry`: shared by calls that go on from one another, so that none tries again what was too
+    much before."""
+    if batch_size < 1:
+        raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
+    collate = Collator(model, inputs or model.inputs, targets=False)
+    retry = retry or OomRetry("writing", ADVICE_FEWER_TEXTS)
+    resolved = [resolve(example) for example in examples]
+
+    def texts(piece: Sequence[Example]) -> list[list[Generation]]:
+        return model.generator.generate(model, collate(piece).to(model.device), options or Decoding())
+
+    training = model.training
+    model.eval()
+    try:
+        found: dict[int, list[Generation]] = {}
+        for batch in by_length(collate.slots(resolved), batch_size):
+            pieces = retry.over([resolved[index] for index in batch], texts)
+            found |= zip(batch, (one for _, written in pieces for one in written), strict=True)
+        return [found[index] for index in range(len(resolved))]
+    finally:
+        model.train(training)
+
+
+def generate_split(
     model: Model,
     name: str,
     step: Step,

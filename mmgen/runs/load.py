@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from ..configs import EmbedderConfig
 from ..decoding import Decoding
 from ..errors import RunError
+from ..evaluation.generate import generate
 from ..files import read_table
 from ..model import Model
 from ..recipe.tables import Recipe
@@ -34,7 +35,7 @@ class Run:
 
     def generate(self, examples: Sequence[Example], options: Decoding | None = None) -> list[list[Generation]]:
         """Texts for examples as this step reads them, best first. `options` default to the recipe's."""
-        return self.model.generate(examples, options or self.recipe.decoding, self.recipe.steps[self.step].inputs)
+        return generate(self.model, examples, options or self.recipe.decoding, self.recipe.steps[self.step].inputs)
 
 
 def load_run(path: str | Path, step: str | None = None, registry: Registry | None = None) -> Run:

@@ -15,6 +15,7 @@ from typing import Any
 from ..configs import FeaturesConfig
 from ..decoding import Decoding
 from ..errors import DataError, RunError, UnavailableError, regular
+from ..evaluation.generate import generate
 from ..features.embedder import StoredEmbedder
 from ..features.extract import folder_pictures, picture
 from ..features.store import difference
@@ -132,11 +133,11 @@ def ask(
     extractors = {
         name: _extractor(run, name) for name in inputs if isinstance(run.model.embedders[name], StoredEmbedder)
     }
-    coming, halving = iter(requests), OomRetry("writing", ADVICE_FEWER_TEXTS)
+    coming, retry = iter(requests), OomRetry("writing", ADVICE_FEWER_TEXTS)
     while some := list(itertools.islice(coming, at_once)):
         read = [_read(run, inputs, extractors, request) for request in some]
         written = iter(
-            run.model.generate([one for one in read if isinstance(one, Example)], options, inputs, halving=halving)
+            generate(run.model, [one for one in read if isinstance(one, Example)], options, inputs, retry=retry)
         )
         for request, one in zip(some, read, strict=True):
             yield request, one if isinstance(one, FailedImage) else next(written)

@@ -13,6 +13,7 @@ from ..configs import ProbeConfig
 from ..data.seeds import resolve, seed_from
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
+from ..evaluation.generate import generate
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
@@ -110,7 +111,12 @@ def _trained(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     inputs = tuple(each for each in recipe.inputs if each in step.inputs)
     place = list(recipe.steps).index(name)
     return TrainedStep(
-        name, lambda: _placed(load_run(folder.path, name).model), inputs, {each[0].id: each[0] for each in texts}, place
+        name,
+        lambda: _placed(load_run(folder.path, name).model),
+        inputs,
+        {each[0].id: each[0] for each in texts},
+        place,
+        lambda model, examples: generate(model, examples, inputs=inputs),
     )
 
 

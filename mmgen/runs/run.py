@@ -107,7 +107,7 @@ def run_step(
         return
     test = datasets.scored
     if not folder.finished(name, "generations.jsonl"):
-        generate.write(model, name, step, test, recipe.decoding, **common)
+        generate.generate_split(model, name, step, test, recipe.decoding, **common)
     if accelerator.is_main_process:
         texts = generations.read(place)
         score.score(name, texts, test, recipe.metrics, place, progress)

@@ -136,7 +136,7 @@ def _written(step: TrainedStep, model: Any, examples: Sequence[Example]) -> list
     """Tokens of what the step wrote; it writes now where it has not."""
     if all(example.id in step.texts for example in examples):
         return [step.texts[example.id].tokens for example in examples]
-    return [texts[0].tokens for texts in model.generate(examples, inputs=step.inputs)]
+    return [texts[0].tokens for texts in step.generate(model, examples)]
 
 
 def _image(subject: ProbeInput, example: Example) -> Any:

@@ -14,6 +14,7 @@ from mmgen_masked.writing import Writing
 from mmgen import Decoding
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
+from mmgen.evaluation.generate import generate
 
 CLOSE = 1e-5
 
@@ -87,7 +88,7 @@ def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
 def test_cached_greedy_is_naive_greedy(family):
     """Fact 3, and for an encoder without a cache the same by encoding again."""
     model, examples = toys.model(family), toys.examples(8)
-    for example, (text,) in zip(examples, model.generate(examples), strict=True):
+    for example, (text,) in zip(examples, generate(model, examples), strict=True):
         tokens, score = naive.greedy(model.backbone, naive.text_prefix(model.backbone, caption(example)), 9)
         assert list(text.tokens) == tokens
         assert text.score == pytest.approx(score, abs=1e-4)
@@ -141,12 +142,12 @@ def test_calls_may_be_in_several_threads_and_models_copied(model):
     from concurrent.futures import ThreadPoolExecutor
 
     batches = [toys.examples(count, seed=count) for count in (2, 3, 5, 7)]
-    wanted = [model.generate(batch) for batch in batches]
+    wanted = [generate(model, batch) for batch in batches]
     with ThreadPoolExecutor(4) as pool:
         found = [pool.submit(model.generate, batch) for batch in batches * 5]
     assert [each.result() for each in found] == wanted * 5
     for same in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert same.generate(batches[0]) == wanted[0]
+        assert generate(same, batches[0]) == wanted[0]
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
@@ -230,7 +231,7 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
             (
                 [
                     [(t.tokens, pytest.approx(t.score, abs=1e-5)) for t in texts]
-                    for texts in model.generate(examples, options)
+                    for texts in generate(model, examples, options)
                 ],
                 sum(rows),
             )
@@ -293,8 +294,8 @@ OPTIONS = {
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_a_batch_gives_what_single_examples_give(model, options):
     examples = toys.examples(6)
-    together = model.generate(examples, options)
-    alone = [model.generate([example], options)[0] for example in examples]
+    together = generate(model, examples, options)
+    alone = [generate(model, [example], options)[0] for example in examples]
     assert [[t.tokens for t in texts] for texts in together] == [[t.tokens for t in texts] for texts in alone]
     for texts in together:
         assert len(texts) == options.num_return_sequences
@@ -306,7 +307,7 @@ def test_beams_are_searched_as_by_a_naive_search(model):
     x, end, limit = naive.text_prefix(model.backbone, caption(example)), model.backbone.end_id, 4
     model.generator.max_tokens, before = limit, model.generator.max_tokens
     try:
-        (texts,) = model.generate([example], Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
+        (texts,) = generate(model, [example], Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
     finally:
         model.generator.max_tokens = before
     live, ended = [(0.0, [])], []
@@ -330,7 +331,7 @@ def test_sampling_follows_the_distribution(model):
     example = toys.examples(1)[0]
     torch.manual_seed(0)
     samples = [
-        model.generate([example], Decoding(do_sample=True, top_k=3, temperature=2.0, num_return_sequences=100))[0]
+        generate(model, [example], Decoding(do_sample=True, top_k=3, temperature=2.0, num_return_sequences=100))[0]
         for _ in range(4)
     ]
     firsts = torch.tensor([text.tokens[0] for texts in samples for text in texts])
@@ -347,28 +348,28 @@ def test_sampling_repeats_from_a_seed(model):
     texts = []
     for _ in range(2):
         torch.manual_seed(3)
-        texts.append(model.generate(toys.examples(3), options))
+        texts.append(generate(model, toys.examples(3), options))
     assert texts[0] == texts[1]
 
 
 def test_no_ngram_comes_twice(model):
-    for (text,) in model.generate(toys.examples(6), Decoding(no_repeat_ngram_size=2)):
+    for (text,) in generate(model, toys.examples(6), Decoding(no_repeat_ngram_size=2)):
         pairs = list(zip(text.tokens, text.tokens[1:], strict=False))
         assert len(pairs) == len(set(pairs))
 
 
 def test_diverse_groups_of_one_beam_without_penalty_are_all_greedy(model):
     examples = toys.examples(4)
-    greedy = [texts[0].tokens for texts in model.generate(examples)]
-    diverse = model.generate(examples, Decoding(num_beams=3, num_beam_groups=3, num_return_sequences=3))
+    greedy = [texts[0].tokens for texts in generate(model, examples)]
+    diverse = generate(model, examples, Decoding(num_beams=3, num_beam_groups=3, num_return_sequences=3))
     assert [{t.tokens for t in texts} for texts in diverse] == [{tokens} for tokens in greedy]
 
 
 def test_the_first_diverse_group_is_not_penalised_and_others_differ(model):
     examples = toys.examples(4)
-    greedy = [texts[0].tokens for texts in model.generate(examples)]
-    diverse = model.generate(
-        examples, Decoding(num_beams=3, num_beam_groups=3, diversity_penalty=50.0, num_return_sequences=3)
+    greedy = [texts[0].tokens for texts in generate(model, examples)]
+    diverse = generate(
+        model, examples, Decoding(num_beams=3, num_beam_groups=3, diversity_penalty=50.0, num_return_sequences=3)
     )
     for tokens, texts in zip(greedy, diverse, strict=True):
         assert tokens in [t.tokens for t in texts]
@@ -378,7 +379,7 @@ def test_the_first_diverse_group_is_not_penalised_and_others_differ(model):
 def test_the_end_token_ends_a_question_and_is_not_in_its_text(model):
     texts = [
         text
-        for texts in model.generate(toys.examples(20), Decoding(do_sample=True, num_return_sequences=5))
+        for texts in generate(model, toys.examples(20), Decoding(do_sample=True, num_return_sequences=5))
         for text in texts
     ]
     ended = [text for text in texts if model.backbone.end_id in text.tokens]
@@ -394,7 +395,7 @@ def test_embeddings_padded_beyond_the_words_are_never_written():
     words = len(model.backbone.tokenizer)
     model.backbone.model.resize_token_embeddings(words + 7)
     for options in OPTIONS.values():
-        for texts in model.generate(toys.examples(3), options):
+        for texts in generate(model, toys.examples(3), options):
             assert all(max(text.tokens) < words for text in texts)
 
 
@@ -407,7 +408,7 @@ def test_a_row_longer_than_the_encoders_positions_is_told():
     with pytest.raises(
         DataError, match="an example takes 5 slots, and the encoder has 12 positions, 9 of them for what is written"
     ):
-        model.generate([Example("x", {"caption": "red ball dog near"})])
+        generate(model, [Example("x", {"caption": "red ball dog near"})])
 
 
 def test_a_long_target_is_cut_and_still_ends(model):

@@ -23,6 +23,7 @@ from mmgen_text import Text
 from mmgen import DataError, RecipeError, UnavailableError
 from mmgen.attention_maps import collate, gaze
 from mmgen.cli import main
+from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.parts import Picture, ProbeInput, Record, TrainedStep
 from mmgen.registry import installed
@@ -179,7 +180,7 @@ def test_attention_is_the_gaze_of_the_chosen_head(tmp_path):
     looked = subject("image caption")
     Attention(layer=1, head=2, examples=1).build().run(looked, tmp_path)
     made = looked.steps[0].load()
-    tokens = [texts[0].tokens for texts in made.generate(EXAMPLES)]
+    tokens = [texts[0].tokens for texts in generate(made, EXAMPLES)]
     expected = gaze(made, collate(made, EXAMPLES, made.inputs), tokens, layer=0, head=1)
     saved = json.loads((tmp_path / "attention.json").read_text())
     for each, seen in zip(EXAMPLES, expected, strict=True):

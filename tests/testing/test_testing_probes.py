@@ -20,7 +20,7 @@ class Sure(Probe):
             raise DataError("sure: there are no examples to look at")
         rows = [["step", "surest"]]
         for step in subject.steps:
-            written = step.load().generate(subject.examples, inputs=step.inputs)
+            written = step.generate(step.load(), subject.examples)
             rows.append([step.name, max(text.score for (text,) in written)])
         (out / "table.json").write_text(json.dumps(rows))
         (out / "plot.svg").write_text("<svg/>")

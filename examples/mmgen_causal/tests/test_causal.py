@@ -8,6 +8,7 @@ import torch
 from mmgen import Decoding
 from mmgen.data.collate import Collator
 from mmgen.errors import UnavailableError
+from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.tensors import Encoded, Example
 from mmgen.testing import TEXTS, GeneratorSuite, Tiny, TinyBackbone, Words
@@ -74,7 +75,7 @@ def test_kept_keys_and_values_change_nothing(options):
     kept = model()
     plain = model()
     plain.backbone.caches = False
-    for one, other in zip(kept.generate(EXAMPLES, options), plain.generate(EXAMPLES, options), strict=True):
+    for one, other in zip(generate(kept, EXAMPLES, options), generate(plain, EXAMPLES, options), strict=True):
         assert [text.tokens for text in one] == [text.tokens for text in other]
         assert [text.score for text in one] == pytest.approx([text.score for text in other], abs=1e-5)
 
@@ -82,7 +83,7 @@ def test_kept_keys_and_values_change_nothing(options):
 def test_the_loss_of_what_it_wrote_is_what_it_scored():
     """Learning and writing are one distribution: minus the mean loss of a text is its score."""
     made = model()
-    for example, (text,) in zip(EXAMPLES, made.generate(EXAMPLES), strict=True):
+    for example, (text,) in zip(EXAMPLES, generate(made, EXAMPLES), strict=True):
         batch = Collator(made, ("caption",), targets=False)([example])
         loss = made(replace(batch, tail=made.generator.lay_out([[list(text.tokens)]])))
         assert -loss.mean.item() == pytest.approx(text.score, abs=1e-4)
@@ -92,4 +93,4 @@ def test_diverse_beams_are_refused_in_words():
     with pytest.raises(
         UnavailableError, match="the generator 'causal' has no diverse beam search; leave num_beam_groups at 1"
     ):
-        model().generate(EXAMPLES, Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0))
+        generate(model(), EXAMPLES, Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0))
