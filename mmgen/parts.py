@@ -94,7 +94,7 @@ class Backbone(nn.Module, abc.ABC):
         `mmgen.attention.visible` tells, and are remembered too. `output` may name "hidden" and "attentions"."""
 
     def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
-        """Last states of the slots `asked` (B, L) for, row by row: (n, H). For an encoder that can save the work that
+        """Last states of the slots that `mask` (B, L) marks, row by row: (n, H). For an encoder that can save the work that
         its last layer would do for the others; those are remembered in the cache all the same."""
         return self.encode(slots, cache).last[mask]
 

@@ -144,7 +144,7 @@ def test_calls_may_be_in_several_threads_and_models_copied(model):
     batches = [toys.examples(count, seed=count) for count in (2, 3, 5, 7)]
     wanted = [generate(model, batch) for batch in batches]
     with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(model.generate, batch) for batch in batches * 5]
+        found = [pool.submit(generate, model, batch) for batch in batches * 5]
     assert [each.result() for each in found] == wanted * 5
     for same in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert generate(same, batches[0]) == wanted[0]
@@ -217,11 +217,11 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
     with torch.no_grad():  # texts that depend on where they are, and may end anywhere
         model.backbone.model.base_model.embeddings.position_embeddings.weight.mul_(6)
         model.backbone.model.get_output_embeddings().bias[model.backbone.end_id] += 0.5
-    states, rows = model.backbone.states, []
+    states_at, rows = model.backbone.states_at, []
     monkeypatch.setattr(
         model.backbone,
-        "states",
-        lambda slots, asked, cache: rows.append(len(slots.positions)) or states(slots, asked, cache),
+        "states_at",
+        lambda slots, mask, cache: rows.append(len(slots.positions)) or states_at(slots, mask, cache),
     )
     found = []
     for leave in (Writing.leave, lambda self, done: None):
