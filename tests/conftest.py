@@ -17,6 +17,20 @@ if (
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+def pytest_addoption(parser):
+    parser.addoption("--exhaustive", action="store_true", help="run the tests marked exhaustive too")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Exhaustive tests are left out unless they are asked for: what they repeat is shown by others."""
+    if config.getoption("--exhaustive"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("exhaustive")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
 def shared(relative: str) -> Path:
     path = SHARED / relative
     if not path.exists():

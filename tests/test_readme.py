@@ -18,6 +18,11 @@ def test_there_are_exactly_two_commands_to_begin_with():
     assert "mmgen run recipes/bertgen_vqa.toml" in commands[0] and "pytest" in commands[1]
 
 
+def test_ci_runs_the_readmes_test_command():
+    command = re.findall(r"^python3 .*$", README, re.M)[1]
+    assert f"command='{command}'\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
 def test_a_model_composed_in_python_learns_and_writes(capsys):
     exec(compile(SNIPPETS[0], "README.md", "exec"), {})
     printed = capsys.readouterr().out
