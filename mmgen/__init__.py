@@ -15,7 +15,7 @@ from .decoding import Decoding
 from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, UnavailableError
 from .hookspecs import hookimpl
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 API_VERSION = 1  # of the plugin contract; docs/plugins.md says what may change within one
 
 __all__ = [

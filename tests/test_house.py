@@ -249,3 +249,17 @@ def test_nothing_but_mmgen_becomes_importable():
 
     tops = set((distribution("mmgen-framework").read_text("top_level.txt") or "").split())
     assert tops and all(name == "mmgen" or name.startswith("mmgen_") for name in tops), tops
+
+
+def test_every_package_is_typed():
+    packages = [ROOT / "mmgen", *(ROOT / "plugins").glob("mmgen_*/__init__.py")]
+    assert [
+        str(each) for each in packages if not (each.parent if each.is_file() else each).joinpath("py.typed").is_file()
+    ] == []
+
+
+def test_the_version_stands_once():
+    """In mmgen/__init__.py; packaging reads it from there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" in project["project"]["dynamic"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "mmgen.__version__"}
