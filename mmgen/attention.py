@@ -78,6 +78,8 @@ class Cache:
     def _change(self, change: Callable[[Tensor], Tensor]) -> None:
         """`change`, which takes (B, M, ...) tensors, made to all that is kept."""
         layout = self.layout
+        if layout is None:
+            return
         self.layout = Layout(change(layout.role), change(layout.group), change(layout.time))
 
 

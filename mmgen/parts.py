@@ -112,11 +112,13 @@ class Backbone(nn.Module, abc.ABC):
 
     def encode_text(self, text: str) -> list[int]:
         """Token ids of a text, without special tokens."""
-        return self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
 
     def decode_text(self, ids: Iterable[int]) -> str:
         """The text of token ids, special tokens left out."""
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True).strip()
+        text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True)
+        return text.strip()
 
 
 class Objective(nn.Module, abc.ABC):

@@ -9,13 +9,15 @@ R  regions of an image        D  width of a feature
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
+Whole = TypeVar("Whole")
+Rows = TypeVar("Rows", "Layout", "Slots")
 PAD, PREFIX, WRITTEN, MASK = range(4)  # roles of a slot; who may look at whom follows from them (mmgen.attention)
 
 
@@ -149,22 +151,26 @@ class Scores:
     notes: tuple[str, ...] = ()
 
 
-def apply(value: Any, change: Any) -> Any:
+def apply(value: Whole, change: Callable[[Tensor], Tensor]) -> Whole:
     """`value` with `change` made to every tensor inside it, in dataclasses and mappings alike."""
+    changed: Any = value
     if isinstance(value, Tensor):
-        return change(value)
-    if is_dataclass(value):
-        return replace(value, **{f.name: apply(getattr(value, f.name), change) for f in fields(value)})
-    if isinstance(value, Mapping):
-        return {key: apply(inner, change) for key, inner in value.items()}
-    return value
+        changed = change(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        changed = replace(value, **{f.name: apply(getattr(value, f.name), change) for f in fields(value)})
+    elif isinstance(value, Mapping):
+        changed = {key: apply(inner, change) for key, inner in value.items()}
+    return cast(Whole, changed)
 
 
-def join(first: Any, second: Any) -> Any:
+def join(first: Rows, second: Rows) -> Rows:
     """Two dataclasses of (B, L, ...) tensors as one, the second's slots after the first's."""
-    if isinstance(first, Tensor):
-        return torch.cat([first, second], 1)
-    return replace(first, **{f.name: join(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)})
+    joined = {f.name: _joined(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)}
+    return replace(first, **joined)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    return torch.cat([first, second], 1) if isinstance(first, Tensor) else join(first, second)
 
 
 def taken(values: Tensor, slots: Tensor) -> Tensor:
