@@ -1,5 +1,5 @@
 """The packages in examples/: installed from their own folders, their tests pass and their recipes run, three inputs in
-one prefix."""
+one prefix, behind either generator."""
 
 import json
 import shutil
@@ -24,11 +24,13 @@ FEW = (
     'metrics.overlap.type="diversity"',
 )
 SMALL = settings(*FEW)
-SET_UPS = {  # name -> folder, and what its run is called with
-    "masked": ("mmgen_audio", []),
-    "causal": ("mmgen_causal", []),
-    "rival": ("mmgen_causal", ["--profile", "masked"]),
-    "no sounds": ("mmgen_audio", ["--step", "sound", "--set", 'inputs.sound.folder="nowhere"']),
+AUDIO = EXAMPLES / "mmgen_audio"
+RECIPES = ("recipe.toml", "rivals.toml")
+SET_UPS = {  # name -> recipe, and what its run is called with
+    "masked": ("recipe.toml", []),
+    "causal": ("rivals.toml", []),
+    "rival": ("rivals.toml", ["--profile", "masked"]),
+    "no sounds": ("recipe.toml", ["--step", "sound", "--set", 'inputs.sound.folder="nowhere"']),
 }
 
 
@@ -52,19 +54,19 @@ def environment(folder, tmp_path_factory) -> Environment:
 @pytest.fixture(scope="module")
 def ran(environment, folder) -> subprocess.CompletedProcess:
     """Small runs of the recipes, the sounds made before."""
-    for name in PACKAGES:
-        made = environment.run("-m", "mmgen_audio", "recipe.toml", *SMALL, cwd=folder / name)
-        assert made.stdout.startswith("sounds: 17 sounds of "), made.stderr
+    place = folder / AUDIO.name
+    made = environment.run("-m", "mmgen_audio", "recipe.toml", *SMALL, cwd=place)
+    assert made.stdout.startswith("sounds: 17 sounds of "), made.stderr
     calls = [
-        (str(folder / place), ["run", "recipe.toml", *SMALL, "--set", f'output="runs/{name}"', *more])
-        for name, (place, more) in SET_UPS.items()
+        (str(place), ["run", recipe, *SMALL, "--set", f'output="runs/{name}"', *more])
+        for name, (recipe, more) in SET_UPS.items()
     ]
     return environment.several(calls)
 
 
 def steps(folder: Path, set_up: str) -> dict[str, list]:
     """Step -> what it wrote, of the steps that are scored."""
-    (place,) = (folder / SET_UPS[set_up][0] / "runs" / set_up).glob("*/*/seed-0")
+    (place,) = (folder / AUDIO.name / "runs" / set_up).glob("*/*/seed-0")
     finished = [step for step in (place / "steps").iterdir() if (step / "scores.json").exists()]
     return {
         step.name: [json.loads(line) for line in (step / "generations.jsonl").read_text().splitlines()]
@@ -72,8 +74,9 @@ def steps(folder: Path, set_up: str) -> dict[str, list]:
     }
 
 
-def test_there_are_two():
-    assert PACKAGES == ["mmgen_audio", "mmgen_causal"]
+def test_the_examples_are_those_that_the_docs_name():
+    assert PACKAGES == ["mmgen_audio"]
+    assert [path.name for path in sorted(AUDIO.glob("*.toml"))] == ["pyproject.toml", *RECIPES]
 
 
 def test_their_own_tests_pass(environment, folder):
@@ -84,7 +87,7 @@ def test_their_own_tests_pass(environment, folder):
         "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(folder / name) for name in PACKAGES), cwd=folder
     )
     assert done.returncode == 0, done.stdout[-3000:]
-    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 50
+    assert int(done.stdout.split(" passed")[0].split()[-1]) >= 20
 
 
 def test_they_stand_beside_everybody_else(environment, folder):
@@ -95,14 +98,10 @@ def test_they_stand_beside_everybody_else(environment, folder):
         "embedder audio mmgen-audio 0.1.0 WAV files as log-mel frames, some of them a slot, through one linear layer."
         in lines
     )
-    assert (
-        "generator causal mmgen-causal 0.1.0 Next-token prediction: every slot of a target predicts the one after it."
-        in lines
-    )
 
 
 def test_their_recipes_hold(environment, folder):
-    done = environment.mmgen("check", *(str(folder / name / "recipe.toml") for name in PACKAGES), cwd=folder)
+    done = environment.mmgen("check", *RECIPES, cwd=folder / AUDIO.name)
     assert done.stdout == "3 set-ups in 2 recipes: all well\n", done.stderr
 
 
@@ -113,10 +112,10 @@ def test_regions_a_sound_and_a_caption_in_one_prefix_behind_either_generator(ran
     assert all(len(texts) == 3 for texts in written.values())
 
 
-@pytest.mark.parametrize("name", PACKAGES)
-def test_a_recipe_of_each_puts_three_modalities_into_one_prefix(name):
+@pytest.mark.parametrize("name", RECIPES)
+def test_each_recipe_puts_three_modalities_into_one_prefix(name):
     """What is seen, heard and said: read by two parts of ours and one of theirs."""
-    recipe = tomllib.loads((EXAMPLES / name / "recipe.toml").read_text())
+    recipe = tomllib.loads((AUDIO / name).read_text())
     inputs = recipe["steps"]["all"]["inputs"]
     assert [recipe["inputs"][each]["type"] for each in inputs] == ["regions", "audio", "text"]
 
@@ -124,7 +123,7 @@ def test_a_recipe_of_each_puts_three_modalities_into_one_prefix(name):
 def test_rivals_share_a_recipe(ran, folder):
     """But for the generator."""
     causal, masked = (
-        json.loads((folder / f"mmgen_causal/runs/{run}/rivals/{profile}/seed-0/recipe.json").read_text())
+        json.loads((folder / f"mmgen_audio/runs/{run}/rivals/{profile}/seed-0/recipe.json").read_text())
         for run, profile in (("causal", "causal"), ("rival", "masked"))
     )
     assert {key for key in causal if causal[key] != masked[key]} == {"generator", "profile"}

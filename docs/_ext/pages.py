@@ -74,12 +74,14 @@ def _command(path: str, command: click.Command) -> str:
 
 
 def examples() -> str:
-    """The READMEs in examples/, and their recipes."""
+    """The READMEs in examples/, and the recipes beside them."""
     folder = ROOT / "examples"
     parts = [(folder / "README.md").read_text(encoding="utf-8").partition("\n")[2]]
     for package in sorted(path.parent for path in folder.glob("*/pyproject.toml")):
         parts.append((package / "README.md").read_text(encoding="utf-8").replace("# ", "## ", 1))
-        parts.append(f"Its recipe:\n\n```toml\n{(package / 'recipe.toml').read_text(encoding='utf-8')}```")
+        for recipe in sorted(package.glob("*.toml")):
+            if recipe.name != "pyproject.toml":
+                parts.append(f"`{recipe.name}`:\n\n```toml\n{recipe.read_text(encoding='utf-8')}```")
     whole = "\n\n".join(parts).replace("](../docs/", "](")
     return re.sub(r"\]\((?:\.\./)?(mmgen_\w+)\)", lambda link: f"](#{link[1].replace('_', '-')})", whole)
 

@@ -5,6 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
+from mmgen_causal import Causal
+from torch import nn
+
 from mmgen import Decoding
 from mmgen.data.collate import Collator
 from mmgen.errors import UnavailableError
@@ -12,9 +15,6 @@ from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.tensors import Encoded, Example
 from mmgen.testing import TEXTS, GeneratorSuite, Tiny, TinyBackbone, Words
-from torch import nn
-
-from mmgen_causal import Causal
 
 
 class TestCausal(GeneratorSuite):

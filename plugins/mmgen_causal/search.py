@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from mmgen import Decoding
-from mmgen.errors import UnavailableError
 from torch import Tensor
 from transformers import GenerationConfig, GenerationMixin, PreTrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutputWithPast
+
+from mmgen import Decoding
+from mmgen.errors import UnavailableError
 
 from .writing import Writing
 

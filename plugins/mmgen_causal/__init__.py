@@ -2,10 +2,9 @@
 
 from typing import Literal
 
-import mmgen
 from pydantic import Field
 
-MMGEN_API = 1
+import mmgen
 
 
 class Causal(mmgen.GeneratorConfig):

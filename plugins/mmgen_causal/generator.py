@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
+
 from mmgen import Decoding
 from mmgen.parts import Backbone, Generator
 from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail

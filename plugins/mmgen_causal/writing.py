@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
-from mmgen.tensors import WRITTEN, Layout, Slots, apply
 from torch import Tensor
+
+from mmgen.tensors import WRITTEN, Layout, Slots, apply
 
 
 class Writing:
