@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import MmgenError
+from ..markdown import number, table
 from .runs import quiet
 
 if TYPE_CHECKING:
@@ -160,39 +161,20 @@ def _shown(found: Comparison, systems) -> str:
         row = [metric]
         for name in names:
             span = found.intervals.get(name, {}).get(metric)
-            row += [_number(found.values[name].get(metric)), "-" if span is None else f"{span[0]:.2f} to {span[1]:.2f}"]
-            row += [_number(found.oracle[name].get(metric))] if name in found.oracle else []
+            row += [number(found.values[name].get(metric)), "-" if span is None else f"{span[0]:.2f} to {span[1]:.2f}"]
+            row += [number(found.oracle[name].get(metric))] if name in found.oracle else []
         row += (
             [f"{found.probabilities[metric]:.3f}" if metric in found.probabilities else "-"]
             if found.probabilities
             else []
         )
         rows.append(row)
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| "
-        + " | ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        + " |"
-        for row in rows
-    ]
-    rule = (
-        "|"
-        + "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
-        + "|"
-    )
-    return "\n".join([lines[0], rule, *lines[1:]])
+    return table(rows)
 
 
 def _oracle_name(systems, name: str) -> str:
     texts = next(system.texts for system in systems if system.name == name)
     return f"oracle@{max(map(len, texts))}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _notes(

@@ -4,7 +4,7 @@ all."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..configs import ProbeConfig
 from ..data.seeds import seed_from
 from ..errors import MmgenError, RunError
 from ..files import read_table, write_json, write_text
+from ..markdown import number, table
 from ..parts import ProbeInput, ProbeResult
 from ..progress import Progress
 
@@ -65,32 +66,13 @@ def _keep(findings: ProbeResult, config: ProbeConfig, partial: Path, folder: Pat
 
 def text(findings: ProbeResult) -> str:
     """Tables in Markdown, which are read as well in a terminal, and the notes."""
-    parts = [f"{title}\n\n{table(rows)}" for title, rows in findings.tables.items()]
-    return "\n\n".join([*parts, "\n".join(findings.notes)]).strip()
-
-
-def table(rows: Sequence[Sequence[Any]]) -> str:
-    """Rows of cells, padded so that columns stand under one another; those with numbers to the right."""
-    cells = [
-        [" ".join(cell(value).replace("|", r"\|").split()) for value in row] for row in rows
-    ]  # a cell stays on its line
-    widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
-    lines = [
-        " | ".join(
-            _pad(value, width, not column) for column, (value, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in cells
-    ]
-    rule = "|".join("-" * (width + 2) if not column else "-" * (width + 1) + ":" for column, width in enumerate(widths))
-    return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
-
-
-def _pad(value: str, width: int, first: bool) -> str:
-    return value.ljust(width) if first else value.rjust(width)
+    tables = {title: [[cell(value) for value in row] for row in rows] for title, rows in findings.tables.items()}
+    shown = [f"{title}\n\n{table(rows)}" for title, rows in tables.items()]
+    return "\n\n".join([*shown, "\n".join(findings.notes)]).strip()
 
 
 def cell(value: Any) -> str:
-    return "-" if value is None else value if isinstance(value, str) else f"{value:.2f}"
+    return value if isinstance(value, str) else number(value)
 
 
 def read(folder: Path) -> dict[str, ProbeResult]:

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import numpy as np
 
-from ..report.table import aligned
+from ..markdown import number, table
 from .agreement import alpha
 from .answers import Answers
 
@@ -131,9 +131,9 @@ def shown(result: Result) -> Iterator[str]:
         for criterion in criteria:
             cell = result.systems[system][criterion]
             star = "*" if cell.p is not None and cell.p < SIGNIFICANT else " "
-            row += [f"{_number(cell.mean)} ± {_number(cell.deviation)}{star}", _probability(cell.p)]
+            row += [f"{number(cell.mean)} ± {number(cell.deviation)}{star}", _probability(cell.p)]
         rows.append(row)
-    yield from aligned(rows)
+    yield from table(rows).split("\n")
     yield ""
     pictures = max(cell.pictures for cells in result.systems.values() for cell in cells.values())
     yield (
@@ -146,7 +146,7 @@ def shown(result: Result) -> Iterator[str]:
         "picture have "
         f"the same picture and judges; n is the pictures"
     )
-    told = ", ".join(f"{criterion.replace('_', ' ')} {_number(value)}" for criterion, value in result.agreement.items())
+    told = ", ".join(f"{criterion.replace('_', ' ')} {number(value)}" for criterion, value in result.agreement.items())
     yield f"agreement, Krippendorff's alpha (ordinal): {told}" + (
         "; it takes two judges" if len(result.judges) < 2 else ""
     )
@@ -159,10 +159,6 @@ def shown(result: Result) -> Iterator[str]:
 
 def _count(number: int, thing: str) -> str:
     return f"{number} {thing}{'s' * (number != 1)}"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _probability(value: float | None) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from ..errors import RunError
 from ..evaluation import score
 from ..files import read_table
+from ..markdown import table
 from ..storage.run_folder import RunFolder, differences
-from .table import Values, aligned, averaged, cell, spread
+from .table import Values, averaged, cell, spread
 
 
 def compare(paths: Sequence[Path]) -> str:
@@ -36,7 +37,7 @@ def compare(paths: Sequence[Path]) -> str:
         if len({runs[each][0].fingerprint() for each in (first, label)}) > 1:
             changes.append("the data sets' examples")
         told += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
-    return "\n".join([*aligned(lines, texts=2), "", *told])
+    return "\n".join([table(lines, texts=2), "", *told])
 
 
 def _seeds(path: Path) -> list[RunFolder]:

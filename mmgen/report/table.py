@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ..errors import MmgenError
 from ..evaluation import score
 from ..files import write_text
+from ..markdown import number, table
 from ..parts import Dataset
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
@@ -115,7 +116,7 @@ def markdown(found: Table) -> str:
     published = {f"{label} (published)": values for label, values in found.published.items()}
     rows = [*found.steps.items(), *found.references.items(), *published.items()]
     cells = [[label, *(cell(values.get(column)) for column in found.columns)] for label, values in rows]
-    return "\n".join([*aligned([["step", *found.columns], *cells]), "", *found.notes])
+    return "\n".join([table([["step", *found.columns], *cells]), "", *found.notes])
 
 
 def _columns(rows: Mapping[str, Values]) -> tuple[str, ...]:
@@ -139,25 +140,7 @@ def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None]) -> dic
 def cell(value: float | Spread | None) -> str:
     if isinstance(value, Spread):
         return f"{value.mean:.2f} ± {value.deviation:.2f}"
-    return "-" if value is None else f"{value:.2f}"
-
-
-def aligned(rows: Sequence[Sequence[str]], texts: int = 1) -> list[str]:
-    """Markdown of rows of cells, the first one the header, padded so that columns stand under one another; the first
-    `texts` columns are words, the others numbers."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-
-    def line(cells: Sequence[str]) -> str:
-        padded = [
-            cell.ljust(width) if place < texts else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return f"| {' | '.join(padded)} |"
-
-    rule = "|".join(
-        "-" * (width + 2) if place < texts else "-" * (width + 1) + ":" for place, width in enumerate(widths)
-    )
-    return [line(rows[0]), f"|{rule}|", *map(line, rows[1:])]
+    return number(value)
 
 
 def samples(texts: Sequence[list[Generation]], examples: Sequence[Example], count: int = 4) -> str:
