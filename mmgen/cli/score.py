@@ -135,18 +135,13 @@ def score(
 
 
 def _labels(files: list[Path]) -> list[str]:
-    """What tells two paths apart."""
+    """Names of the systems: the file, or what tells two files apart."""
+    from ..report.labels import tell_apart
+
     if len(files) == 1:
         return [str(files[0])]
-    one, other = (file.parts for file in files)
-    if len(one) == len(other) and one != other:
-        told = [
-            "/".join(part for part, beside in zip(*pair, strict=True) if part != beside)
-            for pair in ((one, other), (other, one))
-        ]
-    else:
-        told = [str(file) for file in files]
-    return told if told[0] != told[1] else [told[0], f"{told[1]} (again)"]
+    one, other = tell_apart(files)
+    return [one, other if one != other else f"{other} (again)"]
 
 
 def _shown(found: Comparison, systems) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from ..errors import RunError
 from ..parts import Dataset
 from ..recipe.tables import Recipe
 from ..registry import Registry
+from ..report.labels import tell_apart
 from ..storage import generations
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
@@ -60,15 +60,12 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """What tells the runs apart: their paths below the folder that holds them all; nothing for one run alone."""
+    """What tells the runs apart; nothing for one run alone."""
     places = [path.resolve() for path in paths]
     for place, path in enumerate(paths):
         if places.index(places[place]) < place:
             raise RunError(f"{path}: named twice; a run stands on a sheet once")
-    if len(paths) == 1:
-        return [""]
-    above = Path(os.path.commonpath(places))
-    return [place.relative_to(above).as_posix() for place in places]
+    return tell_apart(paths) if len(paths) > 1 else [""]
 
 
 def _written(folder: RunFolder, recipe: Recipe) -> list[str]:

@@ -12,6 +12,7 @@ from ..evaluation import score
 from ..files import read_table
 from ..markdown import table
 from ..storage.run_folder import RunFolder, differences
+from .labels import tell_apart
 from .table import Values, averaged, cell, spread
 
 
@@ -20,7 +21,9 @@ def compare(paths: Sequence[Path]) -> str:
 
     A path is a run's folder, or the folder of its seeds, which stand as mean and standard deviation. Raises RunError.
     """
-    runs = {label: _seeds(path) for label, path in zip(_labels(paths), paths, strict=True)}
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise RunError("compare: the same run is named twice")
+    runs = {label: _seeds(path) for label, path in zip(tell_apart(paths), paths, strict=True)}
     rows = {label: _rows(folders) for label, folders in runs.items()}
     steps = dict.fromkeys(step for each in rows.values() for step in each)
     columns = list(dict.fromkeys(column for each in rows.values() for values in each.values() for column in values))
@@ -91,15 +94,3 @@ def _seeds_told(folders: Sequence[RunFolder], steps: Sequence[str]) -> str:
     if len(seeds) == 1:
         return f"seed {next(iter(seeds))}"
     return averaged({step: [seed for seed, folder in seeds.items() if folder.finished(step)] for step in steps})
-
-
-def _labels(paths: Sequence[Path]) -> list[str]:
-    """The shortest ends of the paths that tell them apart."""
-    parts = [path.resolve().parts for path in paths]
-    if len(set(parts)) < len(parts):
-        raise RunError("compare: the same run is named twice")
-    for length in range(1, max(map(len, parts)) + 1):
-        labels = ["/".join(each[-length:]) for each in parts]
-        if len(set(labels)) == len(labels):
-            return labels
-    return ["/".join(each) for each in parts]

@@ -207,8 +207,8 @@ def test_what_cannot_be_judged_is_left_out_and_told(tmp_path):
 def test_runs_stand_together_under_names_that_tell_them_apart(run, tmp_path):
     one, two = finished(tmp_path / "small/seed-0"), finished(tmp_path / "large/seed-0", texts="why?")
     assert list(gather([one, two], ("quaggastep",), installed()).texts) == [
-        "small/seed-0/quaggastep",
-        "large/seed-0/quaggastep",
+        "small/quaggastep",
+        "large/quaggastep",
     ]
     with pytest.raises(RunError) as told:
         gather([one, one], (), installed())

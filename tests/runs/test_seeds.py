@@ -120,15 +120,13 @@ def test_runs_side_by_side(runs):
     lines = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")
     ]
-    labels = ["toy/default", "default/seed-0"]
-    assert [line[:2] for line in lines[1:]] == [["first", "default"], ["first", "seed-0"], ["second", "default"]], (
-        labels
-    )
+    alone, together = "other/default/seed-0", "toy/default"
+    assert [line[:2] for line in lines[1:]] == [["first", together], ["first", alone], ["second", together]]
     values = reached(runs, "first", lines[0][2])
     assert lines[1][2] == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
-    assert "default: mean ± standard deviation over seeds 4, 5, 6\nseed-0: seed 0\n" in said
+    assert f"{together}: mean ± standard deviation over seeds 4, 5, 6\n{alone}: seed 0\n" in said
     assert (
-        re.search(r"from default to seed-0:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
+        re.search(rf"from {together} to {alone}:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
         and "steps.first.training.learning_rate" not in said
     )
 

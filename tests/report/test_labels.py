@@ -1,0 +1,23 @@
+"""Labels of paths: as short as they can be and still differ."""
+
+from pathlib import Path
+
+import pytest
+
+from mmgen.report.labels import tell_apart
+
+
+@pytest.mark.parametrize(
+    "paths, labels",
+    [
+        (["runs/vqa/sample/seed-0"], ["seed-0"]),
+        (["runs/vqa/sample/seed-0", "runs/vqa/sample/seed-1"], ["seed-0", "seed-1"]),
+        (["runs/vqa/sample/seed-0", "runs/vqg/sample/seed-0"], ["vqa", "vqg"]),
+        (["runs/vqa/sample", "runs/vqg/sample/seed-0"], ["vqa/sample", "vqg/sample/seed-0"]),
+        (["runs/vqa", "runs/vqa/seed-0"], ["vqa", "vqa/seed-0"]),
+        (["a/one.json", "a/two.json", "b/one.json"], ["a/one.json", "a/two.json", "b/one.json"]),
+        (["a.json", "./a.json"], ["a.json", "a.json"]),
+    ],
+)
+def test_labels_differ_where_paths_do(paths, labels):
+    assert tell_apart([Path(path) for path in paths]) == labels
