@@ -47,7 +47,7 @@ class Embedder(nn.Module, abc.ABC):
     reader: Reader
 
     @abc.abstractmethod
-    def forward(self, **collated: Tensor) -> Segment:
+    def forward(self, *args: Any, **collated: Any) -> Segment:
         """What `reader.collate` made of B examples -> states (B, N, E) and mask (B, N). Padded slots are masked, and
         change nothing: a row's states do not depend on the other rows."""
 
@@ -94,8 +94,8 @@ class Backbone(nn.Module, abc.ABC):
         `mmgen.attention.visible` tells, and are remembered too. `output` may name "hidden" and "attentions"."""
 
     def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
-        """Last states of the slots that `mask` (B, L) marks, row by row: (n, H). For an encoder that can save the work that
-        its last layer would do for the others; those are remembered in the cache all the same."""
+        """Last states of the slots that `mask` (B, L) marks, row by row: (n, H). An encoder may save the work that its
+        last layer would do for the others; those are remembered in the cache all the same."""
         return self.encode(slots, cache).last[mask]
 
     @abc.abstractmethod

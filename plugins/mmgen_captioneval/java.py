@@ -25,7 +25,8 @@ def java() -> str:
 
 def shipped(file: Path) -> Path:
     """A file that pycocoevalcap brings along. Raises UnavailableError when it is not there."""
-    for folder in find_spec("pycocoevalcap").submodule_search_locations:
+    package = find_spec("pycocoevalcap")
+    for folder in (package and package.submodule_search_locations) or ():
         if (Path(folder) / file).exists():
             return Path(folder) / file
     raise UnavailableError(f"pycocoevalcap comes without {file.as_posix()}; reinstall it")

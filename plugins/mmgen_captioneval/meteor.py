@@ -15,6 +15,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -113,8 +114,8 @@ class _Program:
         for thread in self.threads:
             thread.join()
         with contextlib.suppress(OSError):  # what it did not live to read
-            self.process.stdin.close()
-        self.process.stdout.close()
+            self._pipe(self.process.stdin).close()
+        self._pipe(self.process.stdout).close()
         self.stderr.close()
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
@@ -122,15 +123,21 @@ class _Program:
         self.threads[-1].start()
 
     def _read(self) -> None:
-        for line in self.process.stdout:
+        for line in self._pipe(self.process.stdout):
             self.answers.put(line.rstrip("\n"))
         self.answers.put(None)
 
     def _write(self, requests: Sequence[str]) -> None:
+        pipe = self._pipe(self.process.stdin)
         with contextlib.suppress(OSError):  # when it has died, the reader will tell
             for request in requests:
-                self.process.stdin.write(request + "\n")
-            self.process.stdin.flush()
+                pipe.write(request + "\n")
+            pipe.flush()
+
+    @staticmethod
+    def _pipe(end: IO[str] | None) -> IO[str]:
+        assert end is not None  # both were asked for
+        return end
 
     def ask(self, requests: Sequence[str], answers: int) -> list[str]:
         """Sends the requests while reading that many lines of answers."""

@@ -56,7 +56,7 @@ class CaptionMetric(Metric):
             notes += why
         return Scores(
             {name: values[name] for name in NAMES if name in values},
-            {name: each[name] for name in NAMES if each.get(name)},
+            {name: found for name in NAMES if (found := each.get(name))},
             (_signature(how, references, values), *notes),
         )
 

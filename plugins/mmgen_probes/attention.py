@@ -75,7 +75,8 @@ class AttentionProbe(Probe):
         self, step: TrainedStep, model: Any, examples: Sequence[Example], progress: Any
     ) -> dict[str, WordAttention]:
         """Example id -> what the step's words look at."""
-        way, found = self._way(), {}
+        way = self._way()
+        found: dict[str, WordAttention] = {}
         halving = OomRetry(f"attention: {step.name}", ADVICE_SMALLER, say=progress.say)
 
         def read(part: Sequence[Example]) -> list[WordAttention]:

@@ -164,7 +164,12 @@ class GroundingProbe(Probe):
         words = parsed.get(parses.letters(caption.text), ())
         for phrase in caption.phrases:
             slots = slots_of(spans, phrase.first, phrase.end)
-            groups = {"mean": [slots], "last": [slots[-1:]], "each": [(slot,) for slot in slots]}[self.config.phrase]
+            ways: dict[str, Sequence[tuple[int, ...]]] = {
+                "mean": [slots],
+                "last": [slots[-1:]],
+                "each": [(slot,) for slot in slots],
+            }
+            groups = ways[self.config.phrase]
             yield from (Query(ENTITIES, group, phrase.boxes) for group in groups if group)
             for relation, first, end in parses.bound(caption.text, phrase, words):
                 if other := slots_of(spans, first, end):

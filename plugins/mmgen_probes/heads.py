@@ -18,12 +18,15 @@ from mmgen.parts import TrainedStep
 COLUMNS = 4  # panels side by side
 
 
+NONE_YET = torch.zeros(0, 0)
+
+
 @dataclass
 class Tally:
     """Sums over queries (a phrase, or a word): of all heads, and of what needs no head."""
 
-    right: Tensor | None = None  # (layers, heads) how often the most attended region was right
-    regions: Tensor | None = None  # (layers, heads) shares of attention that went to regions
+    right: Tensor = NONE_YET  # (layers, heads) how often the most attended region was right
+    regions: Tensor = NONE_YET  # (layers, heads) shares of attention that went to regions
     count: int = 0
     confident: int = 0  # how often the surest region was right
     any_region: float = 0.0  # how often one drawn by lot would be
@@ -32,7 +35,7 @@ class Tally:
 
     def add(self, looked: Tensor, fits: Tensor, surest: int, scored: bool) -> None:
         """`looked` (layers, heads, R): attention to the regions; `fits` (R,) bool: which are right."""
-        if self.right is None:
+        if not self.count:
             self.right = self.regions = torch.zeros(looked.shape[:2], dtype=torch.float64)
         self.right = self.right + fits[looked.argmax(-1)]
         self.regions = self.regions + looked.sum(-1)

@@ -107,8 +107,8 @@ def bound(text: str, phrase: Phrase, words: Sequence[Word]) -> list[tuple[str, i
         return []
     head, places = heads[0], characters(text)
     others = [(word.relation, word) for place, word in enumerate(words) if word.head == head and place != head]
-    if words[head].head is not None:
-        others.append((words[head].relation, words[words[head].head]))
+    if (above := words[head].head) is not None:
+        others.append((words[head].relation, words[above]))
     return [
         (relation, places[word.first], places[word.end - 1] + 1) for relation, word in others if word.end > word.first
     ]

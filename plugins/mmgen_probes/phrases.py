@@ -93,15 +93,15 @@ def read_boxes(path: Path) -> dict[str, list[Box]]:
     """Entity number -> its boxes, relative to the picture."""
     try:
         root = ElementTree.parse(path).getroot()
-        width, height = (float(root.findtext(f"size/{side}")) for side in ("width", "height"))
+        width, height = (float(root.findtext(f"size/{side}") or "") for side in ("width", "height"))
         found: dict[str, list[Box]] = {}
         for thing in root.iter("object"):
             box = thing.find("bndbox")
             if box is None:
                 continue
-            x0, y0, x1, y1 = (float(box.findtext(side)) for side in ("xmin", "ymin", "xmax", "ymax"))
+            x0, y0, x1, y1 = (float(box.findtext(side) or "") for side in ("xmin", "ymin", "xmax", "ymax"))
             for name in thing.findall("name"):
-                found.setdefault(name.text, []).append((x0 / width, y0 / height, x1 / width, y1 / height))
+                found.setdefault(name.text or "", []).append((x0 / width, y0 / height, x1 / width, y1 / height))
         return found
     except ElementTree.ParseError as error:
         raise DataError(f"{path}:{error.position[0]}: not XML: {error}") from None

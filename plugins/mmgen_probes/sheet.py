@@ -93,7 +93,7 @@ class _Sheet:
         for (x0, y0, x1, y1), strength in zip(units.boxes, strengths, strict=True):
             if strength >= 0.03:
                 face = to_rgba(MARK, 0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0)))
-                look = {"facecolor": face, "edgecolor": to_rgba(MARK, strength), "linewidth": thick}
+                look: dict[str, Any] = {"facecolor": face, "edgecolor": to_rgba(MARK, strength), "linewidth": thick}
                 corner = (left + x0 * PANEL, top + y0 * self.tall)
                 self.axes.add_patch(Rectangle(corner, (x1 - x0) * PANEL, (y1 - y0) * self.tall, **look))
         return top + self.tall + 0.05

@@ -41,21 +41,20 @@ class SimilarityProbe(Probe):
         self.config = config
 
     def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
-        names: tuple[str, str] | None = None
+        compared: list[tuple[str, str]] = []
 
         def look(step: TrainedStep, model: Any) -> Curve:
-            nonlocal names
-            names = self._inputs(model, subject.examples[0])
+            compared.append(names := self._inputs(model, subject.examples[0]))
             with subject.progress.task(f"similarity: {step.name}", len(subject.examples), "examples") as advance:
                 return self.curve(model, names, subject.examples, advance)
 
         curves, notes = over_steps(subject, look)
-        curves[RANDOM] = look(TrainedStep(RANDOM, subject.untaught, names or ()), subject.untaught())
-        one, other = names
+        one, other = compared[-1]
+        curves[RANDOM] = look(TrainedStep(RANDOM, subject.untaught, (one, other)), subject.untaught())
         write_json(
             out / "similarity.json",
             {
-                "inputs": names,
+                "inputs": (one, other),
                 "examples": len(subject.examples),
                 "curves": {name: asdict(curve) for name, curve in curves.items()},
             },
@@ -76,7 +75,8 @@ class SimilarityProbe(Probe):
             if name not in model.inputs:
                 raise UnavailableError(f"there is no input '{name}' to compare; there are: {', '.join(model.inputs)}")
         if self.config.inputs:
-            return self.config.inputs
+            first, second = self.config.inputs
+            return first, second
         one, other = pictured(model, example, model.inputs)
         if one is None or other is None:
             raise UnavailableError(
@@ -93,7 +93,7 @@ class SimilarityProbe(Probe):
                 f"{backbone} reads from left to right, so that its [CLS] sees nothing of what follows it"
             )
         fields = [getattr(model.embedders[name].reader, "field", name) for name in names]
-        own, unpaired, others = 0.0, 0.0, 0
+        own, unpaired, others = torch.zeros(()), torch.zeros(()), 0
         halving = OomRetry("similarity", ADVICE_SMALLER)
         for first in range(0, len(examples), size):
             part = examples[first : first + size]

@@ -95,6 +95,7 @@ class QuestionFiles(Dataset):
     def pictures_at(self) -> dict[str, Path]:
         """Files of the folder of images by key."""
         if self._pictures is None:
+            assert self.config.images is not None  # asked before there is a picture
             self._pictures = index(self.config.folder / self.config.images)
         return self._pictures
 
@@ -113,7 +114,7 @@ class QuestionFiles(Dataset):
         counts.update(read.counts + captions.counts)
         examples: list[Example] = []
         for entry in read.entries:
-            entry.captions = entry.captions or tuple(captions.of.get(entry.image, ()))
+            entry.captions = entry.captions or tuple(captions.of.get(entry.image or "", ()))
             if self._whole(entry, counts, bool(caption_files)):
                 counts["questions"] += len(entry.questions)
                 counts["captions"] += len(entry.captions)

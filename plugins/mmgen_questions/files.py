@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from mmgen.errors import DataError, regular
 
@@ -30,7 +30,7 @@ def read_text(path: Path) -> str:
         with regular(path).open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path) if packed else path.open("rb") as file:
-            data = _bounded(file)
+            data = _bounded(cast(IO[bytes], file))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: cannot be unpacked ({error}); it may be cut short: get it again") from None
     except OSError as error:

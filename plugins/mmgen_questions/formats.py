@@ -109,7 +109,8 @@ def read_vqg(path: Path) -> Read:
 def read_jsonl(path: Path) -> Read:
     """{"id", "image", "caption" or "captions", "questions"} a line; other keys are inputs under their own names."""
     lines: dict[str, int] = {}
-    entries, counts = [], Counter()
+    entries: list[Entry] = []
+    counts: Counter[str] = Counter()
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if not line.strip():
             continue

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from PIL import Image
 from safetensors.torch import load_file
-from torch import nn
 from torchvision.models import get_model, get_model_weights, list_models
 from torchvision.transforms.functional import pil_to_tensor
 
@@ -59,9 +59,8 @@ class TorchvisionDetector(Extractor):
                 labels = tuple(
                     self.names[number] if number < len(self.names) else f"class {number}" for number in classes.tolist()
                 )
-                arrays = (values.float().cpu().numpy() for values in (features, boxes, scores))
-                features, boxes, scores = arrays
-                records[place] = Record(batch[place][0].key, features, boxes, labels, scores)
+                arrays = [values.float().cpu().numpy() for values in (features, boxes, scores)]
+                records[place] = Record(batch[place][0].key, arrays[0], arrays[1], labels, arrays[2])
         yield from (records[place] for place in range(len(batch)))
 
     def _regions(self, images: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
@@ -85,7 +84,7 @@ class TorchvisionDetector(Extractor):
         ]
 
 
-def load(config: FasterRcnn) -> tuple[nn.Module, list[str]]:
+def load(config: FasterRcnn) -> tuple[Any, list[str]]:
     """The network in eval mode, and the names of its classes as far as they are known."""
     if config.model not in list_models():
         raise DataError(

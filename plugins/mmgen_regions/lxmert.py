@@ -57,6 +57,7 @@ class LxmertFile(Extractor):
         images = len(features) if ranges is None else len(ranges)
         if not 0 <= row < images:
             return f"the index gives it row {row}, and there are {images}"
+        rows: int | slice
         if ranges is None:
             rows, size = row, features.nbytes // images
         else:

@@ -71,11 +71,12 @@ class RoiFeatures(Extractor):
     def _regions(self, picture: Picture, image: Image.Image) -> Record:
         """A picture's boxes, labels and scores; its features are left to be filled."""
         if picture.boxes is None and self.detector is not None:
-            return next(iter(self.detector.records([Picture(picture.key, lambda: image)])))
+            (found,) = self.detector.records([Picture(picture.key, lambda: image)])
+            assert isinstance(found, Record)  # the picture is open already
+            return found
         known = picture.boxes is not None
-        boxes = torch.tensor(
-            [list(box) for box in (picture.boxes if known else self.everywhere)], dtype=torch.float32
-        ).reshape(-1, 4)
+        wanted = self.everywhere if picture.boxes is None else picture.boxes
+        boxes = torch.tensor([list(box) for box in wanted], dtype=torch.float32).reshape(-1, 4)
         labels = tuple(picture.labels) if known and picture.labels is not None else None
         return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), labels)
 

@@ -34,7 +34,8 @@ OUTLINE = 0.011  # of the sheet
 
 def mix(a: Color, b: Color, share: float) -> Color:
     """`a` with `share` of `b` in it."""
-    return tuple(round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
+    red, green, blue = (round(x + (y - x) * share) for x, y in zip(a, b, strict=True))
+    return red, green, blue
 
 
 class Brush:
@@ -86,7 +87,8 @@ class Brush:
     def curve(self, fill: Color, width: float, *points: Point) -> None:
         """A smooth open line through the points."""
         ends = (points[0], *points, points[-1])
-        path = [_between(*ends[i : i + 4], step / 10) for i in range(len(points) - 1) for step in range(10)]
+        spans = zip(ends, ends[1:], ends[2:], ends[3:], strict=False)
+        path = [_between(a, b, c, d, step / 10) for a, b, c, d in spans for step in range(10)]
         self.line(fill, width, *path, points[-1])
 
     def slice(self, fill: Color, x: float, y: float, rx: float, ry: float, start: float, end: float) -> None:
@@ -109,10 +111,11 @@ class Brush:
 
 def _between(a: Point, b: Point, c: Point, d: Point, t: float) -> Point:
     """The Catmull-Rom spline from b (t = 0) to c (t = 1)."""
-    return tuple(
+    x, y = (
         0.5 * (2 * q + (r - p) * t + (2 * p - 5 * q + 4 * r - s) * t**2 + (3 * q - p - 3 * r + s) * t**3)
         for p, q, r, s in zip(a, b, c, d, strict=True)
     )
+    return x, y
 
 
 @lru_cache(maxsize=512)

@@ -79,7 +79,8 @@ def make(config: Scenes, split: str, i: int) -> tuple[Scene, Example]:
     """The i-th scene of a split and its example: a function of the seed, the split and i, whatever the sizes are."""
     rng = Random(f"{config.seed}/{split}/{i}")
     scene = sample(rng, f"{split}-{i:05d}", config.min_things, config.max_things)
-    told = tuple(rng.sample(range(len(scene.groups)), 2))
+    first, second = rng.sample(range(len(scene.groups)), 2)
+    told = (first, second)
     told_of = captions.write(rng, scene, told, config.captions)
     asked = questions.write(rng, scene, told, config.questions)
     texts = tuple(caption.text for caption in told_of)

@@ -21,7 +21,7 @@ SINGULAR = {kind.name: kind.name for kind in KINDS.values()}
 PLURAL = {kind.plural: kind.name for kind in KINDS.values()}
 ADJECTIVES = {*COLORS, *SIZES}
 NOT_THINGS = {"left", "right", "sky", "water", "picture", "scene", "color", "way", "same", "middle", *GROUNDS}
-PLACES = {
+PLACES: dict[tuple[str, ...], str] = {
     ("on", "the", "left"): "left",
     ("on", "the", "right"): "right",
     ("in", "the", "sky"): "sky",

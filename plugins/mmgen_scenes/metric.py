@@ -37,7 +37,7 @@ class DiscoveryMetric(Metric):
             moved = [*examples[shift:], *examples[:shift]]
             reached.append(_scores([example.targets for example in moved], examples).values)
         chance = {
-            f"chance_{name}": fmean(values[name] for values in reached) if reached else None
+            f"chance_{name}": fmean(values[name] or 0.0 for values in reached) if reached else None
             for name in ("relevance", "discovery")
         }
         note = f"chance: questions about other scenes ({len(reached)} a scene)"

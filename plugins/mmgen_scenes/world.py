@@ -26,6 +26,8 @@ FEWEST_GROUPS = 3  # two are captioned; something must be left to discover
 MOST_HIDDEN = 0.06  # share of the smaller of two boxes that the other may cover
 ATTEMPTS = 30  # places tried for a thing before the scene is begun anew
 
+Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -128,9 +130,9 @@ def sample(rng: Random, name: str, fewest: int, most: int) -> Scene:
             things=(),
             groups=(),
         )
-        scene = _furnish(rng, scene, rng.randint(fewest, most))
-        if scene is not None:
-            return scene
+        furnished = _furnish(rng, scene, rng.randint(fewest, most))
+        if furnished is not None:
+            return furnished
 
 
 def _furnish(rng: Random, scene: Scene, wanted: int) -> Scene | None:
@@ -162,7 +164,9 @@ def _furnish(rng: Random, scene: Scene, wanted: int) -> Scene | None:
     return None
 
 
-def _room(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]) -> tuple[float, ...] | None:
+def _room(
+    rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]
+) -> tuple[float, float, float, float] | None:
     """A free box for one more thing."""
     side = SIDE_LENGTH[size] * kind.scale * rng.uniform(0.94, 1.06)
     width, height = side * math.sqrt(kind.aspect), side / math.sqrt(kind.aspect)
@@ -174,7 +178,7 @@ def _room(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing])
     }[kind.zone]
     for _ in range(ATTEMPTS):
         x0, y1 = rng.uniform(0.015, 0.985 - width), rng.uniform(lowest, highest)
-        box = tuple(round(v, 4) for v in (x0, y1 - height, x0 + width, y1))
+        box = (round(x0, 4), round(y1 - height, 4), round(x0 + width, 4), round(y1, 4))
         if box[1] >= 0.01 and all(hidden(box, thing.box) <= MOST_HIDDEN for thing in things):
             return box
     return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +37,8 @@ class TextReader(Reader):
     def slots(self, example: Example) -> int:
         """A token a word."""
         text = example.inputs.get(self.field)
-        return min(text.count(" ") + 1, self.max_tokens or math.inf) if isinstance(text, str) else 0
+        count = text.count(" ") + 1 if isinstance(text, str) else 0
+        return min(count, self.max_tokens) if self.max_tokens else count
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(item) for item in items])
@@ -48,6 +48,8 @@ class TextReader(Reader):
 
 class TextEmbedder(Embedder):
     """ids (B, N) -> word embeddings (B, N, E)."""
+
+    reader: TextReader
 
     def __init__(self, config: Text, backbone: Backbone) -> None:
         super().__init__()

@@ -97,7 +97,7 @@ def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> Prob
     """A step for every list of inputs, such as "image caption"."""
     made = models or [model(place) for place in range(len(inputs))]
     steps = [
-        TrainedStep(f"s{place}", lambda each=each: each, tuple(names.split()), {}, place)
+        TrainedStep(f"s{place}", lambda each=each: each, tuple(names.split()), {}, place, generate)
         for place, (names, each) in enumerate(zip(inputs, made, strict=True))
     ]
     return ProbeInput(steps, examples, lambda: model(99), pictures or {})
