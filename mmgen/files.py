@@ -8,11 +8,13 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from safetensors import SafetensorError
 
 from .errors import RunError, regular
+
+Written = TypeVar("Written")
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
@@ -25,9 +27,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         rights = partial.stat().st_mode
         write(partial)
         partial.chmod(rights)  # safetensors makes files that nobody else may read
-        sync(partial)
-        partial.replace(path)
-        sync(path.parent)
+        take_name(partial, path)
     except (OSError, SafetensorError) as error:
         raise _refused(path, error) from None
     finally:
@@ -35,19 +35,26 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
             partial.unlink(missing_ok=True)
 
 
-def write_folder(path: Path, write: Callable[[Path], None]) -> None:
+def take_name(partial: Path, path: Path) -> None:
+    """A whole file beside `path` takes its name, and that outlives a loss of power. Raises OSError."""
+    sync(partial)
+    partial.replace(path)
+    sync(path.parent)
+
+
+def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     """`write` fills a temporary folder beside `path`, which then takes its name. A kill may leave no folder, never half
-    of one."""
+    of one. Returns what `write` returns; raises RunError when the disk refuses."""
     partial, spent = (path.with_name(f".{path.name}.{os.getpid()}.{end}") for end in ("partial", "spent.partial"))
     try:
         partial.mkdir(parents=True)
-        write(partial)
+        written = write(partial)
         for file in partial.rglob("*"):
             sync(file)
         if path.exists():
             path.replace(spent)
-        partial.replace(path)
-        sync(path.parent)
+        take_name(partial, path)
+        return written
     except OSError as error:
         raise _refused(path, error) from None
     finally:

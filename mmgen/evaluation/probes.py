@@ -3,8 +3,8 @@ all."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import torch
 
 from ..configs import ProbeConfig
 from ..data.seeds import seed_from
-from ..errors import MmgenError, RunError
-from ..files import read_table, write_json, write_text
+from ..errors import MmgenError
+from ..files import clear_partials, read_table, write_folder, write_json, write_text
 from ..markdown import number, table
 from ..parts import ProbeInput, ProbeResult
 from ..progress import Progress
@@ -25,43 +25,30 @@ def probe(
     probes: Mapping[str, ProbeConfig], subject: ProbeInput, folder: Path, seed: int, progress: Progress
 ) -> dict[str, ProbeResult | MmgenError]:
     """Each probe's findings, or why there are none; `folder`/NAME/ holds its files, findings.json and tables.md among
-    them.
+    them. Only for whoever holds the run's lock.
 
     A probe that gives nothing leaves what an earlier look has left.
     """
     found: dict[str, ProbeResult | MmgenError] = {}
-    devices = list(range(torch.cuda.device_count()))
+    clear_partials(folder)
     for name, config in probes.items():
-        partial = folder / f".{name}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
         try:
-            partial.mkdir(parents=True)
-            with torch.random.fork_rng(devices):
-                torch.manual_seed(seed_from(seed, name, "probe"))
-                findings = config.build().run(subject, partial)
-            _keep(findings, config, partial, folder / name)
-            found[name] = findings
+            found[name] = write_folder(folder / name, partial(_look, config, name, subject, seed))
         except MmgenError as error:
             found[name] = error
-        except OSError as error:
-            raise RunError(f"{folder}: cannot be written: {error}") from None
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
     return found
 
 
-def _keep(findings: ProbeResult, config: ProbeConfig, partial: Path, folder: Path) -> None:
-    told = {
-        "type": config.type,
-        "settings": config.model_dump(mode="json"),
-        "tables": findings.tables,
-        "plots": findings.plots,
-    }
-    write_json(partial / FINDINGS, {**told, "notes": findings.notes})
-    write_text(partial / "tables.md", text(findings) + "\n")
-    if folder.exists():
-        shutil.rmtree(folder)
-    partial.replace(folder)
+def _look(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, folder: Path) -> ProbeResult:
+    """What a probe finds, and its files in the folder."""
+    with torch.random.fork_rng(list(range(torch.cuda.device_count()))):
+        torch.manual_seed(seed_from(seed, name, "probe"))
+        findings = config.build().run(subject, folder)
+    about = {"type": config.type, "settings": config.model_dump(mode="json")}
+    shown = {"tables": findings.tables, "plots": findings.plots, "notes": findings.notes}
+    write_json(folder / FINDINGS, {**about, **shown})
+    write_text(folder / "tables.md", text(findings) + "\n")
+    return findings
 
 
 def text(findings: ProbeResult) -> str:

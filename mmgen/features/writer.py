@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, RunError
-from ..files import sync
+from ..files import take_name
 from .journal import Journal
 from .layout import TRIED, Layout, _Rows
 from .store import FORMAT, VERSION, FeatureStore, difference
@@ -104,9 +104,7 @@ class StoreWriter:
             try:
                 self._find_room()
                 self._assemble(assembling, progress)
-                sync(assembling)
-                assembling.replace(self.path)
-                sync(self.path.parent)
+                take_name(assembling, self.path)
             except (OSError, RuntimeError) as error:  # h5py raises both
                 why = str(error).partition("\n")[0]
                 raise RunError(

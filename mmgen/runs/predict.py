@@ -19,7 +19,7 @@ from ..evaluation.generate import generate
 from ..features.embedder import StoredEmbedder
 from ..features.extract import folder_pictures, picture
 from ..features.store import difference
-from ..files import sync
+from ..files import take_name
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
 from ..parts import Extractor, FailedImage, Picture
 from ..tensors import Example, Generation
@@ -219,9 +219,7 @@ def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
     try:
         yield add
         with _refused(path):
-            sync(partial)
-            partial.replace(path)
-            sync(path.parent)
+            take_name(partial, path)
     except BaseException as error:
         if lines:
             error.add_note(f"the answers so far ({lines}) are in {partial}; the same command begins anew")
