@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .tensors import MASK, PAD, PREFIX, WRITTEN, Layout, taken
+from .tensors import PAD, PREFIX, WRITTEN, Layout, taken
 
 
 def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
@@ -81,6 +81,3 @@ class Cache:
         if layout is None:
             return
         self.layout = Layout(change(layout.role), change(layout.group), change(layout.time))
-
-
-__all__ = ["MASK", "PAD", "PREFIX", "WRITTEN", "Cache", "Layout", "prefix_layout", "visible"]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from . import parts
+    from .decoding import Decoding
     from .tensors import Example
 
 
@@ -113,6 +114,11 @@ class GeneratorConfig(PartConfig):
 
     def build(self, backbone: parts.Backbone) -> parts.Generator:
         raise NotImplementedError
+
+    def refuses(self, decoding: Decoding) -> dict[str, str]:
+        """Options that this generator does not have and that are set: option -> why, and what to do instead. Asked
+        while a recipe is checked, before anything is learnt. By default every option is obeyed."""
+        return {}
 
 
 class DatasetConfig(PartConfig):

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from .configs import Config
 
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that only count with do_sample
+
 
 class Decoding(Config):
     """How text is searched for: the options of transformers' `generate`, under its names.
@@ -51,9 +53,7 @@ class Decoding(Config):
         elif self.diversity_penalty:
             raise ValueError("diversity_penalty needs num_beam_groups > 1")
         if not self.do_sample:
-            self._refuse(
-                ("temperature", "top_k", "top_p", "min_p", "typical_p"), "it only counts with do_sample = true"
-            )
+            self._refuse(SAMPLING, "it only counts with do_sample = true")
         if self.num_return_sequences > self.num_beams and not self.do_sample:
             raise ValueError(
                 f"num_return_sequences ({self.num_return_sequences}) needs as many num_beams ({self.num_beams}), or "

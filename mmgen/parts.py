@@ -128,6 +128,11 @@ class Objective(nn.Module, abc.ABC):
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         """B x K targets, each a list of token ids with its end, as slots behind the prefix. Runs in loader workers."""
 
+    def slots(self, tokens: int) -> int:
+        """How many slots `lay_out` gives a target of so many tokens, its end included. Examples whose rows take as many
+        slots share batches. By default a slot a token."""
+        return tokens
+
     @abc.abstractmethod
     def forward(self, model: Any, batch: Batch) -> Loss:
         """Sum of the losses over predicted tokens, and their number."""

@@ -65,9 +65,6 @@ class Layout:
     def followed_by(self, other: Layout) -> Layout:
         return join(self, other)
 
-    def repeat(self, n: int) -> Layout:
-        return Layout(*(getattr(self, f.name).repeat_interleave(n, 0) for f in fields(self)))
-
 
 @dataclass(frozen=True)
 class Tail:

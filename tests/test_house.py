@@ -32,11 +32,11 @@ TRANSFORMERS = {
     "plugins/mmgen_encoders/encoder.py",
     "plugins/mmgen_encoders/loading.py",
     "plugins/mmgen_encoders/vocabulary.py",
-    "plugins/mmgen_masked/search.py",
     "plugins/mmgen_regions/detector.py",
     "mmgen/bench/contestants.py",
     "mmgen/bench/racing.py",
     "mmgen/cli/runs.py",
+    "mmgen/search.py",
 }
 MOST_TOP_LEVEL, MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 20, 300, 60, 9
 core = sorted((ROOT / "mmgen").rglob("*.py"))

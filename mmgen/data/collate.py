@@ -29,6 +29,7 @@ class Collator:
         self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
         self.tokenizer, self.end_id = model.backbone.tokenizer, model.backbone.end_id
         self.lay_out = model.generator.lay_out if targets else None
+        self.slots_of_target = model.generator.slots
         self.max_tokens = model.generator.max_tokens
         self._known: dict[str, list[int]] = {}  # tokens of targets: the same ones come again every epoch
 
@@ -57,13 +58,14 @@ class Collator:
         return sum(1 + reader.slots(example) for reader in self.readers.values())
 
     def tails(self, examples: Sequence[Example]) -> list[int]:
-        """How many slots each example's targets take: of T tokens, T - 1 are written and T are asked for."""
+        """How many slots each example's targets take, as the generator lays them out."""
         found = []
         for first in range(0, len(examples), MEASURED):
             some = examples[first : first + MEASURED]
             tokens = iter(self._tokens([text for example in some for text in example.targets]))
             found += [
-                sum(2 * min(len(next(tokens)) + 1, self.max_tokens) - 1 for _ in example.targets) for example in some
+                sum(self.slots_of_target(min(len(next(tokens)) + 1, self.max_tokens)) for _ in example.targets)
+                for example in some
             ]
         return found
 

@@ -121,7 +121,11 @@ class _Check:
                     self.mistake(Recipe, mistake, ())
 
     def fits(self, built: Mapping[str, Any]) -> None:
-        """Steps name inputs that exist and start from steps that exist, without going in a circle."""
+        """Steps name inputs that exist and start from steps that exist, without going in a circle; the generator has
+        the options of decoding."""
+        if built.get("generator") is not None and built["decoding"] is not None:
+            for option, reason in built["generator"].refuses(built["decoding"]).items():
+                self.problem(("decoding", option), reason)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
         for name, step in steps.items():
             if step is None:

@@ -16,10 +16,12 @@ from torch.utils.checkpoint import checkpoint
 
 from mmgen import Decoding
 from mmgen.parts import Backbone, Generator
+from mmgen.search import Limits, as_generations, search
 from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail
 
 from . import Masked
-from .search import search
+from .diverse import diverse_beam_search
+from .writing import Writing
 
 HEAD_SLOTS = 1024  # predicted slots that go through the vocabulary head at a time, so that logits stay small
 
@@ -42,9 +44,12 @@ class MaskedGenerator(Generator):
 
     def _slots(self, target: Sequence[int], group: int) -> list[tuple[int, ...]]:
         """One target's 2T - 1 slots: y_1..y_(T-1), m_1..m_T, each as (id, offset, role, group, time, label)."""
-        told = [(y, t - 1, WRITTEN, group, t, -100) for t, y in enumerate(target[:-1], 1)]
-        asked = [(self.mask_id, t - 1, MASK, group, t, y) for t, y in enumerate(target, 1)]
-        return told + asked
+        written = [(y, t - 1, WRITTEN, group, t, -100) for t, y in enumerate(target[:-1], 1)]
+        masks = [(self.mask_id, t - 1, MASK, group, t, y) for t, y in enumerate(target, 1)]
+        return written + masks
+
+    def slots(self, tokens: int) -> int:
+        return 2 * tokens - 1
 
     def forward(self, model, batch: Batch) -> Loss:
         rows, labels = model.rows(batch)
@@ -65,12 +70,10 @@ class MaskedGenerator(Generator):
         return Loss(total, torch.tensor(len(labels), device=labels.device))
 
     def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        found = search(model, model.prefix(batch), options, self.max_tokens)
-        per_example = options.num_return_sequences
-        texts = []
-        for row, (tokens, score) in enumerate(found):
-            tokens = tokens[: tokens.index(model.backbone.end_id) + 1] if model.backbone.end_id in tokens else tokens
-            texts.append(
-                Generation(batch.ids[row // per_example], model.backbone.decode_text(tokens), tuple(tokens), score)
-            )
-        return [texts[i : i + per_example] for i in range(0, len(texts), per_example)]
+        backbone, writing = model.backbone, Writing(model, model.prefix(batch))
+        if options.num_beam_groups > 1:
+            found = diverse_beam_search(writing, options, self.max_tokens, backbone.end_id)
+        else:
+            start = torch.full_like(writing.lengths, backbone.start_id)
+            found = search(writing, start, options, Limits.of(backbone, self.max_tokens))
+        return as_generations(found, batch.ids, backbone)

@@ -14,10 +14,7 @@ from mmgen.tensors import MASK, WRITTEN, Layout, Slots, apply
 
 
 class Writing:
-    """The state of a search over B inputs with n rows each.
-
-    `reorder_cache` is the name under which transformers' searches ask for the rows they keep.
-    """
+    """The state of a search over B inputs with n rows each: a `mmgen.search.Stepper`."""
 
     def __init__(self, model, prefix: Slots) -> None:
         self.model, self.prefix = model, prefix
@@ -99,6 +96,3 @@ class Writing:
         steps = (len(self.cache) - self.prefix.positions.shape[1]) // n
         places = torch.arange(steps, device=rows.device).view(1, -1, 1) * n + sources.unsqueeze(1)  # (G, steps, n)
         self.cache.rearrange(places.flatten(1))
-
-    def get_seq_length(self) -> int:
-        return 0 if self.cache is None else len(self.cache)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mmgen_masked import Masked
 
 from mmgen.errors import RecipeError
 from mmgen.recipe.load import from_json, load
@@ -169,6 +170,12 @@ def test_one_mistake(recipe, change, expected):
 )
 def test_what_would_be_ignored_or_misread_is_a_mistake(recipe, change, expected):
     assert any(line.startswith(expected) for line in mistakes(recipe(GOOD.replace(*change, 1))))
+
+
+def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypatch):
+    monkeypatch.setattr(Masked, "refuses", lambda self, decoding: {"num_beams": f"{decoding.num_beams} are too many"})
+    text = GOOD.replace('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4')
+    assert mistakes(recipe(text)) == ["my.toml:9: decoding.num_beams: 4 are too many"]
 
 
 def test_a_profile_is_not_chosen_by_a_setting(recipe):
