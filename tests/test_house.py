@@ -28,7 +28,6 @@ TORCH_FREE = [
     "scaffold",
 ]
 TRANSFORMERS = {
-    "plugins/mmgen_causal/search.py",
     "plugins/mmgen_encoders/encoder.py",
     "plugins/mmgen_encoders/loading.py",
     "plugins/mmgen_encoders/vocabulary.py",

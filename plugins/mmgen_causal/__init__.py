@@ -18,6 +18,11 @@ class Causal(mmgen.GeneratorConfig):
 
         return CausalGenerator(self, backbone)
 
+    def refuses(self, decoding):
+        if decoding.num_beam_groups > 1:
+            return {"num_beam_groups": "the generator 'causal' has no diverse beam search; leave it at 1"}
+        return {}
+
 
 @mmgen.hookimpl
 def register_generators():

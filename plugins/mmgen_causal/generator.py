@@ -11,10 +11,10 @@ import torch.nn.functional as F
 
 from mmgen import Decoding
 from mmgen.parts import Backbone, Generator
+from mmgen.search import Limits, as_generations, search
 from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail
 
 from . import Causal
-from .search import search
 from .writing import Writing
 
 
@@ -37,8 +37,8 @@ class CausalGenerator(Generator):
 
     def _slots(self, target: Sequence[int], group: int) -> list[tuple[int, ...]]:
         """One target's T slots, each as (id, offset, role, group, time, label)."""
-        told = [self.begin_id, *target[:-1]]
-        return [(y, t - 1, WRITTEN, group, t, label) for t, (y, label) in enumerate(zip(told, target, strict=True), 1)]
+        read = [self.begin_id, *target[:-1]]
+        return [(y, t - 1, WRITTEN, group, t, label) for t, (y, label) in enumerate(zip(read, target, strict=True), 1)]
 
     def forward(self, model, batch: Batch) -> Loss:
         prefix = model.prefix(batch)
@@ -51,14 +51,9 @@ class CausalGenerator(Generator):
         return Loss(total, (batch.tail.labels != -100).sum())
 
     def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        each = options.num_return_sequences
-        texts = [
-            Generation(batch.ids[row // each], model.backbone.decode_text(tokens), tuple(tokens), score)
-            for row, (tokens, score) in enumerate(
-                search(Writing(model, model.prefix(batch), self.begin_id), options, self.max_tokens)
-            )
-        ]
-        return [texts[first : first + each] for first in range(0, len(texts), each)]
+        writing = Writing(model, model.prefix(batch), self.begin_id)
+        found = search(writing, writing.begin, options, Limits.of(model.backbone, self.max_tokens))
+        return as_generations(found, batch.ids, model.backbone)
 
 
 def passes(tail: Tail, masks: str) -> Iterator[Tail]:

@@ -9,10 +9,8 @@ from mmgen.tensors import WRITTEN, Layout, Slots, apply
 
 
 class Writing:
-    """The state of a search over B inputs with n rows each; the input is encoded once, whatever n is.
-
-    `reorder_cache` is the name under which transformers' searches ask for the rows they keep.
-    """
+    """The state of a search over B inputs with n rows each: a `mmgen.search.Stepper`. The input is encoded once,
+    whatever n is."""
 
     def __init__(self, model, prefix: Slots, begin_id: int) -> None:
         self.model, self.prefix = model, prefix
@@ -21,8 +19,9 @@ class Writing:
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
 
     def next_logits(self, written: Tensor) -> Tensor:
-        """What is written, its beginning included (B n, t) -> (B n, V)."""
+        """The tokens so far (B n, t) -> (B n, V)."""
         repeats = len(written) // len(self.lengths)
+        written = torch.cat([repeated(self.begin, len(written) // len(self.begin)), written], 1)
         if self.cache is None:
             prefix, lengths = repeated(self.prefix, repeats), repeated(self.lengths, repeats)
             return self._logits(prefix.followed_by(self._slots(written, lengths)))
@@ -47,9 +46,6 @@ class Writing:
         """Keep these rows. Rows of one input stay together, so the inputs' lengths do not change."""
         if self.cache is not None:
             self.cache.select(rows)
-
-    def get_seq_length(self) -> int:
-        return 0 if self.cache is None else len(self.cache)
 
 
 def repeated(value, times: int):

@@ -90,7 +90,8 @@ def test_the_loss_of_what_it_wrote_is_what_it_scored():
 
 
 def test_diverse_beams_are_refused_in_words():
-    with pytest.raises(
-        UnavailableError, match="the generator 'causal' has no diverse beam search; leave num_beam_groups at 1"
-    ):
-        generate(model(), EXAMPLES, Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0))
+    options = Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0)
+    words = "the generator 'causal' has no diverse beam search; leave it at 1"
+    assert Causal().refuses(options) == {"num_beam_groups": words} and Causal().refuses(Decoding()) == {}
+    with pytest.raises(UnavailableError, match="has no diverse beam search; leave num_beam_groups at 1"):
+        generate(model(), EXAMPLES, options)

@@ -175,7 +175,7 @@ def test_what_would_be_ignored_or_misread_is_a_mistake(recipe, change, expected)
 def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypatch):
     monkeypatch.setattr(Masked, "refuses", lambda self, decoding: {"num_beams": f"{decoding.num_beams} are too many"})
     text = GOOD.replace('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4')
-    assert mistakes(recipe(text)) == ["my.toml:9: decoding.num_beams: 4 are too many"]
+    assert mistakes(recipe(text)) == ["my.toml:10: decoding.num_beams: 4 are too many"]
 
 
 def test_a_profile_is_not_chosen_by_a_setting(recipe):
