@@ -17,7 +17,7 @@ from .errors import RunError, regular
 Written = TypeVar("Written")
 
 
-def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
     """`write` fills a temporary file beside `path`, which then takes its name, with the rights that any new file has
     there. Raises RunError when the disk refuses."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")

@@ -51,7 +51,7 @@ def colours(steps: Sequence[str]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def figure(
-    width: float, height: float, *, salt: str, ink: str = PLAIN_INK, paper: str = "white", layout: str = "constrained"
+    width: float, height: float, *, salt: str, ink: str = PLAIN_INK, paper: str = "white", layout: Any = "constrained"
 ) -> Iterator[Any]:
     """A matplotlib figure of so many inches in the house's style, to be drawn on and saved within. `salt`: names in the
     SVG follow from it, so that a drawing repeats."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 EVERY = 20.0  # seconds between lines where there is no terminal
 Advance = Callable[..., None]  # advance(steps=1, text="loss 2.31")
@@ -67,7 +68,8 @@ class Bars(Progress):
             def advance(steps: int = 1, text: str = "") -> None:
                 speed = bars.tasks[0].finished_speed or bars.tasks[0].speed
                 rate = f"{speed:.0f} {unit}/s" if speed and unit else ""
-                bars.update(task, advance=steps, rate=rate, **({"text": text} if text else {}))
+                changed: dict[str, Any] = {"rate": rate, "text": text} if text else {"rate": rate}
+                bars.update(task, advance=steps, **changed)
 
             yield advance
 

@@ -58,7 +58,8 @@ def updates(
     """(update, its micro-batches with their numbers) for one process, from `start` to the end."""
     micro_batches = MicroBatches(examples, plan, collate, start, rank, world)
     loader = DataLoader(micro_batches, batch_size=None, num_workers=workers, pin_memory=pin, persistent_workers=False)
-    current, gathered = start, []
+    current = start
+    gathered: list[tuple[int, Batch]] = []
     for update, micro, batch in loader:
         if update != current:
             yield current, gathered

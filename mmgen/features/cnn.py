@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -45,7 +45,7 @@ class Network:
         self.size, self.fit = size, fit
         self.module, self.width = load(model, weights, seed, level, size)
         self.digest = digest(self.module)
-        about = self.module.pretrained_cfg if hasattr(self.module, "pretrained_cfg") else {}
+        about: Any = getattr(self.module, "pretrained_cfg", {})
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.module.to(self.device)
         mean, deviation = about.get("mean", (0.485, 0.456, 0.406)), about.get("std", (0.229, 0.224, 0.225))
@@ -84,7 +84,8 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
     if not timm.is_model(model):
         close = timm.list_models(f"*{model.partition('.')[0][:6]}*")[:4]
         raise DataError(f"timm knows no model '{model}'" + (f"; there are: {', '.join(close)}, ..." if close else ""))
-    options = {"img_size": size} if getattr(timm.get_pretrained_cfg(model), "fixed_input_size", False) else {}
+    fixed = getattr(timm.get_pretrained_cfg(model), "fixed_input_size", False)
+    options: dict[str, Any] = {"img_size": size} if fixed else {}
     if weights not in ("pretrained", "random"):
         path = Path(weights)
         if path.suffix != ".safetensors" or not path.is_file():

@@ -150,6 +150,10 @@ class StoredEmbedder(Embedder):
     width, fingerprint  of the features it was built for
     """
 
+    reader: StoreReader
+    mean: Tensor  # (D,)
+    deviation: Tensor  # (D,)
+
     def __init__(self, config: FeaturesConfig, backbone: Backbone, limit: int | None = None) -> None:
         super().__init__()
         self.reader = StoreReader(config, limit)
@@ -159,7 +163,7 @@ class StoredEmbedder(Embedder):
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             statistics = measure(store, limit)
         self.normalise = config.normalise
-        width, boxes = self.reader.width, 4 * config.boxes
+        width, boxes = self.width, 4 * config.boxes
         if self.normalise == "standard":
             mean, deviation = (torch.zeros(width), torch.ones(width)) if statistics is None else statistics
             self.register_buffer("mean", mean)
@@ -170,18 +174,19 @@ class StoredEmbedder(Embedder):
 
     @property
     def width(self) -> int:
+        assert self.reader.width is not None  # of the config, or of the file
         return self.reader.width
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        return self.reader.fingerprint
+        return self.reader.fingerprint or {}
 
     def forward(self, features: Tensor, mask: Tensor) -> Segment:
         visual, boxes = features[..., : self.width], features[..., self.width :]
         return Segment(self.projection(torch.cat([self._normalised(visual), boxes], -1)), mask)
 
     def found_settings(self) -> dict[str, Any]:
-        return {"width": self.width, "fingerprint": self.fingerprint}
+        return {"width": self.width, "fingerprint": self.reader.fingerprint}
 
     def use_store(self, path: str | Path) -> None:
         """Read from another store from now on. Raises DataError when its features are not those W was learnt from."""

@@ -62,8 +62,10 @@ def extract(
         ) as advance:
             try:
                 for outcome in extractor.records(source, there):
-                    reason = outcome.reason if isinstance(outcome, FailedImage) else None
-                    if reason is None:
+                    if isinstance(outcome, FailedImage):
+                        reason: str | None = outcome.reason
+                    else:
+                        reason = None
                         try:
                             written += writer.add(outcome)
                         except DataError as error:

@@ -54,7 +54,7 @@ class MultiFileStore:
         return {"path": self.path, "files": [store.path for store in self.stores]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["path"], state["files"])
+        MultiFileStore.__init__(self, state["path"], state["files"])
 
     def __len__(self) -> int:
         return sum(map(len, self.stores))

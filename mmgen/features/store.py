@@ -67,13 +67,15 @@ class FeatureStore:
 
     def __init__(self, path: str | Path, in_memory: int = IN_MEMORY) -> None:
         self.path, self.in_memory = Path(path), in_memory
+        self._pid: int | None = None
+        self._memory: dict[str, np.ndarray] | None = None
         self._open()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"path": self.path, "in_memory": self.in_memory}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(**state)
+        FeatureStore.__init__(self, **state)
 
     def __len__(self) -> int:
         return len(self.encoded_keys)
@@ -209,7 +211,7 @@ class FeatureStore:
             )
             self._check()
             self._handles = {name: self._file[name] for name in self._held}
-            self._memory: dict[str, np.ndarray] | None = None
+            self._memory = None
             self._order = np.argsort(self.encoded_keys, kind="stable")
             self._tell_apart()
         except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:

@@ -55,6 +55,10 @@ class StoreWriter:
         self.path, self.partial = Path(path), Path(f"{path}.partial")
         self.purpose = {"fingerprint": json.loads(json.dumps(fingerprint)), "dtype": dtype}
         self.duplicates = self.clipped = 0
+        self.keys: set[str] = set()
+        self.width: int | None = None
+        self._journal: Journal
+        self._finished: FeatureStore | None = None
         if self.path.is_dir():
             raise DataError(f"{path}: is a folder; name a file in it, such as {self.path / 'features.h5'}")
         self._open = contextlib.ExitStack()
@@ -123,7 +127,6 @@ class StoreWriter:
 
     def _begin(self) -> None:
         """Look at what is there."""
-        self.width: int | None = None
         self._finished = FeatureStore(self.path) if self.path.exists() else None
         if self._finished:
             self._open.callback(self._finished.close)
@@ -152,7 +155,7 @@ class StoreWriter:
                 )
 
     def _sources(self) -> Iterator[Record]:
-        there = set()
+        there: set[str] = set()
         if self._finished:
             there.update(self._finished)
             yield from self._finished.records()
@@ -181,6 +184,7 @@ class StoreWriter:
         ) as file:  # older layouts have no checksums, and libhdf5 may loop where one is damaged
             about = {"format": FORMAT, "fingerprint": json.dumps(self.purpose["fingerprint"])}
             file.attrs.update({name: np.bytes_(text) for name, text in about.items()}, version=VERSION)
+            assert self.width is not None  # there are records
             layout = Layout.choose(first, self.width, self.purpose["dtype"])
             rows = _Rows(file, layout)
             for record in self._sources():

@@ -196,7 +196,7 @@ def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str,
     from markupsafe import Markup
 
     read = {step: curves.read(folder.step(step) / "log.jsonl") for step in recipe.steps}
-    plots = {}
+    plots: dict[str, str] = {}
     for kind in ("learning", "validation"):
         if any(getattr(curve, kind) for curve in read.values()):
             write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(read, kind, alone=True))

@@ -6,6 +6,7 @@ import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import MmgenError
 from ..evaluation import score
@@ -82,7 +83,8 @@ def _reached(folder: RunFolder, step: str) -> Values | None:
     try:
         return score.read(folder.step(step)).values if folder.finished(step) else None
     except MmgenError as error:
-        return log.warning("%s; it is left out of what is over all seeds", error)
+        log.warning("%s; it is left out of what is over all seeds", error)
+        return None
 
 
 def averaged(counted: Mapping[str, Sequence[int]]) -> str:
@@ -96,7 +98,7 @@ def averaged(counted: Mapping[str, Sequence[int]]) -> str:
     )
 
 
-def spread(values: Sequence[float | None]) -> float | Spread | None:
+def spread(values: Sequence[Any]) -> float | Spread | None:
     """Mean and deviation of what is known; the value itself where there is one."""
     known = [value for value in values if value is not None]
     if len(known) < 2:
