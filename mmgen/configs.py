@@ -24,6 +24,8 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import click
+
     from . import parts
     from .decoding import Decoding
     from .tensors import Example
@@ -32,13 +34,16 @@ if TYPE_CHECKING:
 class Config(BaseModel):
     """Frozen, and closed: a key that does not exist is an error, never ignored."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )  # deferred: fifty schemas that nobody uses would take half of `mmgen --help`'s time
 
 
 class PartConfig(Config):
     """The config of a part that plugins provide. `type` is its name in recipes."""
 
     kind: ClassVar[str]
+    in_recipes: ClassVar[bool] = True  # whether a recipe can name parts of this kind
     type: str
 
 
@@ -149,4 +154,17 @@ class ProbeConfig(PartConfig):
     kind: ClassVar[str] = "probe"
 
     def build(self) -> parts.Probe:
+        raise NotImplementedError
+
+
+class CommandConfig(PartConfig):
+    """A command of `mmgen`: `type` is its name, the first line of the docstring its line in `mmgen --help`.
+
+    `build` imports the command's module. It is called when somebody calls the command or asks for its own help.
+    """
+
+    kind: ClassVar[str] = "command"
+    in_recipes: ClassVar[bool] = False
+
+    def build(self) -> click.Command:
         raise NotImplementedError

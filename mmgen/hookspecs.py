@@ -5,10 +5,15 @@ A plugin is an importable module named in the entry-point group `mmgen`:
     [project.entry-points.mmgen]
     audio = "mmgen_audio"
 
-and implements any of these hooks with `@mmgen.hookimpl`. A hook takes no arguments and must not import torch.
+and implements any of these hooks with `@mmgen.hookimpl`. A hook takes no arguments and must not import torch. What a
+hook returns says which class its configs are of; the registry reads the kinds from here.
 """
 
+from collections.abc import Iterable
+
 import pluggy
+
+from . import configs
 
 GROUP = "mmgen"
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -16,35 +21,48 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 
 
 @hookspec
-def register_embedders():
+def register_embedders() -> Iterable[type[configs.EmbedderConfig]]:
     """Config classes of embedders (`mmgen.EmbedderConfig`): one input of an example, as states for a backbone."""
+    return ()
 
 
 @hookspec
-def register_extractors():
+def register_extractors() -> Iterable[type[configs.ExtractorConfig]]:
     """Config classes of extractors (`mmgen.ExtractorConfig`): what fills feature stores."""
+    return ()
 
 
 @hookspec
-def register_backbones():
+def register_backbones() -> Iterable[type[configs.BackboneConfig]]:
     """Config classes of backbones (`mmgen.BackboneConfig`): pretrained encoders."""
+    return ()
 
 
 @hookspec
-def register_generators():
+def register_generators() -> Iterable[type[configs.GeneratorConfig]]:
     """Config classes of generators (`mmgen.GeneratorConfig`): objectives that can also write."""
+    return ()
 
 
 @hookspec
-def register_datasets():
+def register_datasets() -> Iterable[type[configs.DatasetConfig]]:
     """Config classes of data sets (`mmgen.DatasetConfig`)."""
+    return ()
 
 
 @hookspec
-def register_metrics():
+def register_metrics() -> Iterable[type[configs.MetricConfig]]:
     """Config classes of metrics (`mmgen.MetricConfig`)."""
+    return ()
 
 
 @hookspec
-def register_probes():
+def register_probes() -> Iterable[type[configs.ProbeConfig]]:
     """Config classes of probes (`mmgen.ProbeConfig`)."""
+    return ()
+
+
+@hookspec
+def register_commands() -> Iterable[type[configs.CommandConfig]]:
+    """Config classes of commands (`mmgen.CommandConfig`): `mmgen NAME`."""
+    return ()

@@ -22,21 +22,21 @@ from typing import Any
 
 import pluggy
 
-from . import API_VERSION, configs, hookspecs
-from .configs import PartConfig
+from . import API_VERSION, hookspecs
+from .configs import Config, PartConfig
 from .errors import PluginError
 
-KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(
-    {  # kind -> the hook that registers it, the class that its configs are of
-        "embedder": ("register_embedders", configs.EmbedderConfig),
-        "extractor": ("register_extractors", configs.ExtractorConfig),
-        "backbone": ("register_backbones", configs.BackboneConfig),
-        "generator": ("register_generators", configs.GeneratorConfig),
-        "dataset": ("register_datasets", configs.DatasetConfig),
-        "metric": ("register_metrics", configs.MetricConfig),
-        "probe": ("register_probes", configs.ProbeConfig),
-    }
+CHANGED = (
+    "modules and classes have other names since 2 (mmgen.store is mmgen.features.store): see 'From 1 to 2' in "
+    "docs/plugins.md, then write MMGEN_API = 2"
 )
+
+
+def _kinds() -> dict[str, tuple[str, type[PartConfig]]]:
+    """Every hook of `hookspecs`, by the kind of the configs that it returns."""
+    hooks = {name: hook for name, hook in vars(hookspecs).items() if name.startswith("register_")}
+    classes = {name: _flat(typing.get_type_hints(hook)["return"])[0] for name, hook in hooks.items()}
+    return {config.kind: (name, config) for name, config in classes.items()}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """One part that can be named in a recipe."""
+    """One part: what a recipe can name, or a command."""
 
     kind: str
     name: str
@@ -131,7 +131,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def nested_kinds(config: type[PartConfig]) -> dict[str, str]:
+def nested_kinds(config: type[Config]) -> dict[str, str]:
     """Fields of a config that hold a part themselves -> its kind."""
     found = {}
     for name, info in config.model_fields.items():
@@ -146,6 +146,10 @@ def _flat(annotation: Any) -> list[Any]:
     return [inner for argument in arguments for inner in _flat(argument)] if arguments else [annotation]
 
 
+KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
+"""Kind -> the hook that registers it, the class that its configs are of."""
+
+
 def installed() -> Registry:
     """The parts of every installed distribution with an entry point in the group `mmgen`."""
     loaded, broken = [], []
@@ -157,7 +161,7 @@ def installed() -> Registry:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever a stranger's import does, the others go on
-            broken.append(BrokenPlugin(source, _too_new(_written_api(entry.module)) or _reason(error)))
+            broken.append(BrokenPlugin(source, _other_version(_written_api(entry.module)) or reason(error)))
     return collect(loaded, broken)
 
 
@@ -172,8 +176,8 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
 
 def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
-    if reason := _not_a_plugin(source, module) or _too_new(getattr(module, "MMGEN_API", API_VERSION)):
-        yield BrokenPlugin(source, reason)
+    if refused := _not_a_plugin(source, module) or _other_version(getattr(module, "MMGEN_API", API_VERSION)):
+        yield BrokenPlugin(source, refused)
         return
     manager = pluggy.PluginManager(hookspecs.GROUP)
     manager.add_hookspecs(hookspecs)
@@ -197,7 +201,7 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugi
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
-                yield BrokenPlugin(source, f"{hook}: {_reason(error)}")
+                yield BrokenPlugin(source, f"{hook}: {reason(error)}")
                 continue
             for config in classes:
                 yield _checked(source, kind, hook, wanted, config)
@@ -233,24 +237,21 @@ def _not_a_plugin(source: Source, module: object) -> str:
     return ""
 
 
-def _too_new(asked: object) -> str:
+def _other_version(asked: object) -> str:
     """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it
     can."""
     if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
         return (
             f"MMGEN_API is {asked!r}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for"
         )
-    if asked > API_VERSION:
-        return (
-            f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; upgrade "
-            "mmgen (pip install -U mmgen-framework)"
-        )
-    return ""
+    if asked == API_VERSION:
+        return ""
+    cure = CHANGED if asked < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
+    return f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; {cure}"
 
 
 def _written_api(module: str) -> object:
-    """The `MMGEN_API` in the source of a module that could not be imported: what a newer contract has, an older one
-    lacks."""
+    """The `MMGEN_API` in the source of a module that could not be imported: what one contract has, another lacks."""
     try:
         spec = importlib.util.find_spec(module)
         tree = ast.parse(Path(spec.origin).read_bytes())
@@ -265,14 +266,15 @@ def _written_api(module: str) -> object:
 
 def _unknown_hook(error: Exception) -> str:
     """pluggy's complaint about a hook that does not exist, in our words."""
-    text = _reason(error)
+    text = reason(error)
     if "unknown hook" in text:
         hook = text.split("unknown hook ")[1].split("'")[1]
         return f"there is no hook '{hook}'{did_you_mean(hook, [hook for hook, _ in KINDS.values()])}"
     return text
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """An error in one line: its first, with its class where the text alone says too little."""
     text = str(error).strip().partition("\n")[0]
     return (
         text

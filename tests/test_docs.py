@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 from click.testing import CliRunner
 from thirdparty import Environment, settings
@@ -166,7 +167,9 @@ def extension(name: str) -> ModuleType:
 
 def test_the_page_of_commands_has_each_with_its_options():
     page = extension("pages").commands()
-    for name, command in main.commands.items():
+    context = click.Context(main)
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
         for told, below in (
             (f"mmgen {name}", command),
             *((f"mmgen {name} {one}", each) for one, each in getattr(command, "commands", {}).items()),

@@ -32,9 +32,10 @@ TRANSFORMERS = {
     "plugins/mmgen_encoders/loading.py",
     "plugins/mmgen_encoders/vocabulary.py",
     "plugins/mmgen_regions/detector.py",
-    "mmgen/bench/contestants.py",
-    "mmgen/bench/racing.py",
-    "mmgen/cli/runs.py",
+    "plugins/mmgen_bench/run.py",
+    "plugins/mmgen_bench/systems.py",
+    "plugins/mmgen_bench/workload.py",
+    "mmgen/commands.py",
     "mmgen/search.py",
 }
 MOST_TOP_LEVEL, MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 20, 300, 60, 9
@@ -144,14 +145,41 @@ def test_the_core_names_no_plugin():
     )
 
 
+def reached(starts: set[str], package: str) -> set[str]:
+    """Modules of a package that these import, and what they import in turn, themselves among them."""
+    found: set[str] = set()
+    waiting = {module for module in starts if module.split(".")[0] == package and module in modules}
+    while waiting:
+        found |= waiting
+        waiting = {m for one in waiting for m in imports(modules[one]) if m.startswith(f"{package}.") and m in modules}
+        waiting -= found
+    return found
+
+
 def commands() -> set[Path]:
-    """Files of plugins that run only when a command is called: those that its `build` imports, and what they import."""
-    reached = {path for path in plugins if path.stem == "command"}
-    while more := {modules[m] for path in reached for m in imports(path) if m in modules and not room(m)} - reached:
-        reached |= {path for path in more if path.stem != "__init__"}
-        if not {path for path in more if path.stem != "__init__"}:
-            break
-    return reached
+    """Files of plugins that run only when a command is called: those that a `CommandConfig` imports in its `build`, and
+    what they import; but not what the package's parts need too."""
+    found = set()
+    for package, front in modules.items():
+        if front.stem != "__init__" or front not in plugins or "." in package:
+            continue
+        tree = trees[front]
+        called = [
+            node
+            for cls in tree.body
+            if isinstance(cls, ast.ClassDef) and any(ast.unparse(base).endswith("CommandConfig") for base in cls.bases)
+            for node in ast.walk(cls)
+            if isinstance(node, ast.ImportFrom)
+        ]
+        of_commands = {f"{package}.{node.module}" for node in called}
+        of_parts = {
+            module
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.level and node not in called
+            for module in [f"{package}.{node.module}"]
+        }
+        found |= {modules[m] for m in reached(of_commands, package) - reached(of_parts, package) - {package}}
+    return found
 
 
 def test_a_plugin_sees_only_what_is_public():

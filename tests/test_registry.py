@@ -201,8 +201,8 @@ def test_a_plugin_that_talks_on_import_does_not_spoil_what_programs_read(site):
 
 
 def test_a_newer_contract_is_told_however_it_is_written(site):
-    site("mmgen-next", "mmgen_next", "MMGEN_API: int = 2\nfrom mmgen import WhatIsToCome")
-    assert "(mmgen-next 0.3) failed to load: asks for version 2 of the plugin contract" in mmgen_plugins().stderr
+    site("mmgen-next", "mmgen_next", "MMGEN_API: int = 3\nfrom mmgen import WhatIsToCome")
+    assert "(mmgen-next 0.3) failed to load: asks for version 3 of the plugin contract" in mmgen_plugins().stderr
 
 
 def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_path):

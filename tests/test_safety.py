@@ -495,9 +495,10 @@ def scripted(tmp_path_factory) -> Path:
 
 
 def pages(run_folder: Path, place: Path) -> dict[str, Path]:
-    from mmgen import judging
+    from mmgen_humaneval.form import make
+    from mmgen_humaneval.systems import gather
 
-    sheet = judging.make(judging.gather((run_folder,), (), installed()), place / "judge.html", count=3)
+    sheet = make(gather((run_folder,), (), installed()), place / "judge.html", count=3)
     return {"report": run_folder / "report.html", "judge": sheet.page}
 
 

@@ -56,7 +56,12 @@ def commands() -> str:
 
 def _walk(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
     """Commands below a group, by name."""
-    for name, below in sorted(getattr(command, "commands", {}).items()):
+    if not isinstance(command, click.Group):
+        return
+    context = click.Context(command)
+    for name in sorted(command.list_commands(context)):
+        below = command.get_command(context, name)
+        assert below is not None
         yield f"{path} {name}", below
         yield from _walk(f"{path} {name}", below)
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 
 import click
 
+from ..commands import GOES_ON
 from ..errors import MmgenError, shown
-from . import bench, files, judge, plugin, probe, reports, runs, score
+from .lookup import Lookup
 
 
-class Commands(click.Group):
+class Commands(Lookup):
     """Errors that a person can cause, and being stopped: a line with what is noted on them, no traceback, exit code
     1."""
 
@@ -24,7 +25,7 @@ class Commands(click.Group):
             with _stoppable():
                 return super().invoke(context)
         except KeyboardInterrupt as stop:
-            how = context.meta.get(runs.GOES_ON)
+            how = context.meta.get(GOES_ON)
             _say(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
             context.exit(1)
         except MmgenError as error:
@@ -83,24 +84,3 @@ def main() -> None:
     logging.basicConfig(format="%(message)s")
     logging.getLogger("mmgen").setLevel(logging.INFO)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-
-
-for command in (
-    runs.run,
-    runs.show,
-    runs.check,
-    runs.plugins,
-    runs.init,
-    runs.generate,
-    files.features,
-    files.data,
-    plugin.plugin,
-    plugin.schema,
-    probe.probe,
-    reports.report,
-    reports.compare,
-    score.score,
-    judge.judge,
-    bench.bench,
-):
-    main.add_command(command)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option
 from ..errors import DataError, MmgenError
-from .runs import goes_on, load, profile_option, quiet, recipe_argument, set_option
+from .runs import load
 
 
 @click.group()

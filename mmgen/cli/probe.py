@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from ..commands import quiet
 from ..errors import MmgenError
-from .runs import quiet
 
 
 @click.command()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .runs import quiet
+from ..commands import quiet
 
 
 @click.command()

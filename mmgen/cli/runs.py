@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option
 from ..errors import MmgenError
-
-recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
-profile_option = click.option("--profile", help="Which of the recipe's profiles to lay over it.")
-set_option = click.option(
-    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML. May be repeated."
-)
-
-GOES_ON = "mmgen.goes_on"
-
-
-@contextlib.contextmanager
-def goes_on(how: str) -> Iterator[None]:
-    """Decorates a command that need not begin anew: whoever stops it is told how it goes on."""
-    click.get_current_context().meta[GOES_ON] = how
-    yield
 
 
 @click.command()
@@ -98,15 +84,16 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
 def plugins(strict_plugins: bool) -> None:
     """List every part that is installed, who provides it, and what failed to load."""
     from ..registry import installed
+    from .lookup import problems
 
     registry = installed()
     for part in sorted(registry.parts, key=lambda part: (part.kind, part.name)):
         click.echo(f"{part.kind:<10} {part.name:<22} {part.source!s:<24} {part.summary}")
         click.echo(click.style(f"{'':<33} {part.place}", dim=True))
-    problems = [*map(str, registry.broken), *registry.conflicts()]
-    for problem in problems:
+    wrong = dict.fromkeys([*problems(registry), *registry.conflicts()])
+    for problem in wrong:
         click.echo(f"error: {problem}", err=True)
-    if strict_plugins and problems:
+    if strict_plugins and wrong:
         raise click.exceptions.Exit(1)
 
 
@@ -180,11 +167,3 @@ def load(recipe: Path, profile: str | None, sets: tuple[str, ...]):
     from ..registry import installed
 
     return load(recipe, installed(), profile, sets)
-
-
-def quiet() -> None:
-    """Libraries' own bars and hints would break ours."""
-    from transformers.utils import logging as hf
-
-    hf.set_verbosity_error()
-    hf.disable_progress_bar()

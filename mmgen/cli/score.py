@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..commands import quiet
 from ..errors import MmgenError
 from ..markdown import number, table
-from .runs import quiet
 
 if TYPE_CHECKING:
     from ..scoring import Comparison

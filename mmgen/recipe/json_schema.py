@@ -60,7 +60,9 @@ def _step() -> Schema:
 def _definitions(registry: Registry) -> dict[str, Schema]:
     """A definition a kind, which hands on to that of the part which `type` names."""
     found: dict[str, Schema] = {}
-    for kind in KINDS:
+    for kind, (_, config) in KINDS.items():
+        if not config.in_recipes:
+            continue
         parts = registry.of_kind(kind)
         choices = [{"const": part.name, "description": f"{part.summary} ({part.source})"} for part in parts]
         found[kind] = {

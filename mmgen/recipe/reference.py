@@ -48,7 +48,9 @@ def reference(registry: Registry) -> str:
     places = {kind: f"[{table}]" for table, kind in PARTS.items()} | {
         kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()
     }
-    for kind in KINDS:
+    for kind, (_, config) in KINDS.items():
+        if not config.in_recipes:
+            continue
         lines += ["", f"## {kind.capitalize()}s: {places.get(kind, f'a table `{kind}` inside an input')}", ""]
         for part in registry.of_kind(kind):
             lines += _part(part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_origin
 
 from pydantic import Field, SerializeAsAny
 
@@ -16,6 +16,7 @@ from ..configs import (
     ProbeConfig,
 )
 from ..decoding import Decoding
+from ..registry import nested_kinds
 
 NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
 
@@ -128,10 +129,10 @@ class Recipe(Config):
         return tables
 
 
-PARTS = {"backbone": "backbone", "generator": "generator", "data": "dataset"}  # table -> kind of the part it describes
-
-
-NAMED_PARTS = {"inputs": "embedder", "metrics": "metric", "probes": "probe"}  # table of named tables -> kind
+_held = nested_kinds(Recipe).items()
+_named = {name for name, info in Recipe.model_fields.items() if get_origin(info.annotation) is dict}
+PARTS = {name: kind for name, kind in _held if name not in _named}  # table -> kind of the part it describes
+NAMED_PARTS = {name: kind for name, kind in _held if name in _named}  # table of named tables -> kind
 
 
 TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}

@@ -12,11 +12,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from string import Template
 
+from .. import registry as discovery
 from ..errors import PluginError
 from ..registry import Registry
 
-KINDS = ("embedder", "backbone", "generator", "dataset", "metric", "probe")
 TEMPLATES = "templates"
+KINDS = tuple(kind for kind in discovery.KINDS if files(__package__).joinpath(TEMPLATES, kind).is_dir())
 PLACES = {  # template -> where it goes; what is not listed goes into the package under its own name
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",

@@ -17,7 +17,7 @@ from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.tensors import Example
 
 from . import Attention
-from .sheet import Row, draw
+from .figure import Row, draw
 from .steps import over_steps, write_json
 
 BATCH = 16

@@ -1,16 +1,16 @@
-"""The benchmark: contestants do the same work, counts are those of hand-made sums, results come out in every form."""
+"""The benchmark: systems do the same work, counts are those of hand-made sums, results come out in every form."""
 
 import json
 
 import pytest
 import torch
 from click.testing import CliRunner
+from mmgen_bench import tables
+from mmgen_bench.flops import BERT2BERT, CAUSAL, NAIVE, OURS, Shape, Work, learning, writing
+from mmgen_bench.run import SEARCHES, Ratio, Result, Settings, prepared
+from mmgen_bench.scaling import Curve, draw
+from mmgen_bench.workload import batch_of, examples
 
-from mmgen.bench import tables
-from mmgen.bench.counting import BERT2BERT, CAUSAL, NAIVE, OURS, Shape, Work, learning, writing
-from mmgen.bench.material import batch_of, examples
-from mmgen.bench.racing import SEARCHES, Ratio, Result, Terms, _entered
-from mmgen.bench.scaling import Curve, draw
 from mmgen.cli import main
 
 TINY = Shape(layers=1, width=16, vocabulary=1500, regions=36, features=8)
@@ -18,9 +18,9 @@ OPTIONS = ["--layers", "1", "--width", "16", "--words", "1500", "--rounds", "1",
 
 
 @pytest.fixture(scope="module")
-def field():
-    with _entered(Terms(TINY, batch=2, tokens=6, dropout=0.0)) as entered:
-        yield entered
+def systems():
+    with prepared(Settings(TINY, batch=2, tokens=6, dropout=0.0)) as made:
+        yield made
 
 
 def test_slots_are_those_counted_by_hand():
@@ -47,21 +47,21 @@ def test_multiply_adds_of_a_layer_and_a_head_by_hand():
     assert writing(two, OURS, 3, 2).multiply_adds == pytest.approx((front + read + head) / 3 + step + head)
 
 
-def test_every_row_has_the_stated_length(field):
-    model = field[OURS].module
-    material = examples(TINY, model, 2, 3, 6)
-    batch = batch_of(model, material)
+def test_every_row_has_the_stated_length(systems):
+    model = systems[OURS].module
+    chosen = examples(TINY, model, 2, 3, 6)
+    batch = batch_of(model, chosen)
     assert model.prefix(batch).layout.real.sum(1).tolist() == [54, 54]
     assert batch.tail.layout.real.sum(1).tolist() == [3 * 11, 3 * 11]
 
 
-def test_naive_learns_what_ours_learns(field):
+def test_naive_learns_what_ours_learns(systems):
     """One question an image: the same loss, so the same gradients."""
-    model = field[OURS].module
-    material, gradients = examples(TINY, model, 2, 1, 6), []
+    model = systems[OURS].module
+    chosen, gradients = examples(TINY, model, 2, 1, 6), []
     for name in (OURS, NAIVE):
         model.zero_grad()
-        field[name].learn(material)()
+        systems[name].learn(chosen)()
         gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
     assert gradients[0].abs().max() > 0
     torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-4)
@@ -69,26 +69,26 @@ def test_naive_learns_what_ours_learns(field):
 
 @pytest.mark.parametrize("search", SEARCHES)
 @torch.inference_mode()
-def test_all_write_the_same_number_of_tokens(field, search):
-    for name, contestant in field.items():
-        contestant.module.eval()
-        texts = contestant.write(examples(TINY, field[OURS].module, 2, 1, 6), SEARCHES[search], 6)()
+def test_all_write_the_same_number_of_tokens(systems, search):
+    for name, system in systems.items():
+        system.module.eval()
+        texts = system.write(examples(TINY, systems[OURS].module, 2, 1, 6), SEARCHES[search], 6)()
         assert texts == 2 * {"greedy": 1, "4 beams": 4, "5 samples": 5}[search], name
 
 
 @torch.inference_mode()
-def test_transformers_read_the_prefix_as_counted(field):
+def test_transformers_read_the_prefix_as_counted(systems):
     """BERT2BERT reads it once an image, causal BERT once a beam."""
-    material, seen = examples(TINY, field[OURS].module, 2, 1, 6), []
+    chosen, seen = examples(TINY, systems[OURS].module, 2, 1, 6), []
 
     def note(module, inputs, named):
         seen.append(tuple(named["inputs_embeds"].shape[:2]) if named.get("inputs_embeds") is not None else None)
 
-    watched = {BERT2BERT: field[BERT2BERT].network.encoder, CAUSAL: field[CAUSAL].network.bert}
+    watched = {BERT2BERT: systems[BERT2BERT].network.encoder, CAUSAL: systems[CAUSAL].network.bert}
     for name, rows in ((BERT2BERT, 2), (CAUSAL, 8)):
         seen.clear()
         handle = watched[name].register_forward_pre_hook(note, with_kwargs=True)
-        field[name].write(material, SEARCHES["4 beams"], 6)()
+        systems[name].write(chosen, SEARCHES["4 beams"], 6)()
         handle.remove()
         assert [shape for shape in seen if shape and shape[1] > 1] == [(rows, 54)]
 
@@ -115,7 +115,7 @@ def test_the_command_prints_json_with_every_round():
     done = CliRunner().invoke(main, ["bench", "train", *OPTIONS, "-k", "2", "--json", "--without", "naive"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert [(row["case"], row["contestant"], len(row["seconds"])) for row in found["results"]] == [
+    assert [(row["case"], row["system"], len(row["seconds"])) for row in found["results"]] == [
         ("K = 2", name, 1) for name in (OURS, BERT2BERT, CAUSAL)
     ]
     assert found["settings"]["shape"]["width"] == 16 and found["settings"]["rounds"] == 1
@@ -125,7 +125,7 @@ def test_the_command_prints_markdown():
     done = CliRunner().invoke(main, ["bench", "decode", *OPTIONS, "--search", "greedy", "--tokens", "4", "--markdown"])
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("|  | contestant | ms | spread |") and lines[2].startswith("| greedy | ours |")
+    assert lines[0].startswith("|  | system | ms | spread |") and lines[2].startswith("| greedy | ours |")
     assert "measured on 2 images with one question each" in done.stdout
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from mmgen_humaneval.agreement import alpha
+from mmgen_humaneval.answers import read
+from mmgen_humaneval.form import FILLED, KEY, make
+from mmgen_humaneval.results import evaluate, paired, shown, unpaired
+from mmgen_humaneval.systems import Material, gather
 
 from mmgen import DataError, RunError
 from mmgen.cli import main
 from mmgen.data.seeds import resolve
-from mmgen.judging import evaluate, gather, make, read, shown
-from mmgen.judging.agreement import alpha
-from mmgen.judging.results import paired, unpaired
-from mmgen.judging.sheet import FILLED, KEY
-from mmgen.judging.systems import Material
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
 from mmgen.registry import installed
@@ -139,9 +139,9 @@ def test_captions_and_pictures_stand_beside_the_questions_they_belong_to(run, sh
 
 
 def test_photographs_are_large_enough_to_see_small_things():
+    from mmgen_humaneval.form import SIDE
     from PIL import Image
 
-    from mmgen.judging.sheet import SIDE
     from mmgen.parts import Picture
     from mmgen.report.pictures import thumbnail
 

@@ -46,7 +46,7 @@ def environment(made, tmp_path_factory) -> Environment:
 def test_every_kind_of_a_recipe_can_be_made():
     from mmgen.registry import KINDS as HOOKS
 
-    assert set(KINDS) == HOOKS.keys() - {"extractor"}
+    assert set(KINDS) == HOOKS.keys() - {"extractor", "command"}
 
 
 def test_their_tests_pass(made, environment):
@@ -210,6 +210,14 @@ def test_a_plugin_that_asks_for_a_newer_contract_is_told():
         collect([module_of(METRIC.format(api="7"))]).get("metric", "length")
 
 
+def test_a_plugin_of_an_older_contract_is_told_what_changed():
+    assert reason("1") == (
+        f"asks for version 1 of the plugin contract, and this mmgen has version {API_VERSION}; modules and "
+        "classes have other names since 2 (mmgen.store is mmgen.features.store): see 'From 1 to 2' in "
+        "docs/plugins.md, then write MMGEN_API = 2"
+    )
+
+
 @pytest.mark.parametrize("api", ['"1"', "1.5", "True", "0", "None"])
 def test_a_version_that_is_none_is_told(api):
     assert (
@@ -224,14 +232,14 @@ def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path
     folder = create("newer", "metric", tmp_path, installed())[0].parent
     config = folder / "mmgen_newer" / "__init__.py"
     config.write_text(
-        config.read_text().replace("MMGEN_API = 1\n", "MMGEN_API = 2\nfrom mmgen import WhatIsToCome  # noqa\n")
+        config.read_text().replace("MMGEN_API = 2\n", "MMGEN_API = 3\nfrom mmgen import WhatIsToCome  # noqa\n")
     )
     other = Environment(tmp_path / "environment")
     other.install(folder)
     done = other.mmgen("plugins", cwd=tmp_path)
     assert done.returncode == 0 and "masked" in done.stdout
     assert done.stderr == (
-        "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 2 of the plugin contract, and this "
+        "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 3 of the plugin contract, and this "
         "mmgen "
         f"has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)\n"
     )

@@ -1,9 +1,9 @@
-"""The work of each contestant, counted: slots through the encoder, and multiply-adds, the vocabulary head included.
+"""The work of each system, counted: slots through the encoder, and multiply-adds, the vocabulary head included.
 
 A layer costs a slot 12 h^2 multiply-adds (four projections of h x h, a feed-forward part of 4 h), and attention 2 h for
 every key that a query is multiplied with, masked or not. Our last layer makes keys and values of all slots (2 h^2) and
 goes on with predicted ones alone (12 h^2, their keys and values a second time). Learning costs three times the pass
-forward, for every contestant alike, so that only passes forward are counted.
+forward, for every system alike, so that only passes forward are counted.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 OURS, NAIVE, BERT2BERT, CAUSAL = "ours", "naive", "BERT2BERT", "causal BERT"
-CONTESTANTS = (OURS, NAIVE, BERT2BERT, CAUSAL)
+SYSTEMS = (OURS, NAIVE, BERT2BERT, CAUSAL)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes that all contestants share. A prefix is `[CLS] regions [SEP] caption`."""
+    """Sizes that all systems share. A prefix is `[CLS] regions [SEP] caption`."""
 
     layers: int = 12
     width: int = 768
@@ -43,21 +43,21 @@ class Work:
     multiply_adds: float
 
 
-def learning(shape: Shape, contestant: str, questions: int, tokens: int) -> Work:
+def learning(shape: Shape, system: str, questions: int, tokens: int) -> Work:
     """Of one pass forward a question, where an image has `questions` of `tokens` tokens each, the end included."""
     prefix, h = shape.prefix, shape.width
     front = _front(shape) / questions  # made once an image by all but naive, which makes it for every target position
-    if contestant == OURS:
+    if system == OURS:
         row = prefix + (2 * tokens - 1) * questions
         slots, layers = row / questions, _narrowing(shape, row, tokens * questions, row) / questions
-    elif contestant == NAIVE:
+    elif system == NAIVE:
         passes = [prefix + t for t in range(1, tokens + 1)]
         slots, layers, front = (
             sum(passes),
             shape.layers * sum(_rows(h, row, row) for row in passes),
             tokens * _front(shape),
         )
-    elif contestant == BERT2BERT:
+    elif system == BERT2BERT:
         slots = prefix + tokens
         layers = shape.layers * (_rows(h, prefix, prefix) + _rows(h, tokens, tokens) + _crossing(h, tokens, prefix))
     else:
@@ -66,22 +66,20 @@ def learning(shape: Shape, contestant: str, questions: int, tokens: int) -> Work
     return Work(slots, front + layers + tokens * _head(shape))
 
 
-def writing(shape: Shape, contestant: str, texts: int, tokens: int) -> Work:
+def writing(shape: Shape, system: str, texts: int, tokens: int) -> Work:
     """A text, where `texts` (beams or samples) of `tokens` tokens are written for an image, one after the other."""
     prefix, h = shape.prefix, shape.width
     front, heads = _front(shape) / texts, tokens
-    if (
-        contestant == OURS
-    ):  # X and the first [MASK] once, then two slots a step, which are multiplied with all texts' keys
+    if system == OURS:  # X and the first [MASK] once, then two slots a step, which are multiplied with all texts' keys
         slots = (prefix + 1) / texts + 2 * (tokens - 1)
         layers = _narrowing(shape, prefix + 1, 1, prefix + 1) / texts + sum(
             _narrowing(shape, 2, 1, prefix + texts * t) for t in range(2, tokens + 1)
         )
         heads = tokens - 1 + 1 / texts
-    elif contestant == NAIVE:
+    elif system == NAIVE:
         passes = [prefix + t for t in range(1, tokens + 1)]
         slots, layers = sum(passes), shape.layers * sum(_rows(h, row, row) for row in passes)
-    elif contestant == BERT2BERT:  # the encoder once an image; its keys and values once a text
+    elif system == BERT2BERT:  # the encoder once an image; its keys and values once a text
         slots = prefix / texts + tokens
         layers = shape.layers * (
             _rows(h, prefix, prefix) / texts

@@ -1,4 +1,4 @@
-"""The contestants: each learns from a batch of images and writes texts for it, in its own way.
+"""The systems: each learns from a batch of images and writes texts for it, in its own way.
 
 `learn` is a pass forward and back (the optimiser's step is the same for all, and left out); `write` is a whole search.
 Each returns how many questions or texts that was.
@@ -16,16 +16,17 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import BertConfig, BertLMHeadModel, EncoderDecoderConfig, EncoderDecoderModel
 
-from ..attention import Layout
-from ..decoding import Decoding
-from ..model import Model
-from ..parts import Backbone
-from ..tensors import MASK, WRITTEN, Batch, Example
-from .counting import BERT2BERT, CAUSAL, NAIVE, OURS, Shape
-from .material import batch_of, never_end
+from mmgen.attention import Layout
+from mmgen.decoding import Decoding
+from mmgen.model import Model
+from mmgen.parts import Backbone
+from mmgen.tensors import MASK, WRITTEN, Batch, Example
+
+from .flops import BERT2BERT, CAUSAL, NAIVE, OURS, Shape
+from .workload import batch_of, encoder_of, forbid_end
 
 
-class Contestant(abc.ABC):
+class System(abc.ABC):
     """module: what is put on a device, trained, compiled."""
 
     name: str
@@ -44,7 +45,7 @@ class Contestant(abc.ABC):
         self.module.compile(dynamic=True)
 
 
-class Ours(Contestant):
+class Ours(System):
     name = OURS
 
     def __init__(self, model: Model, device: torch.device) -> None:
@@ -74,7 +75,7 @@ class Ours(Contestant):
         return run
 
     def compile(self) -> None:
-        self.module.backbone.model.base_model.compile(dynamic=True)
+        encoder_of(self.module).base_model.compile(dynamic=True)
 
 
 class Naive(Ours):
@@ -119,7 +120,7 @@ class Naive(Ours):
         model, kept = self.module, self.module.backbone
         without = copy.copy(kept)  # the same weights
         without.caches = False
-        without.states = functools.partial(Backbone.states, without)  # the whole last layer
+        without.states_at = functools.partial(Backbone.states_at, without)  # the whole last layer
 
         def naive() -> int:
             model.backbone = without
@@ -147,7 +148,7 @@ class Front(nn.Module):
         return torch.cat([start, self.projection(batch.inputs["image"]["features"]), end, self.words(captions)], 1)
 
 
-class Theirs(Contestant):
+class Theirs(System):
     """What both models of transformers share: a question is a row, and an image's prefix is embedded once."""
 
     def __init__(
@@ -215,7 +216,7 @@ class Bert2Bert(Theirs):
             sizes(ours, shape, dropout), sizes(ours, shape, dropout)
         )
         network = EncoderDecoderModel(config)
-        never_end(network.decoder.get_output_embeddings(), ours.backbone.end_id)
+        forbid_end(network.decoder.get_output_embeddings(), ours.backbone.end_id)
         super().__init__(ours, network, network.encoder.get_input_embeddings(), shape, device)
 
     def logits(self, prefix, told):
@@ -234,7 +235,7 @@ class Causal(Theirs):
         config = sizes(ours, shape, dropout)
         config.is_decoder = True
         network = BertLMHeadModel(config)
-        never_end(network.get_output_embeddings(), ours.backbone.end_id)
+        forbid_end(network.get_output_embeddings(), ours.backbone.end_id)
         super().__init__(ours, network, network.get_input_embeddings(), shape, device)
 
     def logits(self, prefix, told):
@@ -249,7 +250,7 @@ def sizes(ours: Model, shape: Shape, dropout: float | None) -> BertConfig:
     """Of our own encoder: the same layers, width, heads and vocabulary."""
     own = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     return BertConfig(
-        vocab_size=ours.backbone.model.config.vocab_size,
+        vocab_size=encoder_of(ours).config.vocab_size,
         hidden_size=shape.width,
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,

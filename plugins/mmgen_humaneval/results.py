@@ -10,7 +10,8 @@ from statistics import fmean
 
 import numpy as np
 
-from ..markdown import number, table
+from mmgen.markdown import number, table
+
 from .agreement import alpha
 from .answers import Answers
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..data.seeds import resolve
-from ..errors import RunError
-from ..parts import Dataset
-from ..recipe.tables import Recipe
-from ..registry import Registry
-from ..report.labels import tell_apart
-from ..storage import generations
-from ..storage.run_folder import RunFolder
-from ..tensors import Example
+from mmgen.data.seeds import resolve
+from mmgen.errors import RunError
+from mmgen.parts import Dataset
+from mmgen.recipe.tables import Recipe
+from mmgen.registry import Registry
+from mmgen.report.labels import tell_apart
+from mmgen.storage import generations
+from mmgen.storage.run_folder import RunFolder
+from mmgen.tensors import Example
 
 HUMAN = "human"
 

@@ -1,4 +1,4 @@
-"""What all contestants learn from and write for: made-up images, captions and questions, and the models' front.
+"""What all systems learn from and write for: made-up images, captions and questions, and the models' front.
 
 Words are made up too, as many as the vocabulary wants, each one a token, so that every row has its stated length.
 """
@@ -13,18 +13,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from mmgen_encoders.encoder import EncoderBackbone
+from transformers import PreTrainedModel
 
-from ..configs import BackboneConfig
-from ..data.collate import Collator
-from ..features.writer import StoreWriter
-from ..model import Model, compose
-from ..parts import Record
-from ..recipe.load import part_from
-from ..registry import installed
-from ..tensors import Batch, Example
-from .counting import Shape
+from mmgen.configs import BackboneConfig
+from mmgen.data.collate import Collator
+from mmgen.features.writer import StoreWriter
+from mmgen.model import Model, compose
+from mmgen.parts import Record
+from mmgen.recipe.load import part_from
+from mmgen.registry import installed
+from mmgen.tensors import Batch, Example
 
-NEVER = -1e4  # the end token's bias while decoding: every contestant writes the same number of tokens
+from .flops import Shape
+
+NEVER = -1e4  # the end token's bias while decoding: every system writes the same number of tokens
 
 
 def words(count: int) -> list[str]:
@@ -49,6 +52,12 @@ def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: flo
     return compose(
         backbone, inputs, _part("generator", "masked", {"max_tokens": max_tokens}), texts=words(shape.vocabulary)
     )
+
+
+def encoder_of(model: Model) -> PreTrainedModel:
+    """The encoder of transformers inside our model: `bert` is built by `mmgen_encoders`, whose backbones hold one."""
+    assert isinstance(model.backbone, EncoderBackbone)
+    return model.backbone.model
 
 
 def _part(kind: str, name: str, settings: dict):
@@ -85,7 +94,7 @@ def batch_of(model: Model, chosen: Sequence[Example], targets: bool = True) -> B
     return Collator(model, model.inputs, targets)(chosen)
 
 
-def never_end(head: torch.nn.Linear, end_id: int) -> None:
+def forbid_end(head: torch.nn.Linear, end_id: int) -> None:
     """From now on the end token is not chosen."""
     with torch.no_grad():
         head.bias[end_id] = NEVER

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
-from .sheet import FILLED, HIGHEST, KEY, LOWEST
+from mmgen.errors import DataError
+
+from .form import FILLED, HIGHEST, KEY, LOWEST
 
 
 @dataclass(frozen=True)

@@ -1,24 +1,24 @@
-"""A race's results as a table in the terminal, as Markdown for a page, and as JSON for machines."""
+"""Results as a table in the terminal, as Markdown for a page, and as JSON for machines."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from .counting import NAIVE, OURS
-from .racing import NAIVE_IMAGES, Ratio, Result
+from .flops import NAIVE, OURS
+from .run import NAIVE_IMAGES, Ratio, Result
 
 NOTABLE = 0.15  # a ratio that is farther from the counted one wants an explanation
-HEADER = ("", "contestant", "ms", "spread", "times ours", "lowest-highest", "counted", "gap", "slots", "M mul-adds")
+HEADER = ("", "system", "ms", "spread", "times ours", "lowest-highest", "counted", "gap", "slots", "M mul-adds")
 
 
 def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
-    """One row a contestant and case; the case is named in its first row."""
-    ours = {result.case: result for result in results if result.contestant == OURS}
+    """One row a system and case; the case is named in its first row."""
+    ours = {result.case: result for result in results if result.system == OURS}
     made, before = [], None
     for result in results:
         ratio = Ratio.of(result, ours[result.case])
-        own = result.contestant == OURS
+        own = result.system == OURS
         compared = (
             ("1", "", "1", "")
             if own
@@ -33,7 +33,7 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
         made.append(
             (
                 "" if result.case == before else result.case,
-                result.contestant,
+                result.system,
                 f"{1000 * result.median:,.1f}",
                 f"{result.spread:.0%}",
                 *compared,
@@ -54,12 +54,12 @@ def notes(settings: dict, unit: str) -> list[str]:
         f"{settings['precision']}{', compiled' if settings['compile'] else ''}",
         f"{settings['accelerator'] or settings['processor']}, {settings['threads']} "
         f"thread{'s' * (settings['threads'] != 1)}; torch {settings['torch']}, transformers {settings['transformers']}",
-        f"ms {unit}: median of {settings['rounds']} rounds, contestants in turn; spread: slowest less fastest, over "
+        f"ms {unit}: median of {settings['rounds']} rounds, systems in turn; spread: slowest less fastest, over "
         "the median",
         f"times ours: median of the rounds' own ratios; counted: the ratio of multiply-adds; * more than {NOTABLE:.0%} "
         "apart",
     ]
-    if NAIVE in settings["contestants"]:
+    if NAIVE in settings["systems"]:
         told.append(
             f"{NAIVE}: measured on {min(NAIVE_IMAGES, settings['batch'])} images with one question each, and scaled by "
             "count"
@@ -103,7 +103,7 @@ def _plain(text: str) -> str:
 
 def as_json(results: Sequence[Result], settings: dict) -> dict:
     """Everything: settings, every round's seconds, ratios, counted work."""
-    ours = {result.case: result for result in results if result.contestant == OURS}
+    ours = {result.case: result for result in results if result.system == OURS}
     found = []
     for result in results:
         ratio = Ratio.of(result, ours[result.case])

@@ -5,14 +5,37 @@ from __future__ import annotations
 import functools
 import json
 import os
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import MmgenError
-from .runs import quiet
+from mmgen.commands import quiet
+from mmgen.errors import MmgenError
 
-shared_options = [
+if TYPE_CHECKING:
+    from .run import Settings
+
+
+@dataclass(frozen=True)
+class Options:
+    """What every bench command takes; `OPTIONS` has their help."""
+
+    layers: int
+    width: int
+    words: int
+    batch: int
+    rounds: int
+    device: str
+    precision: str
+    threads: int | None
+    as_json: bool
+    markdown: bool
+
+
+OPTIONS = [
     click.option(
         "--layers", type=click.IntRange(1), default=12, show_default=True, help="Layers of every encoder and decoder."
     ),
@@ -38,7 +61,7 @@ without_option = click.option(
     "--without",
     multiple=True,
     type=click.Choice(["naive", "BERT2BERT", "causal BERT"]),
-    help="Leave a contestant out. May be repeated.",
+    help="Leave a system out. May be repeated.",
 )
 
 compile_option = click.option(
@@ -46,10 +69,19 @@ compile_option = click.option(
 )
 
 
-def with_shared_options(command):
-    for option in reversed(shared_options):
-        command = option(command)
-    return command
+def takes_options(command: Callable) -> Callable:
+    """Gives a command the options that all share, as one argument."""
+    names = [field.name for field in fields(Options)]
+
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        shared = Options(**{name: given.pop(name) for name in names})
+        command(shared, **given)
+
+    decorated: Callable = call
+    for option in reversed(OPTIONS):
+        decorated = option(decorated)
+    return decorated
 
 
 @click.group()
@@ -59,7 +91,7 @@ def bench() -> None:
 
 
 @bench.command()
-@with_shared_options
+@takes_options
 @without_option
 @compile_option
 @click.option(
@@ -77,19 +109,17 @@ def bench() -> None:
     show_default=True,
     help="Tokens of a question, its end included.",
 )
-def train(
-    questions: tuple[int, ...], without: tuple[str, ...], tokens: int, as_json: bool, markdown: bool, **shared
-) -> None:
+def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...], compiled: bool, tokens: int) -> None:
     """Learning: a pass forward and back, without the optimiser's step, which is the same for all."""
-    terms = _terms(tokens, without, **shared)
-    from ..bench import racing
+    settings = _settings(options, tokens, without, compiled)
+    from .run import measure_learning
 
-    results = _measured(lambda told: racing.race_learning(terms, tuple(dict.fromkeys(questions)) or (1, 3, 5), told))
-    _show(results, terms, "a question", as_json, markdown)
+    counts = tuple(dict.fromkeys(questions)) or (1, 3, 5)
+    _show(_measured(lambda say: measure_learning(settings, counts, say)), settings, "a question", options)
 
 
 @bench.command()
-@with_shared_options
+@takes_options
 @without_option
 @click.option(
     "--search",
@@ -105,20 +135,18 @@ def train(
     show_default=True,
     help="Tokens that every text gets; the end is forbidden.",
 )
-def decode(
-    searches: tuple[str, ...], without: tuple[str, ...], tokens: int, as_json: bool, markdown: bool, **shared
-) -> None:
+def decode(options: Options, searches: tuple[str, ...], without: tuple[str, ...], tokens: int) -> None:
     """Writing: whole searches, the prefix included."""
-    terms = _terms(tokens, without, **shared)
-    from ..bench import racing
+    settings = _settings(options, tokens, without)
+    from .run import SEARCHES, measure_writing
 
-    wanted = {name: racing.SEARCHES[name] for name in searches or racing.SEARCHES}
-    results = _measured(lambda told: racing.race_writing(terms, wanted, told))
-    _show(results, terms, "a text (with beams: a beam)", as_json, markdown)
+    wanted = {name: SEARCHES[name] for name in searches or SEARCHES}
+    results = _measured(lambda say: measure_writing(settings, wanted, say))
+    _show(results, settings, "a text (with beams: a beam)", options)
 
 
 @bench.command()
-@with_shared_options
+@takes_options
 @click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves into this file.")
 @click.option(
     "--tokens",
@@ -127,50 +155,39 @@ def decode(
     show_default=True,
     help="Tokens of a question to learn, its end included.",
 )
-def scaling(svg: Path | None, tokens: int, as_json: bool, markdown: bool, **shared) -> None:
+def scaling(options: Options, svg: Path | None, tokens: int) -> None:
     """Cost over a range of images, questions an image and beams, with a straight line through it."""
     if svg is not None and not svg.absolute().parent.is_dir():
         raise MmgenError(f"--svg {svg}: there is no folder {svg.parent}")
-    terms = _terms(tokens, ("naive", "BERT2BERT", "causal BERT"), **shared)
-    from ..bench import racing, tables
-    from ..bench import scaling as curves
+    settings = _settings(options, tokens, ("naive", "BERT2BERT", "causal BERT"))
+    from . import scaling as curves
+    from . import tables
+    from .run import described
 
-    found = _measured(lambda told: curves.measure(terms, told))
+    found = _measured(lambda say: curves.measure(settings, say))
     if svg is not None:
         curves.draw(found, svg)
-    if as_json:
+    if options.as_json:
         from dataclasses import asdict
 
         named = [asdict(curve) | {"line": curve.line, "farthest": curve.off} for curve in found]
-        click.echo(json.dumps({"settings": racing.settings(terms), "curves": named}, indent=2))
-    elif markdown:
+        click.echo(json.dumps({"settings": described(settings), "curves": named}, indent=2))
+    elif options.markdown:
         click.echo(tables.markdown_table(curves.HEADER, curves.rows(found)))
     else:
         click.echo(tables.plain_table(curves.HEADER, curves.rows(found)))
 
 
-def _terms(
-    tokens: int,
-    without: tuple[str, ...],
-    *,
-    layers: int,
-    width: int,
-    words: int,
-    batch: int,
-    rounds: int,
-    device: str,
-    precision: str,
-    threads: int | None,
-    compiled: bool = False,
-):
-    """What the options say, as `mmgen.bench.racing.Terms`. Raises MmgenError for a device that is not there."""
+def _settings(options: Options, tokens: int, without: tuple[str, ...], compiled: bool = False) -> Settings:
+    """What is measured. Raises MmgenError for a width that has no heads, and a device that is not there."""
     quiet()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
 
-    from ..bench.counting import CONTESTANTS, Shape
-    from ..bench.racing import Terms
+    from .flops import SYSTEMS, Shape
+    from .run import Settings
 
+    device, width = options.device, options.width
     if device.startswith("meta"):
         raise MmgenError(f"--device {device}: not to be had here: it holds no numbers; cpu or cuda")
     if width % 4:
@@ -179,30 +196,39 @@ def _terms(
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise MmgenError(f"--device {device}: not to be had here: {str(error).splitlines()[0]}") from None
-    if threads is not None:
-        torch.set_num_threads(threads)
-    running = tuple(name for name in CONTESTANTS if name not in without)
-    return Terms(Shape(layers, width, words), batch, tokens, rounds, device, precision, compiled, contestants=running)
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    return Settings(
+        Shape(options.layers, width, options.words),
+        options.batch,
+        tokens,
+        options.rounds,
+        device,
+        options.precision,
+        compiled,
+        systems=tuple(name for name in SYSTEMS if name not in without),
+    )
 
 
-def _measured(race):
-    """The race's results; what goes on is told on the error stream, in a terminal only."""
+def _measured(measure: Callable[[Callable[[str], None]], list]) -> list:
+    """What `measure` finds. What goes on is said on the error stream, in a terminal only."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        return race(lambda line: None)
+        return measure(lambda line: None)
     with console.status("building") as status:
-        return race(functools.partial(status.update))
+        return measure(functools.partial(status.update))
 
 
-def _show(results, terms, unit: str, as_json: bool, markdown: bool) -> None:
-    from ..bench import racing, tables
+def _show(results: list, settings: Settings, unit: str, options: Options) -> None:
+    from . import tables
+    from .run import described
 
-    settings = racing.settings(terms)
-    if as_json:
-        click.echo(json.dumps(tables.as_json(results, settings), indent=2))
-    elif markdown:
-        click.echo(tables.markdown(results, settings, unit))
+    about = described(settings)
+    if options.as_json:
+        click.echo(json.dumps(tables.as_json(results, about), indent=2))
+    elif options.markdown:
+        click.echo(tables.markdown(results, about, unit))
     else:
-        click.echo(tables.plain(results, settings, unit))
+        click.echo(tables.plain(results, about, unit))

@@ -11,10 +11,11 @@ from statistics import median
 
 import torch
 
-from ..decoding import Decoding
-from .contestants import Ours
-from .material import build, examples, never_end
-from .racing import Terms, timed
+from mmgen.decoding import Decoding
+
+from .run import Settings, timed
+from .systems import Ours
+from .workload import build, encoder_of, examples, forbid_end
 
 IMAGES, QUESTIONS, BEAMS = (2, 4, 8, 16, 32), (1, 2, 3, 5, 8), (1, 2, 4, 6, 8)
 LEARNT, WRITTEN = 3, 20  # questions an image where images vary; tokens of a text that is written
@@ -45,42 +46,42 @@ class Curve:
         )
 
 
-def measure(terms: Terms, told: Callable[[str], None] = lambda line: None) -> list[Curve]:
-    """Learning over images (three questions each) and over questions (of `terms.batch` images), writing over beams. The
-    counts of a curve are measured in turn, round after round; its points are medians."""
-    device = torch.device(terms.device)
+def measure(settings: Settings, say: Callable[[str], None] = lambda line: None) -> list[Curve]:
+    """Learning over images (three questions each) and over questions (of `settings.batch` images), writing over beams.
+    The counts of a curve are measured in turn, round after round; its points are medians."""
+    device = torch.device(settings.device)
     with tempfile.TemporaryDirectory(prefix="mmgen-bench-") as folder:
         torch.manual_seed(0)
-        model = build(terms.shape, max(*IMAGES, terms.batch), WRITTEN, Path(folder), terms.dropout)
-        never_end(model.backbone.model.get_output_embeddings(), model.backbone.end_id)
+        model = build(settings.shape, max(*IMAGES, settings.batch), WRITTEN, Path(folder), settings.dropout)
+        forbid_end(encoder_of(model).get_output_embeddings(), model.backbone.end_id)
         ours = Ours(model, device)
 
-        def material(images: int, questions: int):
-            return examples(terms.shape, model, images, questions, terms.tokens)
+        def chosen(images: int, questions: int):
+            return examples(settings.shape, model, images, questions, settings.tokens)
 
-        learn_images = {count: ours.learn(material(count, LEARNT)) for count in IMAGES}
-        learn_questions = {count: ours.learn(material(terms.batch, count)) for count in QUESTIONS}
+        learn_images = {count: ours.learn(chosen(count, LEARNT)) for count in IMAGES}
+        learn_questions = {count: ours.learn(chosen(settings.batch, count)) for count in QUESTIONS}
         write_beams = {
-            count: ours.write(material(terms.batch, 1), Decoding(num_beams=count), WRITTEN) for count in BEAMS
+            count: ours.write(chosen(settings.batch, 1), Decoding(num_beams=count), WRITTEN) for count in BEAMS
         }
         model.train()
         curves = [
-            _curve("images, learning", learn_images, ours, terms, told),
-            _curve("questions an image, learning", learn_questions, ours, terms, told),
+            _curve("images, learning", learn_images, ours, settings, say),
+            _curve("questions an image, learning", learn_questions, ours, settings, say),
         ]
         model.eval()
         with torch.inference_mode():
-            return [*curves, _curve("beams, writing", write_beams, ours, terms, told)]
+            return [*curves, _curve("beams, writing", write_beams, ours, settings, say)]
 
 
 def _curve(
-    over: str, runs: dict[int, Callable[[], int]], ours: Ours, terms: Terms, told: Callable[[str], None]
+    over: str, runs: dict[int, Callable[[], int]], ours: Ours, settings: Settings, say: Callable[[str], None]
 ) -> Curve:
     taken: dict[int, list[float]] = {count: [] for count in runs}
-    for number in range(terms.rounds + 1):
-        told(f"{over}: round {number} of {terms.rounds}")
+    for number in range(settings.rounds + 1):
+        say(f"{over}: round {number} of {settings.rounds}")
         for count, run in runs.items():
-            seconds = timed(ours, run, terms)[0]
+            seconds = timed(ours, run, settings)[0]
             if number:
                 taken[count].append(seconds)
     return Curve(over, tuple(runs), tuple(median(seconds) for seconds in taken.values()))
@@ -105,7 +106,7 @@ HEADER = ("over", "counts", "ms a batch", "line, ms", "farthest point from it")
 
 def draw(curves: Sequence[Curve], path: Path) -> None:
     """One picture, a panel a curve, as SVG."""
-    from ..plotting import colour, figure, svg
+    from mmgen.plotting import colour, figure, svg
 
     with figure(3.1 * len(curves), 2.6, salt="scaling") as drawn:
         for place, curve in enumerate(curves, 1):

@@ -15,11 +15,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, RunError
-from ..files import write_json, write_text
-from ..progress import Progress
-from ..report import pictures
-from ..tensors import Example
+from mmgen.errors import DataError, RunError
+from mmgen.files import write_json, write_text
+from mmgen.progress import Progress
+from mmgen.report import pictures
+from mmgen.tensors import Example
+
 from .systems import HUMAN, Material
 
 KEY = "mmgen judge key 1"  # what the files call themselves
@@ -30,7 +31,7 @@ SIDE = 640  # longer side of a picture in pixels: small things are asked about t
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Form:
     """What was written where, and what a person should know about it."""
 
     page: Path
@@ -46,7 +47,7 @@ def make(
     seed: int = 0,
     together: bool = False,
     progress: Progress | None = None,
-) -> Sheet:
+) -> Form:
     """`out` and `<out>.key.json`, for `count` random test examples. `together`: picture and caption are shown at once,
     and all is judged at once. Raises RunError and DataError; never overwrites, since somebody may be filling the
     sheet."""
@@ -92,7 +93,7 @@ def make(
             f"{shared} of {count * len(asked)} questions equal another of their picture: shown once, they count for "
             "each"
         )
-    return Sheet(out, key_path, tuple(notes))
+    return Form(out, key_path, tuple(notes))
 
 
 def render(data: Mapping[str, Any]) -> str:
@@ -101,13 +102,13 @@ def render(data: Mapping[str, Any]) -> str:
     from markupsafe import Markup
 
     environment = Environment(
-        loader=PackageLoader("mmgen.judging", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("mmgen_humaneval", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     house = files("mmgen.report").joinpath("web", "page.css")  # the reports' colours and type
-    own = [files("mmgen.judging").joinpath("web", name) for name in ("sheet.css", "sheet.js")]
+    own = [files("mmgen_humaneval").joinpath("web", name) for name in ("form.css", "form.js")]
     look, css, js = (Markup(file.read_text(encoding="utf-8")) for file in (house, *own))
-    return environment.get_template("sheet.html").render(data=data, css=look + css, js=js)
+    return environment.get_template("form.html").render(data=data, css=look + css, js=js)
 
 
 def _asked(example: Example) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .runs import quiet
+from mmgen.commands import quiet
 
 
 @click.group()
@@ -14,7 +14,7 @@ def judge() -> None:
     """Human evaluation: `make` a blind sheet, have it filled, `score` what the judges saved."""
 
 
-@judge.command()
+@judge.command("make")
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--n",
@@ -39,15 +39,19 @@ def judge() -> None:
 )
 @click.option("--seed", default=0, show_default=True, help="Of the drawing and shuffling.")
 @click.option("--together", is_flag=True, help="Picture and caption at once; by default each alone, as in the paper.")
-def make(runs: tuple[Path, ...], count: int, steps: tuple[str, ...], out: Path, seed: int, together: bool) -> None:
+def make_sheet(
+    runs: tuple[Path, ...], count: int, steps: tuple[str, ...], out: Path, seed: int, together: bool
+) -> None:
     """Write a blind sheet with the questions of RUNS (run folders) and of people about the same pictures."""
     quiet()
-    from .. import judging
-    from ..progress import Bars
-    from ..registry import installed
+    from mmgen.progress import Bars
+    from mmgen.registry import installed
 
-    material = judging.gather(runs, steps, installed())
-    sheet = judging.make(material, out, count=count, seed=seed, together=together, progress=Bars())
+    from .form import make
+    from .systems import gather
+
+    material = gather(runs, steps, installed())
+    sheet = make(material, out, count=count, seed=seed, together=together, progress=Bars())
     for note in sheet.notes:
         click.echo(note)
     click.echo(f"{sheet.page}: for the judges; they open it, rate, and send back the file that it saves")
@@ -63,13 +67,14 @@ def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) 
     """Means, t-tests against people's questions, and the judges' agreement, from KEY and the filled SHEETS."""
     from dataclasses import asdict
 
-    from .. import judging
+    from .answers import read
+    from .results import evaluate, shown
 
-    result = judging.evaluate(judging.read(key, sheets, partial))
-    for line in judging.shown(result):
+    result = evaluate(read(key, sheets, partial))
+    for line in shown(result):
         click.echo(line)
     if out:
-        from ..files import write_json
+        from mmgen.files import write_json
 
         write_json(out, asdict(result))
         click.echo(f"{out}: written")
