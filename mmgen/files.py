@@ -1,12 +1,14 @@
-"""Files that survive a kill: each appears under its name whole or not at all. JSON is read with its mistakes named."""
+"""Files that survive a kill: each appears under its name whole or not at all; locks that end with their process; and
+JSON, read with its mistakes named."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,6 +62,32 @@ def write_folder(path: Path, write: Callable[[Path], Written]) -> Written:
     finally:
         for folder in (partial, spent):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
+    """Only one process at a time; it writes into the file at `path` who it is.
+
+    While another one holds the lock, `busy` is called again and again with what that one wrote, and may raise. The
+    system lets go of the lock when its process ends, however it ends: children (a loader's workers) do not inherit it.
+    Raises OSError where no lock can be made."""
+    from filelock import FileLock, Timeout  # from 3.30 on, whose locks a fork leaves to the parent
+
+    lock = FileLock(path, thread_local=False)
+    while True:
+        with contextlib.suppress(Timeout):
+            lock.acquire(blocking=False)
+            break
+        holder = ""
+        with contextlib.suppress(OSError):
+            holder = path.read_text(encoding="utf-8", errors="replace")[:200].strip()
+        busy(holder)
+    try:
+        with contextlib.suppress(OSError):  # a full disk has no room for who we are
+            path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
+        yield
+    finally:
+        lock.release()
 
 
 def clear_partials(folder: Path) -> None:

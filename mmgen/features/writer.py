@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, RunError
-from ..files import take_name
+from ..files import locked, take_name
 from .journal import Journal
 from .layout import TRIED, Layout, _Rows
 from .store import FORMAT, VERSION, FeatureStore, difference
@@ -64,7 +63,9 @@ class StoreWriter:
         self._open = contextlib.ExitStack()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._open.enter_context(_locked(Path(f"{path}.lock"), busy or self._refuse))
+            lock = Path(f"{path}.lock")
+            self._open.enter_context(locked(lock, self._busy(busy)))
+            self._open.callback(lock.unlink, missing_ok=True)
             self._begin()
         except OSError as error:
             self._open.close()
@@ -119,11 +120,18 @@ class StoreWriter:
                 assembling.unlink(missing_ok=True)
         self.partial.unlink()
 
-    def _refuse(self) -> None:
-        raise DataError(
-            f"{self.path}: another process is filling it; wait until it has ended (the same command then adds what is "
-            "missing), or write elsewhere"
-        ) from None
+    def _busy(self, wait: Callable[[], None] | None) -> Callable[[str], None]:
+        """What is done while another process holds the lock."""
+
+        def busy(holder: str) -> None:
+            if wait is not None:
+                return wait()
+            raise DataError(
+                f"{self.path}: {holder or 'another process'} is filling it; wait until it has ended (the same command "
+                "then adds what is missing), or write elsewhere"
+            )
+
+        return busy
 
     def _begin(self) -> None:
         """Look at what is there."""
@@ -191,24 +199,3 @@ class StoreWriter:
                 rows.add(record)
                 progress()
             rows.close()
-
-
-@contextlib.contextmanager
-def _locked(path: Path, busy: Callable[[], None]) -> Iterator[None]:
-    """One process at a time fills a store; `busy` is called again and again while another one does."""
-    import fcntl
-
-    while True:
-        with path.open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if not path.exists() or path.stat().st_ino != os.fstat(file.fileno()).st_ino:
-                    raise BlockingIOError  # its owner has just gone, and the file with him
-            except BlockingIOError:
-                busy()
-                continue
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-            return

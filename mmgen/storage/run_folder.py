@@ -11,8 +11,6 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-import os
-import platform
 import shutil
 import time
 from collections.abc import Iterator
@@ -21,7 +19,7 @@ from typing import Any
 
 from ..data.datasets import Datasets
 from ..errors import PluginError, RecipeError, RunError
-from ..files import clear_partials, read_json, read_table, write_json
+from ..files import clear_partials, locked, read_json, read_table, write_json
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
@@ -206,28 +204,20 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one run writes here. The system lets go of the lock when its process ends, however it ends; it is one
-        that children do not inherit, or a loader's worker would hold it on for a while."""
-        import fcntl
+        """Only one run writes here. Raises RunError, which says who does."""
 
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / LOCK).open("a+")
-        except OSError as error:
-            raise RunError(
-                f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=..."
-            ) from None
-        with file:
+        def refuse(holder: str) -> None:
+            who = f" ({holder})" if holder else ""
+            raise RunError(f"{self.path}: another run{who} is writing here; wait for it, or stop it")
+
+        with contextlib.ExitStack() as held:
             try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                file.seek(0)
-                holder = f" ({holder})" if (holder := file.read(200).strip()) else ""
-                raise RunError(f"{self.path}: another run{holder} is writing here; wait for it, or stop it") from None
-            with contextlib.suppress(OSError):  # a full disk has no room for who we are
-                file.truncate(0)
-                file.write(f"process {os.getpid()} on {platform.node()}")
-                file.flush()
+                self.path.mkdir(parents=True, exist_ok=True)
+                held.enter_context(locked(self.path / LOCK, refuse))
+            except OSError as error:
+                raise RunError(
+                    f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=..."
+                ) from None
             yield
 
 

@@ -132,7 +132,7 @@ def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp
     thread = threading.Thread(target=other)
     thread.start()
     assert began.wait(20)
-    with pytest.raises(DataError, match="another process is filling it; wait until it has ended"):
+    with pytest.raises(DataError, match=r"process \d+ on .* is filling it; wait until it has ended"):
         extract(Means(), pictures, path)
     summary = extract(Means(), pictures, path, progress=Saying(), wait=True)
     thread.join()

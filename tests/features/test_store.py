@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import platform
 import random
 import signal
 import subprocess
@@ -248,7 +249,7 @@ def test_one_writer_at_a_time(tmp_path):
     with StoreWriter(tmp_path / "s.h5", FINGERPRINT), pytest.raises(DataError) as error:
         StoreWriter(tmp_path / "s.h5", FINGERPRINT)
     advice = "wait until it has ended (the same command then adds what is missing), or write elsewhere"
-    assert str(error.value) == f"{tmp_path}/s.h5: another process is filling it; {advice}"
+    assert str(error.value) == f"{tmp_path}/s.h5: process {os.getpid()} on {platform.node()} is filling it; {advice}"
 
 
 def test_killed_between_naming_the_store_and_deleting_the_journal(tmp_path):

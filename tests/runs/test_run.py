@@ -292,12 +292,10 @@ def test_a_run_that_failed_before_it_learnt_claims_nothing(tmp_path):
 
 
 def test_two_runs_in_one_folder_are_refused(whole):
-    import fcntl
+    from mmgen.files import locked
 
-    with (whole / PLACE / ".lock").open("w") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX)
-        lock.write("process 1234 on here")
-        lock.flush()
+    with locked(whole / PLACE / ".lock", lambda holder: None):
+        (whole / PLACE / ".lock").write_text("process 1234 on here")
         refused = mmgen(whole, "run", "toy.toml")
     assert refused.returncode == 1
     assert (

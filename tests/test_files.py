@@ -1,0 +1,62 @@
+"""Locks: one holder at a time, named, and gone with its process however that ends."""
+
+import os
+import platform
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from mmgen.errors import RunError
+from mmgen.files import locked
+
+LEAVES_A_CHILD = """
+import os, signal, sys, time
+from pathlib import Path
+from mmgen.files import locked
+
+with locked(Path(sys.argv[1]), lambda holder: None):
+    child = os.fork()
+    if not child:
+        time.sleep(600)
+    Path(sys.argv[2]).write_text(str(child))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def refuse(holder: str) -> None:
+    raise RunError(holder)
+
+
+def test_a_lock_says_who_holds_it(tmp_path):
+    with locked(tmp_path / "lock", refuse), pytest.raises(RunError) as told, locked(tmp_path / "lock", refuse):
+        pass
+    assert str(told.value) == f"process {os.getpid()} on {platform.node()}"
+    with locked(tmp_path / "lock", refuse):
+        pass
+
+
+def test_waiting_for_a_lock(tmp_path):
+    holder, calls = locked(tmp_path / "lock", refuse), []
+    holder.__enter__()
+
+    def wait(who: str) -> None:
+        calls.append(who)
+        if len(calls) == 2:
+            holder.__exit__(None, None, None)
+
+    with locked(tmp_path / "lock", wait):
+        assert len(calls) == 2
+
+
+def test_a_killed_holder_lets_go_though_its_child_lives(tmp_path):
+    lock, child = tmp_path / "lock", tmp_path / "child"
+    killed = subprocess.run([sys.executable, "-c", LEAVES_A_CHILD, lock, child], stderr=subprocess.DEVNULL)
+    try:
+        assert killed.returncode == -signal.SIGKILL
+        os.kill(int(child.read_text()), 0)  # still there
+        with locked(lock, refuse):
+            pass
+    finally:
+        os.kill(int(child.read_text()), signal.SIGKILL)
