@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 BLOCKS = 20  # of the jackknife
-T_95 = 2.093  # Student's t with BLOCKS - 1 degrees of freedom, two-sided 95 %
 
 Interval = tuple[float, float]
 
@@ -61,12 +60,16 @@ def jackknife(
 
 
 def around(value: float, error: float) -> Interval:
-    return value - T_95 * error, value + T_95 * error
+    """The two-sided 95 % interval by Student's t with BLOCKS - 1 degrees of freedom."""
+    from scipy.special import stdtrit  # scipy.stats has the same, and takes a second to import
+
+    reach = float(stdtrit(BLOCKS - 1, 0.975)) * error
+    return value - reach, value + reach
 
 
 def jackknife_probability(value: float, error: float) -> float:
     """Two-sided p that a score with this standard error is nought: Student's t with BLOCKS - 1 degrees of freedom."""
-    from scipy.special import stdtr  # scipy.stats has the same, and takes a second to import
+    from scipy.special import stdtr
 
     if error == 0:
         return float(value == 0)
