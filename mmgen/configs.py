@@ -59,6 +59,10 @@ class EmbedderConfig(PartConfig):
     def build(self, backbone: parts.Backbone) -> parts.Embedder:
         raise NotImplementedError
 
+    def named(self, name: str) -> EmbedderConfig:
+        """This config for the input `name`: it reads the field of that name where it does not say which."""
+        return self if self.reads else self.model_copy(update={"reads": (name,)})
+
     def texts(self, example: Example) -> Iterable[str]:
         """Texts of an example that a vocabulary learnt from the data should know."""
         return ()

@@ -123,10 +123,5 @@ def compose(
     """A model from the configs of its parts; the same that a recipe does. `texts`, `folder`: see
     `BackboneConfig.build`."""
     built = backbone.build(texts=texts, folder=folder)
-    embedders = {name: reading(config, name).build(built) for name, config in inputs.items()}
+    embedders = {name: config.named(name).build(built) for name, config in inputs.items()}
     return Model(built, embedders, generator.build(built), close)
-
-
-def reading(config: EmbedderConfig, name: str) -> EmbedderConfig:
-    """The config with its fields named: by default an embedder reads the field that its input is named after."""
-    return config if config.reads else config.model_copy(update={"reads": (name,)})

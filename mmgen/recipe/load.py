@@ -13,7 +13,7 @@ from ..errors import RecipeError
 from ..registry import Registry
 from .check import _Check, _line
 from .layers import Layered, read, setting_table
-from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, _reading
+from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
 
 LEGACY_DEFAULTS = {
     "training": {"bucket": 1}
@@ -70,7 +70,9 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
         built[table] = named and {
             name: part if part is None else check.part(kind, part, (table, name)) for name, part in named.items()
         }
-    built["inputs"] = built["inputs"] and {name: _reading(config, name) for name, config in built["inputs"].items()}
+    built["inputs"] = built["inputs"] and {
+        name: config and config.named(name) for name, config in built["inputs"].items()
+    }
     training = values.get("training", {})
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))

@@ -136,7 +136,3 @@ NAMED_PARTS = {name: kind for name, kind in _held if name in _named}  # table of
 
 
 TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
-
-
-def _reading(config: EmbedderConfig | None, name: str) -> EmbedderConfig | None:
-    return config.model_copy(update={"reads": (name,)}) if config is not None and not config.reads else config
