@@ -89,3 +89,9 @@ def _learnt_only(config: DatasetConfig, recipe: Recipe) -> Dataset:
     except DataError as error:
         step = next(name for name, step in recipe.steps.items() if step.data == config)
         raise DataError(f"steps.{step}.data: {error}") from None
+
+
+def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
+    """The pictures that examples name in their inputs, by key. Raises what `dataset.pictures` raises."""
+    wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
+    return {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,18 @@ def setting_table(setting: str) -> tuple[dict, dict[Key, str]]:
         except tomllib.TOMLDecodeError as error:
             raise RecipeError(f"--set {setting}: not a TOML value: {error}") from None
     return table, {key: f"--set {setting}" for key in _paths(table)}
+
+
+def settings_of(sets: Iterable[str], names: Iterable[str], kind: str) -> dict[str, tuple[str, ...]]:
+    """name -> its settings "key=value", from `sets` such as "name.key=value". Raises RecipeError for a setting of none
+    of the names, which are parts of that kind."""
+    own: dict[str, list[str]] = {name: [] for name in names}
+    for setting in sets:
+        name, _, rest = setting.partition(".")
+        if name not in own or not rest:
+            raise RecipeError(f"--set {setting}: write {kind.upper()}.KEY=VALUE; the {kind}s are: {', '.join(own)}")
+        own[name].append(rest)
+    return {name: tuple(settings) for name, settings in own.items()}
 
 
 def _paths(table: dict, at: Key = ()) -> list[Key]:

@@ -68,7 +68,7 @@ def write_page(
         raise RunError(f"{folder.path}: no row of the table is finished yet; {advice}")
     split = dataset.split(recipe.data.evaluate)
     examples = [split[place * len(split) // min(shown, len(split))] for place in range(min(shown, len(split)))]
-    texts = {step: _texts(folder, step) for step in found.steps}
+    texts = {step: generations.best(folder.step(step)) for step in found.steps}
     with progress.task("report: pictures", len(examples), "pictures") as advance:
         shots, reason = pictures.thumbnails(dataset, examples, advance)
     looks, no_looks = _looks(recipe, examples, texts, load, progress)
@@ -120,10 +120,6 @@ def render(context: Mapping[str, Any]) -> str:
         for kind in ("css", "js")
     }
     return environment.get_template("page.html").render(**context, **own)
-
-
-def _texts(folder: RunFolder, step: str) -> dict[str, Generation]:
-    return {texts[0].id: texts[0] for texts in generations.read(folder.step(step)) if texts}
 
 
 def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str, dict[str, float]]:

@@ -6,6 +6,7 @@ import base64
 import io
 from collections.abc import Callable, Sequence
 
+from ..data.datasets import pictures_of
 from ..errors import MmgenError
 from ..parts import Dataset, Picture
 from ..tensors import Example
@@ -17,9 +18,8 @@ def thumbnails(
     dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None], side: int = SIDE
 ) -> tuple[dict[str, tuple[str, int, int]], str]:
     """Example id -> (data URI, width, height), for those whose picture is there; and why others are not, or ""."""
-    wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
     try:
-        found = {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}
+        found = pictures_of(dataset, examples)
     except MmgenError as error:
         return {}, f"No pictures: {error}"
     made, broken = {}, []

@@ -10,6 +10,7 @@ import torch
 from pydantic import ValidationError
 
 from ..configs import ProbeConfig
+from ..data.datasets import pictures_of
 from ..data.seeds import resolve, seed_from
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
@@ -17,11 +18,13 @@ from ..evaluation.generate import generate
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
+from ..recipe.layers import settings_of
 from ..recipe.load import part_from
 from ..recipe.tables import Recipe
 from ..registry import Registry, did_you_mean, installed
 from ..storage import generations
 from ..storage.run_folder import RunFolder
+from ..tensors import Example
 from .load import Run, load_run
 
 
@@ -50,14 +53,8 @@ def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: 
     wanted = list(dict.fromkeys(names)) or list(recipe.probes)
     if not wanted:
         raise RecipeError(f"the recipe has no [probes]; choose with --probe: {', '.join(kinds) or 'none is installed'}")
-    own: dict[str, list[str]] = {name: [] for name in wanted}
-    for setting in sets:
-        name, _, rest = setting.partition(".")
-        if name not in own or not rest:
-            raise RecipeError(f"--set {setting}: write PROBE.KEY=VALUE; the probes are: {', '.join(own)}")
-        own[name].append(rest)
     found = {}
-    for name, settings in own.items():
+    for name, settings in settings_of(sets, wanted, "probe").items():
         known = [*recipe.probes, *(kind for kind in kinds if kind not in recipe.probes)]
         if name not in known:
             raise RecipeError(
@@ -68,7 +65,7 @@ def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: 
                 f"probes.{name}: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
             )
         found[name] = (
-            part_from("probe", name, tuple(settings), registry)
+            part_from("probe", name, settings, registry)
             if name not in recipe.probes
             else _changed(recipe.probes[name], settings, registry)
         )
@@ -107,14 +104,14 @@ def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: P
 
 def _trained(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     step = recipe.steps[name]
-    texts = generations.read(folder.step(name)) if folder.finished(name, "generations.jsonl") else []
+    texts = generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {}
     inputs = tuple(each for each in recipe.inputs if each in step.inputs)
     place = list(recipe.steps).index(name)
     return TrainedStep(
         name,
         lambda: _placed(load_run(folder.path, name).model),
         inputs,
-        {each[0].id: each[0] for each in texts},
+        texts,
         place,
         lambda model, examples: generate(model, examples, inputs=inputs),
     )
@@ -137,10 +134,9 @@ def untaught(run: Run) -> Model:
     return _placed(run.model)
 
 
-def _pictures(dataset: Dataset, examples: Sequence) -> dict[str, Picture]:
+def _pictures(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
     """The examples' pictures by key; none where the data set has none."""
-    wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
     try:
-        return {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}
+        return pictures_of(dataset, examples)
     except MmgenError:
         return {}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from ..configs import MetricConfig
-from ..errors import RecipeError
 from ..evaluation.score import merge
 from ..progress import Progress
+from ..recipe.layers import settings_of
 from ..recipe.load import part_from
 from ..registry import Registry
 from ..tensors import Example, Generation, Scores
@@ -57,13 +57,8 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
         for part in registry.of_kind("metric")
         if not any(info.is_required() for info in part.config.model_fields.values())
     ]
-    own: dict[str, list[str]] = {name: [] for name in chosen}
-    for setting in sets:
-        name, _, rest = setting.partition(".")
-        if name not in own or not rest:
-            raise RecipeError(f"--set {setting}: write METRIC.KEY=VALUE; the metrics are: {', '.join(own)}")
-        own[name].append(rest)
-    return {name: part_from("metric", name, tuple(settings), registry) for name, settings in own.items()}
+    own = settings_of(sets, chosen, "metric")
+    return {name: part_from("metric", name, settings, registry) for name, settings in own.items()}
 
 
 def compare(

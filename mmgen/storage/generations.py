@@ -25,6 +25,11 @@ def read(folder: Path) -> list[list[Generation]]:
     return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
+def best(folder: Path) -> dict[str, Generation]:
+    """Example id -> the best text that the step wrote for it."""
+    return {texts[0].id: texts[0] for texts in read(folder)}
+
+
 def _texts(line: str, place: str) -> list[Generation]:
     try:
         texts = TEXTS.validate_json(line, strict=True)

@@ -76,7 +76,7 @@ def _written(folder: RunFolder, recipe: Recipe) -> list[str]:
 
 
 def _texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[str, str]:
-    texts = {each[0].id: each[0].text for each in generations.read(folder.step(step)) if each}
+    texts = {own: best.text for own, best in generations.best(folder.step(step)).items()}
     if any(example.id not in texts for example in examples):
         path = folder.step(step) / "generations.jsonl"
         raise RunError(f"{path}: written for other examples than the data set holds now; run again with --fresh")
