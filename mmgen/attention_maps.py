@@ -105,21 +105,20 @@ def word_attention(
     return found
 
 
-def gaze(
-    model: Any, batch: Batch, texts: Sequence[Sequence[int]], layer: int = -1, head: int | None = None
-) -> list[TokenAttention]:
-    """For B inputs and a text of token ids each. `head`: one of the layer's heads; without it their mean.
-
-    `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that tells no attention.
-    """
-    return token_attention(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
-
-
 @torch.inference_mode()
 def token_attention(
     model: Any, batch: Batch, texts: Sequence[Sequence[int]], ways: Mapping[str, HeadReduction]
 ) -> dict[str, list[TokenAttention]]:
-    """The same, read in several ways from one pass."""
+    """For B inputs and a text of token ids each, read in several ways from one pass.
+
+    `model` is a `mmgen.model.Model` in eval mode. Raises UnavailableError for a backbone that tells no attention, and
+    for a generator that reads other rows than it lays out.
+    """
+    if not model.generator.reads_as_laid_out:
+        raise UnavailableError(
+            f"{type(model.generator).__name__} does not read texts as it lays them out, so where it looks cannot be "
+            "shown"
+        )
     prefix = model.prefix(batch)
     tail = model.generator.lay_out([[list(text)] for text in texts])
     tail = Batch(batch.ids, {}, tail).to(prefix.states.device).tail

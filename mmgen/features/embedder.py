@@ -188,11 +188,6 @@ class StoredEmbedder(Embedder):
     def found_settings(self) -> dict[str, Any]:
         return {"width": self.width, "fingerprint": self.reader.fingerprint}
 
-    def use_store(self, path: str | Path) -> None:
-        """Read from another store from now on. Raises DataError when its features are not those W was learnt from."""
-        self.reader.use(Path(path))
-        self.reader.store  # noqa: B018  # opens and checks it
-
     def describe(self, example: Example) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots."""
         record, limit = self.reader.record(example), self.reader.limit

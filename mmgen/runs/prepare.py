@@ -17,7 +17,6 @@ from ..data.datasets import Datasets
 from ..data.seeds import seed_from
 from ..errors import DataError, RunError
 from ..features import extract
-from ..features.embedder import StoredEmbedder
 from ..features.store import FeatureStore
 from ..files import read_table, write_folder, write_json
 from ..model import Model, compose
@@ -127,8 +126,7 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
                 try:
                     if lacking:
                         embedder.reader.read(lacking[0])  # a reader may do without
-                    if isinstance(embedder, StoredEmbedder):
-                        embedder.reader.find_gaps(examples)
+                    embedder.reader.find_gaps(examples)
                 except DataError as error:
                     count = f" ({len(lacking)} of {len(examples)} examples are like that)" if lacking else ""
                     raise DataError(f"step '{name}': {error}{count}") from None

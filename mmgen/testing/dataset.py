@@ -87,24 +87,35 @@ class DatasetSuite(Suite):
         for name, example in self.examples(self.dataset()):
             place = f"example '{example.id}' of '{name}'"
             expect(
-                isinstance(example.targets, tuple) and example.targets, f"{place} has no targets; leave it out", EXAMPLE
+                isinstance(example.targets, tuple),
+                f"{place}: targets are {example.targets!r:.60}, not a tuple of texts; write (text,), with its comma",
+                EXAMPLE,
             )
+            expect(example.targets, f"{place} has no targets; leave it out", EXAMPLE)
             expect(
                 all(isinstance(text, str) and text.strip() for text in example.targets),
                 f"{place} has an empty target; leave it out",
                 EXAMPLE,
             )
             expect(example.inputs, f"{place} has no inputs", EXAMPLE)
-            for field, value in example.inputs.items():
-                good = isinstance(value, str) or (
-                    isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)
-                )
-                expect(
-                    good,
-                    f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives, "
-                    "never tensors",
-                    EXAMPLE,
-                )
+            self.check_inputs(place, example)
+
+    def check_inputs(self, place: str, example: Example) -> None:
+        for field, value in example.inputs.items():
+            expect(
+                not isinstance(value, list),
+                f"{place}: the alternatives of '{field}' are a list; write a tuple",
+                EXAMPLE,
+            )
+            good = isinstance(value, str) or (
+                isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)
+            )
+            expect(
+                good,
+                f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives, "
+                "never tensors",
+                EXAMPLE,
+            )
 
     def test_the_same_twice(self) -> None:
         dataset, again = self.dataset(), self.dataset()

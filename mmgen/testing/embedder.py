@@ -12,6 +12,7 @@ from ..configs import BackboneConfig, EmbedderConfig
 from ..errors import DataError
 from ..parts import Backbone, Embedder
 from ..tensors import Example, Segment
+from .devices import MixedDevices, OneDevice, plain_tensors
 from .suite import Suite, expect, expect_equal, expect_json, skip
 from .tiny import Tiny
 from .toy import TEXTS
@@ -91,9 +92,10 @@ class EmbedderSuite(Suite):
     def test_neighbours_and_padding_change_nothing(self) -> None:
         embedder, examples = self.embedder(), self.examples()
         expect(len(examples) > 1, "examples() must give at least two examples", "mmgen.testing.EmbedderSuite")
-        together = self.embedded(embedder, examples)
-        for number, example in enumerate(examples):
-            alone = self.embedded(embedder, [example])
+        items = [embedder.reader.read(example) for example in examples]  # once: reads are compared elsewhere
+        together = embedder(**embedder.reader.collate(items))
+        for number, (example, item) in enumerate(zip(examples, items, strict=True)):
+            alone = embedder(**embedder.reader.collate([item]))
             real, own = together.mask[number], alone.mask[0]
             expect(
                 int(real.sum()) == int(own.sum()),
@@ -107,6 +109,29 @@ class EmbedderSuite(Suite):
                 f"example '{example.id}' has other states in a batch; a row must not depend on the others",
                 FORWARD,
             )
+
+    def test_reads_the_same_twice(self) -> None:
+        """Loader workers read in any order and number: what a read gives may depend on the example alone."""
+        reader, examples = self.embedder().reader, self.examples()
+        for example in (*examples, *reversed(examples)):
+            first, second = (reader.collate([reader.read(example)]) for _ in range(2))
+            differ = [name for name in first if not torch.equal(first[name], second[name])]
+            expect(
+                not differ,
+                f"reads differ: example '{example.id}' read twice gives other {', '.join(differ)}; a read must depend "
+                "on the example alone, or results depend on the number of loader workers",
+                "mmgen.parts.Reader.read",
+            )
+
+    def test_the_backbone_is_not_its_own(self) -> None:
+        backbone = self.built()
+        shared = _shared(self.embedder(backbone), backbone)
+        expect(
+            not shared,
+            f"the backbone's {shared[0] if shared else ''} is a parameter of the embedder too, so it would be saved "
+            "twice and learn with the input; keep the backbone in a list (self._backbone = [backbone])",
+            "mmgen.parts.Embedder",
+        )
 
     def test_reader(self) -> None:
         embedder, examples = self.embedder(), self.examples()
@@ -152,9 +177,11 @@ class EmbedderSuite(Suite):
         expect(False, "without its input, read says nothing; raise a DataError that names the example", READER)
 
     def test_gradients_reach_every_parameter(self) -> None:
-        embedder = self.embedder()
+        backbone = self.built()
+        embedder = self.embedder(backbone)
         segment = self.embedded(embedder, self.examples())
-        own = dict(embedder.named_parameters())
+        others = set(backbone.parameters())
+        own = {name: parameter for name, parameter in embedder.named_parameters() if parameter not in others}
         if not own:
             skip("has no parameters of its own")
         segment.states[segment.mask].square().sum().backward()
@@ -168,9 +195,10 @@ class EmbedderSuite(Suite):
 
     def test_half_precision(self) -> None:
         embedder, examples = self.embedder(), self.examples()
+        collated = self.collated(embedder, examples)
         with torch.autocast("cpu", torch.bfloat16):
-            half = self.embedded(embedder, examples)
-        full = self.embedded(embedder, examples)
+            half = embedder(**collated)
+        full = embedder(**collated)
         scale = full.states.detach().abs().max().item()
         expect_equal(
             half.states.float(),
@@ -179,6 +207,28 @@ class EmbedderSuite(Suite):
             FORWARD,
             tolerance=0.05 * max(scale, 1e-3),
         )
+
+    def test_moves_to_another_device(self) -> None:
+        """On torch's meta device, which every machine has."""
+        backbone = self.built()
+        embedder = self.embedder(backbone)
+        collated = {name: value.to("meta") for name, value in self.collated(embedder, self.examples()).items()}
+        backbone.to("meta")
+        kept = ", ".join(plain_tensors(embedder.to("meta")))
+        wrong = (
+            f"{kept} is a plain tensor and stays behind when the embedder moves to a GPU; use register_buffer"
+            if kept
+            else "forward makes tensors on the CPU; make them on the device of its arguments"
+        )
+        try:
+            with OneDevice():
+                segment = embedder(**collated)
+        except MixedDevices as error:
+            raise AssertionError(f"{wrong} ({error} meets two devices). Read: {FORWARD}") from None
+        except (RuntimeError, NotImplementedError) as error:
+            expect("device" not in str(error) or "meta tensor" in str(error), wrong, FORWARD)
+            skip("asks for values, which the meta device has not")
+        expect(segment.states.is_meta and segment.mask.is_meta, wrong, FORWARD)
 
     def test_devices(self) -> None:
         if not torch.cuda.is_available():
@@ -217,10 +267,17 @@ class EmbedderSuite(Suite):
         )
         again = self.embedder()
         again.load_state_dict(embedder.state_dict())
-        before, after = (self.embedded(e, self.examples()).states for e in (embedder, again))
+        collated = self.collated(embedder, self.examples())
+        before, after = (one(**collated).states for one in (embedder, again))
         expect_equal(
             before,
             after,
             "with the same weights, states are other ones; keep what counts in parameters or buffers",
             "torch.nn.Module.state_dict",
         )
+
+
+def _shared(embedder: Embedder, backbone: Backbone) -> list[str]:
+    """Names of the backbone's parameters that the embedder has among its own."""
+    own = set(embedder.parameters())
+    return [name for name, parameter in backbone.named_parameters() if parameter in own]

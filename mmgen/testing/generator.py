@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..configs import BackboneConfig, GeneratorConfig
 from ..decoding import Decoding
+from ..errors import UnavailableError
 from ..parts import Generator
 from ..tensors import Batch, Example, Generation, Loss, Tail
 from .suite import Suite, expect, expect_equal
@@ -21,6 +23,8 @@ GENERATE, FORWARD, LAY_OUT = (
     "mmgen.parts.Objective.forward",
     "mmgen.parts.Objective.lay_out",
 )
+
+OBEY = "obey an option, or refuse it with an UnavailableError that names it"
 
 
 class GeneratorSuite(Suite):
@@ -55,6 +59,15 @@ class GeneratorSuite(Suite):
     def write(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]]:
         with torch.no_grad():
             return model.generator.generate(model, self.batch(model, examples, targets=False), Decoding(**options))
+
+    def offered(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]] | None:
+        """The texts, or None where the generator refuses these options, which is as good as obeying them."""
+        try:
+            return self.write(model, examples, **options)
+        except UnavailableError as error:
+            named = [name for name in options if name in str(error)]
+            expect(named, f"{_shown(options)} is refused without naming an option: '{error}'", GENERATE)
+            return None
 
     def learnt(self, example: Example) -> tuple[Any, list[float]]:
         """A model after sixty updates on one pair, and its losses."""
@@ -94,21 +107,52 @@ class GeneratorSuite(Suite):
             LAY_OUT,
         )
         expect(not (~tail.layout.real & (tail.labels != -100)).any(), "a padded slot has a label", LAY_OUT)
-        ends = sum(len(example.targets) for example in self.examples())
+        labels = tail.labels[tail.labels != -100]
+        expect(len(labels) > 0, "no slot of a Tail has a label, so there is nothing to predict", LAY_OUT)
+
+    def test_reads_as_laid_out(self) -> None:
+        """Attention maps and probes read the rows of `lay_out`; that must be what is learnt, or be denied."""
+        model = self.model()
+        generator: Generator = model.generator
         expect(
-            int((tail.labels == model.backbone.end_id).sum()) == ends,
-            f"the end of a target must be predicted once for each of the {ends} targets",
-            LAY_OUT,
+            isinstance(generator.reads_as_laid_out, bool),
+            f"reads_as_laid_out is {generator.reads_as_laid_out!r}; it must be True or False",
+            "mmgen.parts.Objective",
         )
+        batch = self.batch(model, self.examples())
+        laid_out = sorted(batch.tail.ids[batch.tail.layout.real].tolist())
+        embedded: list[list[int]] = []
+        embed, pad = model.backbone.embed, model.backbone.pad_id
+
+        def watched(ids: Tensor) -> Tensor:
+            embedded.append(sorted(token for token in ids.flatten().tolist() if token != pad))
+            return embed(ids)
+
+        model.backbone.embed = watched
+        for mode in (True, False):
+            embedded.clear()
+            self.seeded(model.train(mode), batch)
+            expect(
+                not generator.reads_as_laid_out or laid_out in embedded,
+                f"while {'learning' if mode else 'validating'}, forward reads other tokens than lay_out gave, and "
+                "attention maps would show rows that it never reads; set reads_as_laid_out = False",
+                "mmgen.parts.Objective",
+            )
 
     def test_loss_is_a_sum(self) -> None:
         model, examples = self.model(), self.examples()
         together: Loss = model(self.batch(model, examples))
         alone = [model(self.batch(model, [example])) for example in examples]
-        predicted = sum(len(model.backbone.encode_text(text)) + 1 for example in examples for text in example.targets)
         expect(
-            int(together.count) == predicted,
-            f"count is {int(together.count)}; the targets have {predicted} tokens, their ends included",
+            isinstance(together, Loss) and together.sum.ndim == 0 and together.count.ndim == 0,
+            "forward must give a Loss of two tensors without dimensions",
+            "mmgen.tensors.Loss",
+        )
+        counts = [int(loss.count) for loss in alone]
+        expect(
+            int(together.count) == sum(counts) > 0,
+            f"count is {int(together.count)} for a batch of examples that count {counts}; it is the number of "
+            "predicted tokens",
             "mmgen.tensors.Loss",
         )
         expect_equal(
@@ -150,9 +194,11 @@ class GeneratorSuite(Suite):
 
     def test_what_it_writes(self) -> None:
         model, examples = self.model(), self.examples()
-        written = self.write(model, examples, num_beams=2, num_return_sequences=2)
+        beams = self.offered(model, examples, num_beams=2, num_return_sequences=2)
+        written = self.write(model, examples) if beams is None else beams
+        wanted = 1 if beams is None else 2
         expect(
-            len(written) == len(examples) and all(len(texts) == 2 for texts in written),
+            len(written) == len(examples) and all(len(texts) == wanted for texts in written),
             "generate must give num_return_sequences texts for each example",
             GENERATE,
         )
@@ -178,7 +224,7 @@ class GeneratorSuite(Suite):
         model = self.model()
         limit, end = model.generator.max_tokens, model.backbone.end_id
         for options in ({}, {"num_beams": 2}, {"do_sample": True}):
-            for (one,) in self.write(model, self.examples(), **options):
+            for (one,) in self.offered(model, self.examples(), **options) or ():
                 expect(
                     len(one.tokens) <= limit, f"a text has {len(one.tokens)} tokens; max_tokens is {limit}", GENERATE
                 )
@@ -192,7 +238,9 @@ class GeneratorSuite(Suite):
     def test_a_batch_writes_what_its_singles_write(self) -> None:
         model, examples = self.model(), self.examples()
         for options in ({}, {"num_beams": 3}):
-            together = self.write(model, examples, **options)
+            together = self.offered(model, examples, **options)
+            if together is None:
+                continue
             for example, texts in zip(examples, together, strict=True):
                 (alone,) = self.write(model, [example], **options)
                 expect(
@@ -207,18 +255,53 @@ class GeneratorSuite(Suite):
                     GENERATE,
                 )
 
+    def test_the_default_options_are_obeyed(self) -> None:
+        try:
+            self.write(self.model(), self.examples())
+        except UnavailableError as error:
+            raise AssertionError(
+                f"the default options are refused: {error}; a generator writes with `Decoding()`. Read: {GENERATE}"
+            ) from None
+
     def test_greedy_is_the_likeliest_token_every_time(self) -> None:
+        """Options of sampling that leave one token to draw."""
         model, examples = self.model(), self.examples()
-        greedy, sampled = self.write(model, examples), self.write(model, examples, do_sample=True, top_k=1)
-        expect(
-            [one.tokens for (one,) in greedy] == [one.tokens for (one,) in sampled],
-            "greedy search differs from drawing among the one likeliest token (top_k = 1)",
-            GENERATE,
-        )
+        greedy = [one.tokens for (one,) in self.write(model, examples)]
+        for options in ({"top_k": 1}, {"top_p": 1e-4}, {"min_p": 1.0}, {"temperature": 1e-4}):
+            sampled = self.offered(model, examples, do_sample=True, **options)
+            expect(
+                sampled is None or greedy == [one.tokens for (one,) in sampled],
+                f"greedy search differs from drawing among the one likeliest token ({_shown(options)}); {OBEY}",
+                GENERATE,
+            )
+
+    def test_options_are_obeyed_or_refused(self) -> None:
+        """Options that no search can obey and still write what it writes without them."""
+        model, example = self.model(), self.examples()[:1]
+        for options in (
+            {"num_beams": 2, "num_return_sequences": 2},
+            {"num_beams": 2, "num_return_sequences": 2, "num_beam_groups": 2, "diversity_penalty": 1e4},
+        ):
+            for texts in self.offered(model, example, **options) or ():
+                expect(
+                    len({one.tokens for one in texts}) == len(texts),
+                    f"with {_shown(options)} one text is written twice; {OBEY}",
+                    GENERATE,
+                )
+        draws = [self.offered(model, example, do_sample=True, temperature=5.0) for _ in range(8)]
+        tokens = {one.tokens for drawn in draws if drawn for (one,) in drawn}
+        expect(len(tokens) != 1, f"with do_sample=True the same text is drawn eight times; {OBEY}", GENERATE)
+        for (one,) in self.offered(model, example, no_repeat_ngram_size=1) or ():
+            words = [token for token in one.tokens if token != model.backbone.end_id]
+            expect(
+                len(set(words)) == len(words),
+                f"with no_repeat_ngram_size=1 a token is written twice ('{one.text}'); {OBEY}",
+                GENERATE,
+            )
 
     def test_chance_comes_from_torchs_generator(self) -> None:
         model, examples = self.model(), self.examples()
-        texts = [self.seeded(self.write, model, examples, do_sample=True) for _ in range(2)]
+        texts = [self.seeded(self.offered, model, examples, do_sample=True) for _ in range(2)]
         expect(texts[0] == texts[1], "with torch's generator seeded alike, sampling writes other texts", GENERATE)
         expect(
             self.write(model, examples) == self.write(model, examples),
@@ -229,6 +312,11 @@ class GeneratorSuite(Suite):
     def test_writing_changes_nothing(self) -> None:
         model = self.model()
         before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-        self.write(model, self.examples(), num_beams=2)
+        for options in ({}, {"num_beams": 2}):
+            self.offered(model, self.examples(), **options)
         changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
         expect(not changed, f"writing changes {', '.join(changed[:3])}", GENERATE)
+
+
+def _shown(options: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in options.items())

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from ..configs import GeneratorConfig
 from ..decoding import Decoding
+from ..errors import UnavailableError
 from ..parts import Backbone, Generator
 from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Slots, Tail
 
 
 class Greedy(GeneratorConfig):
-    """Next tokens, the likeliest one every time; knows no beams and no chance."""
+    """Next tokens, the likeliest one every time; refuses beams, sampling and every other option."""
 
     type: Literal["greedy"] = "greedy"
     max_tokens: int = Field(12, ge=2, description="tokens of a text, its end included")
@@ -56,6 +57,9 @@ class GreedyGenerator(Generator):
         return Loss(F.cross_entropy(logits, batch.tail.labels[asked], reduction="sum"), asked.sum())
 
     def generate(self, model: Any, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        refused = [name for name, value in options if value != type(options).model_fields[name].default]
+        if refused:
+            raise UnavailableError(f"greedy search knows no {', '.join(refused)}; leave it out")
         prefix = model.prefix(batch)
         found = []
         for row, id_ in enumerate(batch.ids):
@@ -63,8 +67,7 @@ class GreedyGenerator(Generator):
                 *(t[row : row + 1] for t in (prefix.states, prefix.positions, prefix.types)), _row(prefix.layout, row)
             )
             tokens, total = self._write(model, one)
-            text = Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))
-            found.append([text] * options.num_return_sequences)
+            found.append([Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))])
         return found
 
     def _write(self, model: Any, prefix: Slots) -> tuple[list[int], float]:

@@ -7,9 +7,13 @@ import unittest
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from ..configs import PartConfig
+from ..errors import PluginError
+from ..registry import installed, nested_kinds
+from .registration import distribution, entry_point, import_problem, unregistered
 
 TOLERANCE = 1e-4  # float32 sums in another order differ by less
 
@@ -41,12 +45,47 @@ class Suite:
 
     def test_config_survives_json(self) -> None:
         config = self.config()
-        again = type(config).model_validate_json(config.model_dump_json())
+        try:
+            again = from_json(config)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise AssertionError(
+                f"{type(config).__name__} does not come back from JSON: {'.'.join(map(str, wrong['loc']))}: "
+                f"{wrong['msg']}; a run folder keeps it as JSON. Read: mmgen.configs"
+            ) from None
+        changed = [name for name in type(config).model_fields if getattr(again, name) != getattr(config, name)]
         expect(
             again == config,
-            f"{type(config).__name__} comes back from JSON changed; a run folder keeps it as JSON",
+            f"{type(config).__name__} comes back from JSON changed ({', '.join(changed) or 'it has no equality'}); a "
+            "run folder keeps it as JSON; a field that holds another part must be SerializeAsAny[...]",
             "mmgen.configs",
         )
+
+    def test_registered(self) -> None:
+        """The entry point of its package loads, and gives this config under a name of its own."""
+        config = type(self.config())
+        entry = entry_point(config)
+        if entry is None:
+            package, owner = config.__module__.partition(".")[0], distribution(config)
+            if owner is None or package == "mmgen":  # a class of a test, or a fake
+                skip(f"{package} is no installed package")
+            expect(
+                False,
+                f"{owner} has no entry point for {package}, so no recipe can name {config.__name__}; write "
+                f'[project.entry-points.mmgen] and {package.removeprefix("mmgen_")} = "{package}" into its '
+                "pyproject.toml, and install it again",
+                "docs/plugins.md",
+            )
+        wrong = unregistered(config, entry)
+        expect(not wrong, wrong, "mmgen.hookspecs")
+
+    def test_importing_imports_no_torch(self) -> None:
+        """In a process of its own."""
+        entry = entry_point(type(self.config()))
+        if entry is None:
+            skip("no entry point names its package")
+        wrong = import_problem(entry.module)
+        expect(not wrong, wrong, "mmgen.hookspecs")
 
     def test_every_field_is_described(self) -> None:
         config = type(self.config())
@@ -61,6 +100,24 @@ class Suite:
             f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`",
             "mmgen.configs",
         )
+
+
+def from_json(config: PartConfig) -> PartConfig:
+    """What a run makes of a config that it keeps as JSON. Parts inside it are found by their `type`."""
+    return _again(config, type(config), json.loads(config.model_dump_json()))
+
+
+def _again(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -> PartConfig:
+    nested = {name: getattr(config, name, None) for name in nested_kinds(cls)}
+    parts = {}
+    for name, inner in nested.items():
+        if isinstance(inner, PartConfig):
+            try:
+                found = installed().get(inner.kind, inner.type).config
+            except PluginError:  # a part of a test, which nobody has registered
+                found = type(inner)
+            parts[name] = _again(inner, found, table[name])
+    return cls.model_validate({**table, **parts}) if parts else cls.model_validate_json(json.dumps(table))
 
 
 def expect(holds: Any, wrong: str, read: str) -> None:

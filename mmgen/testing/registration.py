@@ -1,0 +1,67 @@
+"""What the suites ask about the package that a part comes from: its entry point, what it registers, what it imports."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from functools import lru_cache
+
+from ..configs import PartConfig
+from ..errors import PluginError
+from ..hookspecs import GROUP
+from ..registry import KINDS, installed
+
+CODE = "import importlib, sys; importlib.import_module({module!r}); sys.exit(3 if 'torch' in sys.modules else 0)"
+
+
+def entry_point(config: type[PartConfig]) -> importlib.metadata.EntryPoint | None:
+    """The entry point that names the package of a config class, or a module of it."""
+    package = config.__module__.partition(".")[0]
+    entries = importlib.metadata.entry_points(group=GROUP)
+    return next((entry for entry in entries if entry.module.partition(".")[0] == package), None)
+
+
+def distribution(config: type[PartConfig]) -> str | None:
+    """The installed distribution that the class comes from; None for a class of a test."""
+    return next(iter(_distributions().get(config.__module__.partition(".")[0], ())), None)
+
+
+def unregistered(config: type[PartConfig], entry: importlib.metadata.EntryPoint) -> str:
+    """Why a recipe cannot name this part, though its package has an entry point; empty when it can."""
+    registry = installed()
+    for broken in registry.broken:
+        if (broken.source.plugin, broken.source.distribution) == (entry.name, entry.dist.name):
+            return str(broken)
+    own = next((part for part in registry.parts if part.config is config), None)
+    if own is None:
+        return (
+            f"the entry point '{entry.name}' ({entry.value}) does not give {config.__name__}; return it from "
+            f"{KINDS[config.kind][0]}()"
+        )
+    try:
+        registry.get(config.kind, own.name)
+    except PluginError as error:
+        return str(error)
+    return ""
+
+
+@lru_cache
+def import_problem(module: str) -> str:
+    """What is wrong with importing a plugin's module in a new process; empty when nothing is."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", CODE.format(module=module)], capture_output=True, text=True, env=environment
+    )
+    if done.returncode == 3:
+        return f"importing {module} imports torch, which every command then waits for; import it inside build"
+    if done.returncode:
+        return f"{module} cannot be imported: {done.stderr.strip().rpartition(chr(10))[2]}"
+    return ""
+
+
+@lru_cache
+def _distributions() -> dict[str, list[str]]:
+    """Top-level package -> the distributions that hold it."""
+    return dict(importlib.metadata.packages_distributions())
