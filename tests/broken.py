@@ -15,9 +15,10 @@ from torch import nn
 import mmgen
 import mmgen.testing
 from mmgen.attention import Cache, visible
-from mmgen.errors import DataError
+from mmgen.decoding import Decoding
+from mmgen.errors import DataError, UnavailableError
 from mmgen.parts import Extractor, FailedImage, Metric, Record
-from mmgen.tensors import Example, Loss, Scores, Segment
+from mmgen.tensors import WRITTEN, Example, Loss, Scores, Segment
 from mmgen.testing import Tiny, TinyBackbone, Toy, ToyDataset, Words
 from mmgen.testing.tiny import SPECIAL, TinyCache
 from mmgen.testing.toy import WordsEmbedder, WordsReader
@@ -234,6 +235,37 @@ class RaisesKeyErrors(WordsEmbedder):
         self.reader = ReadsAnything(field, backbone)
 
 
+class DrawsNumbers(WordsReader):
+    def read(self, example):
+        return super().read(example).roll(random.randrange(1, 1 << 30))
+
+
+class ReadsAnew(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.reader = DrawsNumbers(field, backbone)
+
+
+class KeepsAPlainTensor(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.scale = torch.ones(backbone.input_size)
+
+    def forward(self, ids, mask):
+        return Segment(super().forward(ids, mask).states * self.scale, mask)
+
+
+class MakesTensorsOnTheCpu(WordsEmbedder):
+    def forward(self, ids, mask):
+        return Segment(super().forward(ids, mask).states + torch.zeros(ids.shape[1], 1), mask)
+
+
+class OwnsTheBackbone(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.backbone = backbone
+
+
 # --- generators ---
 
 
@@ -262,6 +294,48 @@ class NamesTheWrongExample(MaskedGenerator):
         return [[replace(text, id=batch.ids[0]) for text in texts] for texts in super().generate(model, batch, options)]
 
 
+class IgnoresOptions(MaskedGenerator):
+    def generate(self, model, batch, options):
+        written = super().generate(model, batch, Decoding())
+        return [texts * options.num_return_sequences for texts in written]
+
+
+class RefusesWithoutAName(MaskedGenerator):
+    def generate(self, model, batch, options):
+        if options != Decoding():
+            raise UnavailableError("not with me")
+        return super().generate(model, batch, options)
+
+
+class RefusesEverything(MaskedGenerator):
+    def generate(self, model, batch, options):
+        raise UnavailableError("num_beams = 1 is beneath me")
+
+
+class HidesWords(MaskedGenerator):
+    def forward(self, model, batch):
+        ids = torch.where(batch.tail.layout.role == WRITTEN, self.mask_id, batch.tail.ids)
+        return super().forward(model, replace(batch, tail=replace(batch.tail, ids=ids)))
+
+
+class CountsExamples(MaskedGenerator):
+    def forward(self, model, batch):
+        return Loss(super().forward(model, batch).sum, torch.tensor(1))
+
+
+class Denies(HidesWords):
+    """Hides words too, says so, and refuses what it has no options for: a generator that is right."""
+
+    reads_as_laid_out = False
+
+    def generate(self, model, batch, options):
+        if options != Decoding():
+            raise UnavailableError(
+                f"knows no {', '.join(name for name, value in options if value != getattr(Decoding(), name))}"
+            )
+        return super().generate(model, batch, options)
+
+
 # --- data sets, metrics, extractors ---
 
 
@@ -283,6 +357,19 @@ class LeaksTheTest(ToyDataset):
 class HasEmptyQuestions(ToyDataset):
     def split(self, name):
         return [replace(example, targets=(" ",)) for example in super().split(name)]
+
+
+class AsksATextNotATuple(ToyDataset):
+    def split(self, name):
+        return [replace(example, targets=example.targets[0]) for example in super().split(name)]
+
+
+class ListsAlternatives(ToyDataset):
+    def split(self, name):
+        return [
+            replace(example, inputs={**example.inputs, "caption": list(example.inputs["caption"])})
+            for example in super().split(name)
+        ]
 
 
 class Counted(Metric):
@@ -383,6 +470,60 @@ BROKEN = [
         embedder(RaisesKeyErrors),
         "test_a_missing_input",
         "read raises KeyError: 'caption'; raise a DataError that names the example",
+    ),
+    (embedder(ReadsAnew), "test_reads_the_same_twice", "reads differ: example 'one' read twice gives other ids"),
+    (
+        embedder(KeepsAPlainTensor),
+        "test_moves_to_another_device",
+        "scale is a plain tensor and stays behind when the embedder moves to a GPU; use register_buffer (mul meets",
+    ),
+    (
+        embedder(MakesTensorsOnTheCpu),
+        "test_moves_to_another_device",
+        "forward makes tensors on the CPU; make them on the device of its arguments",
+    ),
+    (
+        embedder(OwnsTheBackbone),
+        "test_the_backbone_is_not_its_own",
+        "the backbone's words.weight is a parameter of the embedder too, so it would be saved twice and learn with "
+        "the input; keep the backbone in a list (self._backbone = [backbone])",
+    ),
+    (
+        generator(IgnoresOptions),
+        "test_options_are_obeyed_or_refused",
+        "with num_beams=2, num_return_sequences=2 one text is written twice; obey an option, or refuse it with an "
+        "UnavailableError that names it",
+    ),
+    (
+        generator(RefusesWithoutAName),
+        "test_what_it_writes",
+        "num_beams=2, num_return_sequences=2 is refused without naming an option: 'not with me'",
+    ),
+    (
+        generator(RefusesEverything),
+        "test_the_default_options_are_obeyed",
+        "the default options are refused: num_beams = 1 is beneath me",
+    ),
+    (
+        generator(HidesWords),
+        "test_reads_as_laid_out",
+        "while learning, forward reads other tokens than lay_out gave, and attention maps would show rows that it "
+        "never reads; set reads_as_laid_out = False",
+    ),
+    (
+        generator(CountsExamples),
+        "test_loss_is_a_sum",
+        "count is 1 for a batch of examples that count [1, 1, 1, 1, 1]; it is the number of predicted tokens",
+    ),
+    (
+        dataset(AsksATextNotATuple),
+        "test_examples_are_keys_and_texts",
+        "targets are 'what color is the cat ?', not a tuple of texts; write (text,), with its comma",
+    ),
+    (
+        dataset(ListsAlternatives),
+        "test_examples_are_keys_and_texts",
+        "the alternatives of 'caption' are a list; write a tuple",
     ),
     (generator(AveragesItsLoss), "test_loss_is_a_sum", "the loss of a batch is not the sum of its examples' losses"),
     (generator(WritesWithoutEnd), "test_longest_text", "max_tokens is 8"),

@@ -51,9 +51,6 @@ class StoreReader(Reader):
             self._store = store
         return self._store
 
-    def use(self, path: Path) -> None:
-        self.path, self._store = Path(path), None
-
     def record(self, example: Example) -> Record:
         """Raises DataError when there is none, or it is not what W was learnt from."""
         value = example.inputs.get(self.field)

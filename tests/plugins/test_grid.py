@@ -87,7 +87,7 @@ def test_regions_features_are_refused_by_name(tmp_path):
     extract(TimmGrid(image_size=64, grid=3).build(), [picture("a")], tmp_path / "b.h5")
     model = Grid(features=tmp_path / "a.h5", reads=("image",)).build(Words())
     with pytest.raises(DataError) as error:
-        model.use_store(tmp_path / "b.h5")
+        Grid(features=tmp_path / "b.h5", reads=("image",), **model.found_settings()).build(Words()).reader.store  # noqa: B018
     assert "(settings: grid: 3 there, 2 here)" in str(error.value)
 
 

@@ -21,7 +21,7 @@ from mmgen_regions import Regions
 from mmgen_text import Text
 
 from mmgen import DataError, RecipeError, UnavailableError
-from mmgen.attention_maps import collate, gaze
+from mmgen.attention_maps import collate, one_layer, token_attention
 from mmgen.cli import main
 from mmgen.evaluation.generate import generate
 from mmgen.model import compose
@@ -176,12 +176,13 @@ def test_similarity_of_a_model_without_pictures_or_with_a_causal_encoder_is_refu
 # --- attention
 
 
-def test_attention_is_the_gaze_of_the_chosen_head(tmp_path):
+def test_attention_is_that_of_the_chosen_head(tmp_path):
     looked = subject("image caption")
     Attention(layer=1, head=2, examples=1).build().run(looked, tmp_path)
     made = looked.steps[0].load()
     tokens = [texts[0].tokens for texts in generate(made, EXAMPLES)]
-    expected = gaze(made, collate(made, EXAMPLES, made.inputs), tokens, layer=0, head=1)
+    batch = collate(made, EXAMPLES, made.inputs)
+    expected = token_attention(made, batch, tokens, {"chosen": one_layer(0, 1)})["chosen"]
     saved = json.loads((tmp_path / "attention.json").read_text())
     for each, seen in zip(EXAMPLES, expected, strict=True):
         found = saved["examples"][each.id]

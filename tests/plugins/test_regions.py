@@ -150,7 +150,8 @@ def test_built_again_without_its_file(store):
     assert torch.equal(states(again, carried).states, states(model, carried).states)
     with pytest.raises(DataError, match="gone.h5: no such file"):
         states(again, "3")
-    again.use_store(store)
+    again = config.model_copy(update={"features": store}).build(Words())
+    again.load_state_dict(model.state_dict())
     assert torch.equal(states(again, "3").states, states(model, "3").states)
 
 
@@ -189,22 +190,22 @@ def test_no_features_at_all():
 def test_other_width_and_other_extractor(store, tmp_path):
     model = embedder(features=store)
     wide = fill(tmp_path / "wide.h5", records=[Record("a", features(2, width=9))])
+    kept = model.found_settings()
     with pytest.raises(DataError) as error:
-        model.use_store(wide)
+        states(embedder(features=wide, **kept), "a")
     assert str(error.value) == f"{wide}: features are 9 wide, the model has learnt from features 6 wide"
     with pytest.raises(DataError) as error:
         states(model, Record("a", features(2, width=9)))
     assert str(error.value) == "image of 'e': features are 9 wide, the model's are 6"
     other = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50", "digest": "cd34"})
     with pytest.raises(DataError) as error:
-        model.use_store(other)
+        states(embedder(features=other, **kept), "3")
     assert str(error.value) == (
         f"{other}: features of 'roi resnet50', the model has learnt from features of 'roi resnet18' "
         "(model: resnet50 there, resnet18 here; digest: cd34 there, ab12 here); allow_other_features = true reads them "
         "all the same"
     )
-    tolerant = embedder(features=store, allow_other_features=True)
-    tolerant.use_store(other)
+    tolerant = embedder(features=other, allow_other_features=True, **kept)
     assert states(tolerant, "3").mask.all()
 
 

@@ -16,7 +16,7 @@ from mmgen_masked import Masked
 from mmgen_text import Text
 
 from mmgen import DataError, RunError, report
-from mmgen.attention_maps import all_layers, gaze, last_layer, token_attention, words_of
+from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, words_of
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
@@ -62,20 +62,25 @@ def inside(page: str) -> dict:
 # --- attention
 
 
+def looked(model, batch, texts, layer: int = -1, head: int | None = None):
+    """What one layer, or one of its heads, looks at."""
+    return token_attention(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
+
+
 def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
     """Against the generator's own way of writing: one row, [MASK] after what is written, naively laid out."""
     model = toys.model()
     examples = [resolve(example) for example in toys.examples(3)]
     texts = [Collator(model, model.inputs).targets(example)[0] for example in examples]
     batch = Collator(model, model.inputs, targets=False)(examples)
-    for row, (example, found) in enumerate(zip(examples, gaze(model, batch, texts), strict=True)):
+    for row, (example, found) in enumerate(zip(examples, looked(model, batch, texts), strict=True)):
         assert found.inputs["caption"].shape == (
             len(texts[row]),
             len(model.embedders["caption"].reader.read(example)),
         )
         total = found.inputs["caption"].sum(1) + found.special + found.written
         assert torch.allclose(total, torch.ones_like(total), atol=1e-5)
-        alone = gaze(model, Collator(model, model.inputs, targets=False)([example]), [texts[row]])[0]
+        alone = looked(model, Collator(model, model.inputs, targets=False)([example]), [texts[row]])[0]
         assert torch.allclose(found.inputs["caption"], alone.inputs["caption"], atol=1e-5)
         first = naive(model, example.inputs["caption"])[0]
         assert torch.allclose(found.inputs["caption"][0], first, atol=1e-5)
@@ -115,7 +120,7 @@ def test_several_inputs_are_told_apart():
     texts = [("what color", "red ball near tree"), ("big dog under the house", "where"), ("ball", "how many are there")]
     examples = [Example(str(n), {"caption": one, "hint": other}) for n, (one, other) in enumerate(texts)]
     batch = Collator(model, model.inputs, targets=False)(examples)
-    for row, found in zip(texts, gaze(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
+    for row, found in zip(texts, looked(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
         for own, alone in zip(found.inputs.values(), naive(model, *row), strict=True):
             assert torch.allclose(own[0], alone, atol=1e-5)
 
@@ -124,7 +129,7 @@ def test_all_layers_is_the_mean_of_each_layer():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
     batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
-    each = [gaze(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
+    each = [looked(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
     ways = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
     assert torch.allclose(ways["all"][0].inputs["caption"], (each[0] + each[1]) / 2, atol=1e-6)
     assert torch.equal(ways["last"][0].inputs["caption"], each[1]) and not torch.allclose(each[0], each[1], atol=1e-3)
@@ -134,8 +139,8 @@ def test_one_head_is_part_of_the_mean():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
     batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
-    heads = [gaze(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
-    assert torch.allclose(torch.stack(heads).mean(0), gaze(model, batch, text)[0].inputs["caption"], atol=1e-6)
+    heads = [looked(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
+    assert torch.allclose(torch.stack(heads).mean(0), looked(model, batch, text)[0].inputs["caption"], atol=1e-6)
 
 
 @pytest.mark.parametrize(

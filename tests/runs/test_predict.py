@@ -362,7 +362,10 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
         writer.add(Record("a", np.ones((2, 7)), np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]])))
         writer.finish()
     with pytest.raises(DataError, match=r"other.h5: features are 7 wide, the model has learnt from features \d+ wide"):
-        load_run(seeing / PLACE).model.embedders["image"].use_store(tmp_path / "other.h5")
+        run = load_run(seeing / PLACE)
+        kept = run.model.embedders["image"].found_settings()
+        config = run.recipe.inputs["image"].model_copy(update={"features": tmp_path / "other.h5", **kept})
+        config.build(run.model.backbone).reader.store  # noqa: B018
 
 
 def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):

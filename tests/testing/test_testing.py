@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 import torch
-from broken import BROKEN, CAPTIONS, Counted, Mean, backbone_suite, dataset, embedder, extractor, metric, tiny
+from broken import (
+    BROKEN,
+    CAPTIONS,
+    Counted,
+    Denies,
+    Mean,
+    backbone_suite,
+    dataset,
+    embedder,
+    extractor,
+    generator,
+    metric,
+    tiny,
+)
 from mmgen_encoders import FAMILIES
 from mmgen_masked import Masked
+from mmgen_regions import FasterRcnn, Regions, Roi
 from mmgen_scenes import Discovery, Scenes
 from mmgen_text import Text
+from pydantic import Field, SerializeAsAny
 from torch import nn
 
 import mmgen.testing
 from mmgen.evaluation.generate import generate
 from mmgen.tensors import Encoded
-from mmgen.testing import TEXTS, Tiny, TinyBackbone, Toy, ToyDataset, Words, failures
+from mmgen.testing import TEXTS, Tiny, TinyBackbone, Toy, ToyDataset, Words, failures, registration
 from mmgen.testing.toy import WordsEmbedder
 
 
@@ -79,7 +97,15 @@ def test_a_broken_part_is_caught_in_words(suite, test, words):
 
 
 @pytest.mark.parametrize(
-    "suite", [tiny(TinyBackbone), embedder(WordsEmbedder), dataset(ToyDataset), metric(Counted), extractor(Mean)]
+    "suite",
+    [
+        tiny(TinyBackbone),
+        embedder(WordsEmbedder),
+        generator(Denies),
+        dataset(ToyDataset),
+        metric(Counted),
+        extractor(Mean),
+    ],
 )
 def test_what_the_broken_ones_are_made_from_passes(suite):
     assert failures(suite) == {}
@@ -124,6 +150,96 @@ def test_an_undescribed_field_and_a_lossy_config_are_caught():
         "test_every_field_is_described": "fields without a description: size; write Field(..., description=...). Read: "
         "mmgen.configs"
     }
+
+
+class Holder(Toy):
+    """A data set that holds a part."""
+
+    inner: SerializeAsAny[mmgen.DatasetConfig] = Field(Scenes(train_size=3), description="another data set")
+
+
+class LossyHolder(Toy):
+    """One whose part loses its own fields."""
+
+    inner: mmgen.DatasetConfig = Field(Scenes(train_size=3), description="another data set")
+
+
+def survives(config):
+    suite = type("Suite", (mmgen.testing.DatasetSuite,), {"config": lambda self: config})
+    suite().test_config_survives_json()
+
+
+def test_parts_inside_a_config_survive_json():
+    survives(Holder())
+    survives(Regions(extractor=Roi(detector=FasterRcnn(weights="random"))))
+    with pytest.raises(AssertionError, match=r"LossyHolder comes back from JSON changed \(inner\); a run folder keeps"):
+        survives(LossyHolder())
+
+
+PACKAGE = """
+\"\"\"A plugin.\"\"\"
+from typing import Literal
+import mmgen
+{top}
+
+class Sum(mmgen.MetricConfig):
+    \"\"\"A metric.\"\"\"
+    type: Literal["{name}"] = "{name}"
+    def build(self): ...
+
+@mmgen.hookimpl
+def {hook}(): return [{gives}]
+"""
+WHOLE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum", "entry": "[mmgen]\nbrk = mmgen_brk\n"}
+
+
+@pytest.mark.parametrize(
+    "change, test, words",
+    [
+        ({}, "test_registered", ""),
+        ({}, "test_importing_imports_no_torch", ""),
+        ({"top": "import torch"}, "test_importing_imports_no_torch", "importing mmgen_brk imports torch, which every"),
+        (
+            {"entry": ""},
+            "test_registered",
+            "mmgen-brk has no entry point for mmgen_brk, so no recipe can name Sum; write [project.entry-points.mmgen] "
+            'and brk = "mmgen_brk" into its pyproject.toml',
+        ),
+        (
+            {"hook": "register_metric"},
+            "test_registered",
+            "plugin 'brk' (mmgen-brk 0.1) failed to load: there is no hook 'register_metric'; did you mean",
+        ),
+        (
+            {"gives": ""},
+            "test_registered",
+            "the entry point 'brk' (mmgen_brk) does not give Sum; return it from register_metrics()",
+        ),
+        (
+            {"name": "diversity"},
+            "test_registered",
+            "two plugins provide the metric 'diversity': mmgen-brk 0.1 and mmgen-framework",
+        ),
+    ],
+)
+def test_registration_is_looked_at(change, test, words, tmp_path, monkeypatch):
+    """A distribution made on the spot."""
+    made = {**WHOLE, **change}
+    entry = made.pop("entry")
+    (tmp_path / "mmgen_brk.py").write_text(PACKAGE.format(**made))
+    (tmp_path / "torch.py").write_text("")  # in place of the real one, which takes seconds
+    (folder := tmp_path / "mmgen_brk-0.1.dist-info").mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mmgen-brk\nVersion: 0.1\n")
+    (folder / "entry_points.txt").write_text(entry)
+    (folder / "top_level.txt").write_text("mmgen_brk\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mmgen_brk", raising=False)
+    registration._distributions.cache_clear()
+    registration.import_problem.cache_clear()
+    config = importlib.import_module("mmgen_brk").Sum
+    suite = type("Suite", (mmgen.testing.Suite,), {"config": lambda self: config()})
+    wrong = failures(suite).get(test, "")
+    assert words in wrong and (". Read: " in wrong) == bool(words)
 
 
 def test_a_causal_backbone_that_cannot_cache_passes():

@@ -154,7 +154,9 @@ def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mista
 )
 def test_a_broken_probe_is_caught_in_words(change, test, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert failures(changed(change))[test].partition(". Read: mmgen.parts.")[0] == words
+    with pytest.raises(AssertionError) as caught:
+        getattr(changed(change)(), test)()
+    assert str(caught.value).partition(". Read: mmgen.parts.")[0] == words
 
 
 def test_a_good_one_passes():
