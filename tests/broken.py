@@ -19,7 +19,7 @@ from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
 from mmgen.parts import Extractor, FailedImage, Metric, Record
 from mmgen.tensors import WRITTEN, Example, Loss, Scores, Segment
-from mmgen.testing import Tiny, TinyBackbone, Toy, ToyDataset, Words
+from mmgen.testing import Greedy, Tiny, TinyBackbone, Toy, ToyDataset, Words
 from mmgen.testing.tiny import SPECIAL, TinyCache
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
@@ -69,6 +69,9 @@ def generator(cls):
 
         def build(self, backbone):
             return cls(self, backbone)
+
+        def refuses(self, decoding):
+            return cls.refused(decoding) if hasattr(cls, "refused") else {}
 
     return type("Suite", (mmgen.testing.GeneratorSuite,), {"config": lambda self: Changed(max_tokens=8)})
 
@@ -235,15 +238,18 @@ class RaisesKeyErrors(WordsEmbedder):
         self.reader = ReadsAnything(field, backbone)
 
 
-class DrawsNumbers(WordsReader):
+class NeverReadsTheSame(WordsReader):
+    reads = 0
+
     def read(self, example):
-        return super().read(example).roll(random.randrange(1, 1 << 30))
+        self.reads += 1
+        return super().read(example).roll(self.reads)
 
 
 class ReadsAnew(WordsEmbedder):
     def __init__(self, field, backbone):
         super().__init__(field, backbone)
-        self.reader = DrawsNumbers(field, backbone)
+        self.reader = NeverReadsTheSame(field, backbone)
 
 
 class KeepsAPlainTensor(WordsEmbedder):
@@ -327,13 +333,30 @@ class Denies(HidesWords):
     """Hides words too, says so, and refuses what it has no options for: a generator that is right."""
 
     reads_as_laid_out = False
+    refused = staticmethod(Greedy().refuses)
 
     def generate(self, model, batch, options):
-        if options != Decoding():
-            raise UnavailableError(
-                f"knows no {', '.join(name for name, value in options if value != getattr(Decoding(), name))}"
-            )
+        if names := self.refused(options):
+            raise UnavailableError(f"knows no {', '.join(names)}")
         return super().generate(model, batch, options)
+
+
+class DeniesTooLate(Denies):
+    refused = staticmethod(lambda decoding: {})
+
+    def generate(self, model, batch, options):
+        if names := Greedy().refuses(options):
+            raise UnavailableError(f"knows no {', '.join(names)}")
+        return super().generate(model, batch, options)
+
+
+class DeniesWhatItDoes(MaskedGenerator):
+    refused = staticmethod(Greedy().refuses)
+
+
+class CountsASlotAToken(MaskedGenerator):
+    def slots(self, tokens):
+        return tokens
 
 
 # --- data sets, metrics, extractors ---
@@ -498,6 +521,21 @@ BROKEN = [
         generator(RefusesWithoutAName),
         "test_what_it_writes",
         "num_beams=2, num_return_sequences=2 is refused without naming an option: 'not with me'",
+    ),
+    (
+        generator(DeniesTooLate),
+        "test_what_it_writes",
+        "num_beams=2, num_return_sequences=2 is refused only when writing begins; let `refuses` tell num_beams too",
+    ),
+    (
+        generator(DeniesWhatItDoes),
+        "test_what_it_writes",
+        "`refuses` tells num_beams, num_return_sequences, and generate writes with num_beams=2",
+    ),
+    (
+        generator(CountsASlotAToken),
+        "test_layout_of_targets",
+        "slots(2) is 2, and lay_out gives a target of 2 tokens 3 slots",
     ),
     (
         generator(RefusesEverything),

@@ -24,6 +24,7 @@ GENERATE, FORWARD, LAY_OUT = (
     "mmgen.parts.Objective.lay_out",
 )
 
+REFUSES = "mmgen.configs.GeneratorConfig.refuses"
 OBEY = "obey an option, or refuse it with an UnavailableError that names it"
 
 
@@ -62,12 +63,16 @@ class GeneratorSuite(Suite):
 
     def offered(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]] | None:
         """The texts, or None where the generator refuses these options, which is as good as obeying them."""
+        told, given = self.config().refuses(Decoding(**options)), _shown(options)
         try:
-            return self.write(model, examples, **options)
+            texts = self.write(model, examples, **options)
         except UnavailableError as error:
             named = [name for name in options if name in str(error)]
-            expect(named, f"{_shown(options)} is refused without naming an option: '{error}'", GENERATE)
+            expect(named, f"{given} is refused without naming an option: '{error}'", GENERATE)
+            expect(told, f"{given} is refused only when writing begins; let `refuses` tell {named[0]} too", REFUSES)
             return None
+        expect(not told, f"`refuses` tells {', '.join(told)}, and generate writes with {given} all the same", REFUSES)
+        return texts
 
     def learnt(self, example: Example) -> tuple[Any, list[float]]:
         """A model after sixty updates on one pair, and its losses."""
@@ -109,6 +114,15 @@ class GeneratorSuite(Suite):
         expect(not (~tail.layout.real & (tail.labels != -100)).any(), "a padded slot has a label", LAY_OUT)
         labels = tail.labels[tail.labels != -100]
         expect(len(labels) > 0, "no slot of a Tail has a label, so there is nothing to predict", LAY_OUT)
+        generator: Generator = model.generator
+        for length in (2, 3, 5):
+            real = int(generator.lay_out([[[model.backbone.mask_id] * length]]).layout.real.sum())
+            expect(
+                generator.slots(length) == real,
+                f"slots({length}) is {generator.slots(length)}, and lay_out gives a target of {length} tokens {real} "
+                "slots",
+                "mmgen.parts.Objective.slots",
+            )
 
     def test_reads_as_laid_out(self) -> None:
         """Attention maps and probes read the rows of `lay_out`; that must be what is learnt, or be denied."""

@@ -27,6 +27,11 @@ class Greedy(GeneratorConfig):
     def build(self, backbone: Backbone) -> GreedyGenerator:
         return GreedyGenerator(self, backbone)
 
+    def refuses(self, decoding: Decoding) -> dict[str, str]:
+        default = Decoding()
+        changed = [name for name, value in decoding if value != getattr(default, name)]
+        return dict.fromkeys(changed, "the generator 'greedy' takes the likeliest token every time; leave it out")
+
 
 class GreedyGenerator(Generator):
     """A target y_1..y_T is laid out as [SEP], y_1..y_(T-1), and each slot predicts the next token."""
@@ -57,8 +62,7 @@ class GreedyGenerator(Generator):
         return Loss(F.cross_entropy(logits, batch.tail.labels[asked], reduction="sum"), asked.sum())
 
     def generate(self, model: Any, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        refused = [name for name, value in options if value != type(options).model_fields[name].default]
-        if refused:
+        if refused := Greedy().refuses(options):
             raise UnavailableError(f"greedy search knows no {', '.join(refused)}; leave it out")
         prefix = model.prefix(batch)
         found = []
