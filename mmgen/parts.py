@@ -29,8 +29,7 @@ class Reader(abc.ABC):
 
     @abc.abstractmethod
     def read(self, example: Example) -> Any:
-        """What the embedder needs of one example (arrays, token ids): the same every time. Raises DataError when it is
-        not to be had."""
+        """What the embedder needs of one example (arrays, token ids), the same every time. Raises DataError without."""
 
     @abc.abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
@@ -42,17 +41,16 @@ class Reader(abc.ABC):
         return 0
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError for examples that `read` would refuse (images without features), found more cheaply than by
-        reading them all. A run asks before it learns. By default nothing is looked at."""
+        """Raises DataError for examples that `read` would refuse (images without features), found without reading them
+        all. A run asks before it learns. By default nothing is looked at."""
         return
 
 
 class Embedder(nn.Module, abc.ABC):
     """One input of an example as states of the backbone's `input_size`. Owns what is learnt about its modality.
 
-    One that reads with the backbone (its word embeddings) keeps it in a list, `self._backbone = [backbone]`: as an
-    attribute it would become a submodule, be saved twice, and learn with the input.
-    """
+    One that needs the backbone (its word embeddings) keeps it in a list, `self._backbone = [backbone]`: as an attribute
+    it would be a submodule, saved twice, and learn with the input."""
 
     reader: Reader
 
@@ -132,12 +130,10 @@ class Backbone(nn.Module, abc.ABC):
 
 
 class Objective(nn.Module, abc.ABC):
-    """What a step learns. May own parameters (a head). `model` is a `mmgen.model.Model`.
+    """What a step learns. May own parameters (a head). `model` is a `mmgen.model.Model`."""
 
-    reads_as_laid_out  whether `forward` reads the rows that `lay_out` gives, token by token. False where it changes
-                       them (masks some words): attention maps and probes, which look at these rows, refuse then
-    """
-
+    # Whether `forward` reads the rows that `lay_out` gives, token by token. False where it changes them (masks some
+    # words): attention maps and probes look at these rows, and refuse then.
     reads_as_laid_out: ClassVar[bool] = True
 
     @abc.abstractmethod

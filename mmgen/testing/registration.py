@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import subprocess
 import sys
 from functools import lru_cache
+from pathlib import Path
 
 from ..configs import PartConfig
 from ..errors import PluginError
@@ -50,7 +52,8 @@ def unregistered(config: type[PartConfig], entry: importlib.metadata.EntryPoint)
 @lru_cache
 def import_problem(module: str) -> str:
     """What is wrong with importing a plugin's module in a new process; empty when nothing is."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    roots = [_root(module), _root("mmgen"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, roots))}
     done = subprocess.run(
         [sys.executable, "-c", CODE.format(module=module)], capture_output=True, text=True, env=environment
     )
@@ -59,6 +62,14 @@ def import_problem(module: str) -> str:
     if done.returncode:
         return f"{module} cannot be imported: {done.stderr.strip().rpartition(chr(10))[2]}"
     return ""
+
+
+def _root(module: str) -> str:
+    """The folder that a top-level module or package is imported from; empty where it has none."""
+    spec = importlib.util.find_spec(module.partition(".")[0])
+    if spec is None or spec.origin is None:
+        return ""
+    return str(Path(spec.origin).parent.parent if spec.submodule_search_locations else Path(spec.origin).parent)
 
 
 @lru_cache
