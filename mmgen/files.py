@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ from safetensors import SafetensorError
 from .errors import RunError, regular
 
 Written = TypeVar("Written")
+
+# safetensors' own unfinished files, which earlier versions of mmgen left beside their checkpoints when they were killed
+OF_SAFETENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -92,11 +96,15 @@ def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
 
 def clear_partials(folder: Path) -> None:
     """Deletes what writers that were killed have left in a folder; only for whoever holds its lock."""
-    for partial in [*folder.rglob(".*.partial")]:
+    for partial in [*folder.rglob(".*.partial"), *filter(_of_safetensors, folder.rglob(".tmp*"))]:
         if partial.is_dir():
             shutil.rmtree(partial, ignore_errors=True)
         else:
             partial.unlink(missing_ok=True)
+
+
+def _of_safetensors(path: Path) -> bool:
+    return bool(OF_SAFETENSORS.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
 
 
 def _refused(path: Path, error: Exception) -> RunError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,23 +16,39 @@ from torch import Tensor, nn
 from ..errors import RunError, regular
 from ..files import _closed, write_atomically
 
-CHECKSUM = "crc32"  # its name in a safetensors file's metadata
+ABOUT = "mmgen"  # the one key of a file's metadata: safetensors writes several in an order drawn anew every time
+CHECKSUM = "crc32"  # its name among what the metadata say
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """With a checksum over everything, so that a disk's mistake is no other result."""
+    """Write tensors and what is said about them. Equal ones make equal files, byte by byte. A checksum over everything
+    tells a disk's mistake from another result."""
     whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     about = dict(metadata or {})
     about[CHECKSUM] = checksum(whole, about)
-    write_atomically(path, lambda partial: save_file(whole, partial, about))
+    write_atomically(path, lambda partial: _save(whole, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
+
+
+def _save(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:
+    """safetensors fills a hidden file of its own first. It gets a folder for it that `clear_partials` knows, so that a
+    kill leaves nothing for good."""
+    folder = partial.with_name(f"{partial.name.removesuffix('.partial')}.folder.partial")
+    folder.mkdir(exist_ok=True)
+    try:
+        save_file(dict(tensors), folder / partial.name, metadata)
+        (folder / partial.name).replace(partial)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and metadata. Raises RunError for a file that is damaged, be it by one bit."""
+    """Tensors and what was said about them. Reads files of older versions too, whose metadata have several keys. Raises
+    RunError for a file that is damaged, be it by one bit."""
     try:
         regular(path).open("rb").close()  # safetensors calls missing whatever it cannot open
         with safe_open(path, "pt") as file:
             tensors, about = {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+        about = dict(json.loads(about[ABOUT])) if ABOUT in about else about
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
     except PermissionError as error:
@@ -43,6 +60,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         ValueError,
         LookupError,
         TypeError,
+        RecursionError,
     ) as error:  # torch's for odd types and shapes
         raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}") from None
     if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):
