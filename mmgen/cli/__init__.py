@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import signal
 import threading
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ import click
 
 from ..commands import GOES_ON
 from ..errors import MmgenError, shown
+from ..training.signals import handling
 from .lookup import Lookup
 
 
@@ -46,35 +46,26 @@ def _say(what: str, error: BaseException) -> None:
 
 
 class Stopped(KeyboardInterrupt):
-    """By Ctrl-C or SIGTERM. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if nobody had caught
+    """By a signal. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if nobody had caught
     it.)"""
 
 
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
-    """A scheduler's SIGTERM stops what is inside as Ctrl-C does; what is ignored (nohup's, a shell's &) stays so."""
+    """A signal that asks to stop (see `training.signals`) ends what is inside, as Ctrl-C does."""
     asked = threading.Event()
 
-    def stop(*_: object) -> None:
+    def stop() -> None:
         asked.set()
         raise Stopped
 
-    in_main_thread = threading.current_thread() is threading.main_thread()  # only that one is told of signals
-    heeded = [
-        number
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if in_main_thread and signal.getsignal(number) is not signal.SIG_IGN
-    ]
-    before = {number: signal.signal(number, stop) for number in heeded}
     try:
-        yield
+        with handling(stop):
+            yield
     except Exception as error:
         if not asked.is_set():
             raise
         raise Stopped from error  # libraries make errors of their own of what comes up while they are imported
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
