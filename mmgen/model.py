@@ -35,7 +35,6 @@ class Model(nn.Module):
                 f"{type(backbone).__name__} is causal only"
             )
         self.backbone, self.generator, self.close = backbone, generator, close
-        self.slots = [0, 0]  # real ones and all that `rows` has made, for whoever wants to know the share of padding
         try:
             self.embedders = nn.ModuleDict(embedders)
         except KeyError as error:
@@ -80,7 +79,7 @@ class Model(nn.Module):
             raise DataError(
                 f"an example takes {int(mask.sum(1).max())} slots, and the encoder has {self.backbone.max_positions} "
                 "positions, "
-                f"{self.generator.max_tokens} of them for what is written; lower max_tokens or max_regions of an input"
+                f"{self.generator.max_tokens} of them for what is written; lower max_tokens, or use shorter inputs"
             )
 
     def behind(self, prefix: Slots, tail: Tail) -> Slots:
@@ -95,9 +94,7 @@ class Model(nn.Module):
         whole = prefix.followed_by(self.behind(prefix, batch.tail))
         real = whole.layout.real
         labels = torch.cat([torch.full_like(prefix.positions, -100), batch.tail.labels], 1)
-        lengths = real.sum(1).tolist()
-        longest = max(lengths)
-        self.slots = [self.slots[0] + sum(lengths), self.slots[1] + len(lengths) * longest]
+        longest = int(real.sum(1).max())
         if longest == real.shape[1]:
             return whole, labels
         order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)

@@ -1,4 +1,4 @@
-"""Work that runs out of memory is done again in halves, down to a single item; when that does not fit, a line says
+"""Work that runs out of memory is done again in halves, down to a single item. When that does not fit, one line says
 so."""
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ import contextlib
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -14,10 +15,11 @@ import torch
 from accelerate.utils.memory import clear_device_cache, should_reduce_batch_size
 
 from .errors import RunError
+from .tensors import Example
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-ADVICE_SMALLER = "use shorter inputs (max_regions), a smaller encoder, or a larger device"
+ADVICE_SMALLER = "use shorter inputs, a smaller encoder, or a larger device"
 ADVICE_FEWER_TEXTS = (
     f"look for fewer texts at a time (num_beams, num_return_sequences; generate's --n), {ADVICE_SMALLER}"
 )
@@ -47,12 +49,27 @@ def as_run_error(where: str, advice: str) -> Iterator[None]:
         raise RunError(f"{where}: out of memory; {advice}") from None
 
 
+def halves(items: Sequence[Item], part: Callable[[Item], Sequence[Item]] | None = None) -> list[list[Item]]:
+    """Items cut in two. `part`: what a single item is cut into; one that it leaves whole comes back alone."""
+    middle = len(items) // 2
+    if middle:
+        return [list(items[:middle]), list(items[middle:])]
+    return [[half] for half in (part(items[0]) if part else items)]
+
+
+def questions(example: Example) -> list[Example]:
+    """An example's questions in two halves; a single pair of an input and a question stays whole."""
+    if len(example.targets) < 2:
+        return [example]
+    return [replace(example, targets=tuple(half)) for half in halves(example.targets)]
+
+
 class OomRetry:
     """Does work on batches, as many items at a time as there is memory for.
 
-        halving = Halving("step 'both', writing", "use fewer beams")
+        retry = OomRetry("step 'both', writing", "use fewer beams")
         for batch in batches:
-            for piece, texts in halving.over(batch, generate):
+            for piece, texts in retry.over(batch, generate):
                 ...
 
     What was too much once is not tried again: later batches are done in pieces of the size that went through.
@@ -61,6 +78,7 @@ class OomRetry:
     advice  what to do when a single item does not fit
     unit    what an item is called
     named   an item's name
+    part    what a single item is cut into, where it does not fit; nothing by default
     say     hears, once the pieces are small enough, how small they are
     """
 
@@ -71,9 +89,10 @@ class OomRetry:
         *,
         unit: str = "example",
         named: Callable[[Any], str] = attrgetter("id"),
+        part: Callable[[Any], Sequence[Any]] | None = None,
         say: Callable[[str], None] = log.warning,
     ) -> None:
-        self.where, self.advice, self.unit, self.named, self.say = where, advice, unit, named, say
+        self.where, self.advice, self.unit, self.named, self.part, self.say = where, advice, unit, named, part, say
         self.most: int | None = None  # items at a time, once memory has been short
         self._told: int | None = None
 
@@ -82,9 +101,9 @@ class OomRetry:
     ) -> Iterator[tuple[Sequence[Item], Result]]:
         """Pieces of the items, one after another and none left out, and what `work` makes of each. Raises RunError when
         a single item is too much."""
-        done = 0
-        while done < len(items):
-            piece = items[done : done + self.most] if self.most else items[done:]
+        left = list(items)
+        while left:
+            piece = left[: self.most]
             for result in self._attempt(piece, work):
                 if self.most != self._told:
                     self._told = self.most
@@ -93,7 +112,10 @@ class OomRetry:
                         "a time"
                     )
                 yield piece, result
-                done += len(piece)
+                del left[: len(piece)]
+                break
+            else:
+                left[: len(piece)] = [item for half in self._cut(piece) for item in half]
 
     def _attempt(self, piece: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> list[Result]:
         """The result; none when memory was short, and then smaller pieces are next."""
@@ -104,9 +126,14 @@ class OomRetry:
                 raise
         # only here, behind the error, is what it held let go of
         clear_device_cache(garbage_collection=True)
-        if len(piece) == 1:
+        return []
+
+    def _cut(self, piece: Sequence[Item]) -> list[list[Item]]:
+        """Smaller pieces of one that did not fit. Raises RunError when it cannot be cut."""
+        smaller = halves(piece, self.part)
+        if len(smaller) == 1:
             raise RunError(
                 f"{self.where}: out of memory with a single {self.unit} ('{self.named(piece[0])}'); {self.advice}"
             )
-        self.most = len(piece) // 2
-        return []
+        self.most = len(smaller[0])
+        return smaller

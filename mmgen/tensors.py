@@ -85,6 +85,12 @@ class Slots:
     types: Tensor  # (B, L) token types
     layout: Layout  # (B, L)
 
+    @property
+    def counts(self) -> Tensor:
+        """(2,) how many slots are real, and how many there are."""
+        real = self.layout.real
+        return torch.stack([real.sum(), real.new_full((), real.numel(), dtype=torch.int64)])
+
     def followed_by(self, other: Slots) -> Slots:
         return join(self, other)
 
@@ -120,6 +126,7 @@ class Loss:
 
     sum: Tensor  # ()
     count: Tensor  # () number of predicted tokens
+    slots: Tensor | None = None  # (2,) `Slots.counts` of the rows that were encoded, for who wants to know the padding
 
     @property
     def mean(self) -> Tensor:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 import toys
-from accelerate import Accelerator
 from click.testing import CliRunner
 from mmgen_grid import TimmGrid
 from mmgen_probes import similarity
@@ -137,18 +136,7 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
 def written(folder, model, decoding, told=None):
     folder.mkdir()
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    generate_split(
-        model,
-        "s",
-        step,
-        toys.examples(13),
-        decoding,
-        seed=0,
-        folder=folder,
-        accelerator=Accelerator(cpu=True),
-        progress=told or Progress(),
-        batch_size=8,
-    )
+    generate_split(model, toys.context(folder, step, told), toys.examples(13), decoding, batch_size=8)
     return generations.read(folder)
 
 
@@ -199,17 +187,15 @@ CRAMPED = """
     import toys
     from test_oom import cramp
     from mmgen.training import distributed
-    from mmgen.configs import Decoding
-    from mmgen.progress import Progress
+    from mmgen.decoding import Decoding
     from mmgen.recipe.tables import Step, Training
     from mmgen.evaluation.generate import generate_split
     model, accelerator = toys.model(), distributed.start()
     if accelerator.process_index == 1:
         cramp(model, most=3)
     step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    folder = Path(sys.argv[1])
-    generate_split(model, "s", step, toys.examples(13), Decoding(), seed=0, folder=folder, accelerator=accelerator,
-                   progress=Progress(), batch_size=8)
+    context = toys.context(Path(sys.argv[1]), step, accelerator=accelerator)
+    generate_split(model, context, toys.examples(13), Decoding(), batch_size=8)
 """
 
 

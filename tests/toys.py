@@ -1,14 +1,19 @@
 """Small models and examples that tests share. Weights are random but not tiny, so that mistakes show."""
 
 import random
+from pathlib import Path
 
 import torch
+from accelerate import Accelerator
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text
 
 from mmgen.model import Model, compose
+from mmgen.progress import Progress
+from mmgen.recipe.tables import Step
 from mmgen.tensors import Example
+from mmgen.training.context import StepContext
 
 WORDS = "what color is the red ball dog near tree where how many are there big small under house".split()
 
@@ -26,6 +31,13 @@ def examples(count: int = 6, seed: int = 0, most_questions: int = 4) -> list[Exa
         )
         for i in range(count)
     ]
+
+
+def context(
+    folder: Path, step: Step, progress: Progress | None = None, accelerator: Accelerator | None = None
+) -> StepContext:
+    """The step "s" of a run with seed 0; by default in one process on the CPU."""
+    return StepContext("s", step, 0, folder, accelerator or Accelerator(cpu=True), progress or Progress())
 
 
 def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from ..data.collate import Collator, by_length
@@ -20,12 +17,9 @@ from ..errors import DataError
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
-from ..progress import Progress
-from ..recipe.tables import Step
 from ..tensors import Example, Generation
+from ..training.context import StepContext
 from ..training.precision import precision
-
-log = logging.getLogger("mmgen")
 
 
 @torch.inference_mode()
@@ -65,48 +59,35 @@ def generate(
 
 
 def generate_split(
-    model: Model,
-    name: str,
-    step: Step,
-    examples: Sequence[Example],
-    decoding: Decoding,
-    *,
-    seed: int,
-    folder: Path,
-    accelerator: Accelerator,
-    progress: Progress,
-    batch_size: int = 32,
+    model: Model, context: StepContext, examples: Sequence[Example], decoding: Decoding, batch_size: int = 32
 ) -> None:
     """`generations.jsonl` in the step's folder. Sampling is drawn anew for every batch, so processes do not change it.
 
     A batch that runs out of memory is written in halves, by each process for itself. Greedy search and beams find the
     same texts then; samples are drawn anew for every piece, so they are others (and the same again where the cuts are
     the same)."""
-    model.to(
-        accelerator.device
-    ).eval()  # not in inference mode: parameters that are moved in there cannot learn afterwards
-    collate, examples = (
-        Collator(model, step.inputs, targets=False),
-        [resolve(example) for example in examples],
-    )
+    model.to(context.accelerator.device).eval()  # not in inference mode: what is moved in there cannot learn afterwards
+    accelerator, progress, step = context.accelerator, context.progress, context.step
+    collate, examples = Collator(model, step.inputs, targets=False), [resolve(example) for example in examples]
     found: list[tuple[int, list[Generation]]] = []
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
-    halving = _halving(name, examples, accelerator, progress)
+    retry = context.retry("writing", ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id)
 
     def texts(number: int, whole: Sequence[int], piece: Sequence[int]) -> list[list[Generation]]:
         batch = collate([examples[index] for index in piece]).to(accelerator.device)
-        torch.manual_seed(seed_from(seed, name, "write", number, *(piece if len(piece) < len(whole) else ())))
+        cut = piece if len(piece) < len(whole) else ()  # pieces draw anew, whole batches as they always did
+        torch.manual_seed(seed_from(context.seed, context.name, "write", number, *cut))
         with precision(step.training.precision, accelerator.device):
             return model.generator.generate(model, batch, decoding)
 
     with (
         torch.inference_mode(),
         torch.random.fork_rng(devices),
-        progress.task(f"{name}: writing", len(examples), "questions") as advance,
+        progress.task(f"{context.name}: writing", len(examples), "questions") as advance,
     ):
         for number, indices in enumerate(by_length(collate.slots(examples), batch_size)):
             if number % accelerator.num_processes == accelerator.process_index:
-                for piece, written in halving.over(indices, partial(texts, number, indices)):
+                for piece, written in retry.over(indices, partial(texts, number, indices)):
                     found += zip(piece, written, strict=True)
             advance(len(indices))
     if accelerator.num_processes > 1:
@@ -116,14 +97,5 @@ def generate_split(
             json.dumps([asdict(text) for text in texts], ensure_ascii=False)
             for _, texts in sorted(found, key=lambda pair: pair[0])
         ]
-        write_text(folder / "generations.jsonl", "".join(line + "\n" for line in lines))
+        write_text(context.folder / "generations.jsonl", "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()
-
-
-def _halving(name: str, examples: Sequence[Example], accelerator: Accelerator, progress: Progress) -> OomRetry:
-    """What one process does about its lack of memory is its own business, and only the first one has a progress to tell
-    it by."""
-    alone = accelerator.num_processes == 1
-    where = f"step '{name}', writing" if alone else f"step '{name}', writing, process {accelerator.process_index}"
-    say = progress.say if accelerator.is_main_process else log.warning
-    return OomRetry(where, ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id, say=say)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from accelerate import Accelerator
 from torch import Tensor
 
 from .. import report
@@ -23,6 +22,7 @@ from ..storage import generations
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, load_weights, state
 from ..training import distributed, train
+from ..training.context import StepContext
 from .load import load_run
 from .prepare import build_model, fill_stores, find_gaps, introduce, keep_parts, warn_of_cut
 
@@ -54,7 +54,8 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
                 keep_parts(model, folder)
         for name in todo:
             with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
-                run_step(recipe, name, model, initial, datasets, folder, accelerator, progress)
+                context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)
+                run_step(context, recipe, model, initial, datasets, folder)
         if accelerator.is_main_process:
             show(
                 recipe,
@@ -83,18 +84,15 @@ def show(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Callable[[st
 
 
 def run_step(
+    context: StepContext,
     recipe: Recipe,
-    name: str,
     model: Model,
     initial: dict[str, Tensor],
     datasets: Datasets,
     folder: RunFolder,
-    accelerator: Accelerator,
-    progress: Progress,
 ) -> None:
     """One row of the table, from wherever it was left."""
-    step, place = recipe.steps[name], folder.step(name)
-    common = {"folder": place, "accelerator": accelerator, "progress": progress, "seed": recipe.seed}
+    name, step, place, progress = context.name, context.step, context.folder, context.progress
     if folder.finished(name, "weights.safetensors"):
         load_weights(model, place / "weights.safetensors")
     else:
@@ -102,17 +100,17 @@ def run_step(
             load_state(model, initial, "the model as it was built")
         else:
             load_weights(model, folder.step(step.start) / "weights.safetensors")
-        train.train(model, name, step, datasets.learnt(name), datasets.validated(name), **common)
+        train.train(model, context, datasets.learnt(name), datasets.validated(name))
     if not step.evaluate:
         return
     test = datasets.scored
     if not folder.finished(name, "generations.jsonl"):
-        generate.generate_split(model, name, step, test, recipe.decoding, **common)
-    if accelerator.is_main_process:
+        generate.generate_split(model, context, test, recipe.decoding)
+    if context.accelerator.is_main_process:
         texts = generations.read(place)
         score.score(name, texts, test, recipe.metrics, place, progress)
         progress.say(report.samples(texts, test))
-    accelerator.wait_for_everyone()
+    context.accelerator.wait_for_everyone()
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:

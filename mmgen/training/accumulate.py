@@ -1,26 +1,171 @@
-"""Accumulate: examples cut in two, for updates that do not fit into memory at once."""
+"""Accumulate: an update's gradients, over micro-batches, processes, and the pieces of what does not fit into memory.
+
+Gradients of *sums* are added up, so that the split of an update changes nothing. Dropout is drawn anew for every
+micro-batch from (seed, step, update, micro-batch), so neither a resume nor another number of processes changes it.
+
+An update that runs out of memory is tried again with every micro-batch cut in two, in all processes alike. A half draws
+its dropout from (seed, step, update, micro-batch, half), so the gradient is that of the same loss with other dropout;
+without dropout it is the same gradient. The cut stays for the rest of the step, is in the log (`halved`) and the
+checkpoint.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from ..tensors import Example
+import torch
+from accelerate.utils.memory import clear_device_cache
+from torch import Tensor, nn
+
+from ..data.collate import Collator
+from ..data.plan import Plan
+from ..data.seeds import seed_from
+from ..errors import RunError
+from ..oom import ADVICE_SMALLER, halves, out_of_memory, questions
+from ..tensors import Batch, Example, Loss
+from .checkpoint import Cursor
+from .context import StepContext
+from .distributed import all_reduce_sum, any_rank
+from .fsdp import too_large
+
+Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
+Piece = tuple[tuple[int, ...], Batch]  # where in an update a piece is, and the piece
+Losses = list[tuple[Batch, Tensor]]  # what this process has passed through the model, and each one's summed loss
 
 
-def halves(examples: Sequence[Example], times: int) -> list[list[Example]]:
-    """Examples cut in two so many times; a single one's questions are parted, and a single pair stays whole."""
-    pieces = [list(examples)]
-    for _ in range(times):
-        pieces = [half for piece in pieces for half in _in_two(piece)]
-    return pieces
+@dataclass(frozen=True)
+class Material:
+    """What a step learns from: `plan` says which of the examples an update takes, `collate` makes batches of them."""
+
+    plan: Plan
+    examples: Sequence[Example]
+    collate: Collator
+
+    def cut(self, number: int, micro: int, times: int) -> list[list[Example]]:
+        """The examples of an update's micro-batch, cut in two so many times; a single one's questions are parted, and a
+        single pair stays whole."""
+        visits = self.plan.updates[number][micro]
+        pieces = [[self.plan.draw(self.examples[visit.index], visit) for visit in visits]]
+        for _ in range(times):
+            pieces = [half for piece in pieces for half in halves(piece, questions)]
+        return pieces
+
+    def pieces(self, number: int, micro: int, whole: Batch, times: int) -> Iterator[Piece]:
+        """A micro-batch, or what it is cut into."""
+        if not times:
+            yield (micro,), whole
+            return
+        for piece, examples in enumerate(self.cut(number, micro, times)):
+            yield (micro, piece, times), self.collate(examples)
+
+    def passes(self, number: int, times: int, world: int) -> int:
+        """How many passes the process makes that has most of them in an update."""
+        pieces = [len(self.cut(number, micro, times)) for micro in range(len(self.plan.updates[number]))]
+        return max(sum(pieces[rank::world]) for rank in range(world))
 
 
-def _in_two(examples: list[Example]) -> list[list[Example]]:
-    middle = len(examples) // 2
-    if middle:
-        return [examples[:middle], examples[middle:]]
-    (example,) = examples
-    middle = len(example.targets) // 2
-    parts = (example.targets[:middle], example.targets[middle:]) if middle else (example.targets,)
-    return [[replace(example, targets=part)] for part in parts]
+class Accumulator:
+    """Adds up the gradients of a step's updates.
+
+    loss      the loss of a batch on this process's device
+    learning  the parameters that learn, by name
+    sharded   whether processes hold slices of them, which add up by themselves (see `fsdp`)
+    slots     real slots of the rows so far, and all that were run through the encoder (2,); 0 where generators do not
+              say
+    """
+
+    def __init__(
+        self,
+        context: StepContext,
+        material: Material,
+        cursor: Cursor,
+        loss: Callable[[Batch], Loss],
+        learning: Mapping[str, nn.Parameter],
+        sharded: bool,
+    ) -> None:
+        self.context, self.material, self.cursor = context, material, cursor
+        self.loss, self.learning, self.sharded = loss, learning, sharded
+        self.accelerator = context.accelerator
+        self.slots = torch.zeros(2, dtype=torch.int64, device=self.accelerator.device)
+
+    def gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[Losses, Tensor, bool]:
+        """The gradients of an update's summed loss, over all processes, are left where torch leaves them. Returns this
+        process's losses, (loss, tokens) of all, and whether `stop()` was true in any process. Raises RunError when a
+        single pair does not fit into memory."""
+        spare = micros[-1]
+        if self.accelerator.process_index >= len(self.material.plan.updates[number]):
+            micros = ()  # there are fewer micro-batches than processes
+        while True:
+            found = self._attempt(number, micros, spare)
+            mine = [parameter.grad is not None for parameter in self.learning.values()]
+            stopping, again, *anywhere = any_rank(self.accelerator, [stop(), found is None, *mine])
+            if found is not None and not again:
+                break
+            self._halve(number, micros, failed=found is None)
+        losses, total = found
+        reached = [
+            parameter
+            for parameter, has in zip(self.learning.values(), anywhere, strict=True)
+            if has and not self.sharded
+        ]
+        for parameter in reached:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        all_reduce_sum(self.accelerator, [total, *(parameter.grad for parameter in reached)])
+        return losses, total, stopping
+
+    def _attempt(self, number: int, micros: Micros, spare: tuple[int, Batch]) -> tuple[Losses, Tensor] | None:
+        """The losses of this process's micro-batches, and (loss, tokens) of them all; None without memory. Of a sharded
+        model every process makes as many passes, those with fewer micro-batches through `spare`, with no weight; and it
+        raises RunError without memory, since the others wait half-way."""
+        losses: Losses = []
+        total = torch.zeros(2, dtype=torch.float64, device=self.accelerator.device)
+        slots = self.slots.clone()
+        try:
+            for micro, whole in micros:
+                for place, batch in self.material.pieces(number, micro, whole, self.cursor.halved):
+                    batch = batch.to(self.accelerator.device)
+                    torch.manual_seed(seed_from(self.context.seed, self.context.name, number, *place))
+                    loss = self.loss(batch)
+                    self.accelerator.backward(loss.sum)
+                    losses.append((batch, loss.sum.detach()))
+                    total += torch.stack([loss.sum.detach().double(), loss.count.double()])
+                    slots += 0 if loss.slots is None else loss.slots
+            self._keep_up(number, spare, len(losses))
+        except Exception as error:
+            if not out_of_memory(error):
+                raise
+            if self.sharded:
+                raise too_large(f"step '{self.context.name}', update {number}") from None
+            return None
+        self.slots = slots
+        return losses, total
+
+    def _keep_up(self, number: int, spare: tuple[int, Batch], made: int) -> None:
+        """As many passes as the other processes make; only a sharded model needs them."""
+        if not self.sharded:
+            return
+        halved = self.cursor.halved
+        for _ in range(made, self.material.passes(number, halved, self.accelerator.num_processes)):
+            _, batch = next(self.material.pieces(number, *spare, halved))
+            self.accelerator.backward(self.loss(batch.to(self.accelerator.device)).sum * 0)
+
+    def _halve(self, number: int, micros: Micros, failed: bool) -> None:
+        """Make ready for another attempt with smaller micro-batches. Raises RunError when there is nothing left to
+        cut."""
+        for parameter in self.learning.values():
+            parameter.grad = None
+        clear_device_cache(garbage_collection=True)
+        where = f"step '{self.context.name}', update {number}: out of memory"
+        halved = self.cursor.halved
+        pieces = [piece for micro, _ in micros for piece in self.material.cut(number, micro, halved)]
+        if failed and all(len(piece) == 1 and len(piece[0].targets) == 1 for piece in pieces):
+            raise RunError(
+                f"{where} with a single pair (example '{pieces[0][0].id}'); {ADVICE_SMALLER}; the last checkpoint is "
+                "kept"
+            )
+        self.cursor.halved += 1
+        self.context.progress.say(
+            f"{where}; from here on micro-batches are cut into {2**self.cursor.halved}, for the same optimiser update"
+        )

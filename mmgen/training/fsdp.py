@@ -152,9 +152,9 @@ class _Root(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor | None]:
         loss = self.model(batch)
-        return loss.sum, loss.count
+        return loss.sum, loss.count, loss.slots
 
 
 class _Layer(nn.Module):

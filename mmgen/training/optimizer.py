@@ -29,16 +29,24 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
         of_input = name.startswith("embedders.")
         peak = training.input_learning_rate if of_input and training.input_learning_rate else training.learning_rate
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
-        groups.setdefault((peak, decay), []).append(parameter)
+        groups.setdefault((of_input, peak, decay), []).append(parameter)
     if not groups:
         raise RunError(f"a step that learns {', '.join(step.learn)} has no parameters to learn")
     return torch.optim.AdamW(
         [
-            {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay}
-            for (peak, decay), parameters in groups.items()
+            {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay, "of_input": of_input}
+            for (of_input, peak, decay), parameters in groups.items()
         ],
         fused=True,
     )
+
+
+def rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:
+    """For the log: `lr`, the rate that what learns was just updated with, and `input_lr`, that of embedders where
+    another part of the model learns at another rate. A step in which only embedders learn has theirs as its `lr`."""
+    found = {"input_lr" if group["of_input"] else "lr": group["lr"] for group in optimizer.param_groups}
+    used = set(found.values())
+    return found if len(used) > 1 else {"lr": used.pop()}
 
 
 def schedule(update: int, total: int, warmup: float) -> float:

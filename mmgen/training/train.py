@@ -9,21 +9,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
-from accelerate import Accelerator
 
 from ..data.collate import Collator
 from ..data.loader import timed, updates
 from ..data.plan import Plan
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
-from ..progress import Progress
-from ..recipe.tables import Step
 from ..storage.weights import load_state, read_tensors, save_weights, state
 from ..tensors import Example
+from .accumulate import Material
+from .context import StepContext
 from .distributed import any_rank, broadcast
 from .fsdp import shards
 from .learner import Learner
@@ -31,91 +30,100 @@ from .signals import interruptions
 from .validate import validate
 
 
-def train(
-    model: Model,
-    name: str,
-    step: Step,
-    examples: Sequence[Example],
-    validation: Sequence[Example],
-    *,
-    seed: int,
-    folder: Path,
-    accelerator: Accelerator,
-    progress: Progress,
-) -> None:
+def train(model: Model, context: StepContext, examples: Sequence[Example], validation: Sequence[Example]) -> None:
     """Teach a step and write `weights.safetensors` and `log.jsonl` into its folder. The model holds the step's
     start."""
-    training = step.training
-    collate = Collator(model, step.inputs)
+    accelerator, training = context.accelerator, context.step.training
+    material = make_material(model, context, examples)
+    _warn(context, material.plan)
+    devices = [accelerator.device] if accelerator.device.type == "cuda" else []
+    with (
+        torch.random.fork_rng(devices),
+        interruptions() as asked,
+        as_run_error(f"step '{context.name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
+    ):
+        model.to(
+            "cpu" if shards(training, accelerator) else accelerator.device
+        )  # each process takes its slices from there
+        learner = Learner(model, context, material)
+        spent = _learn(learner, validation, asked.is_set)
+        finish(learner)
+    if spent:
+        context.progress.say(f"{context.name}: {spent}")
+    if asked.is_set():
+        raise KeyboardInterrupt
+    accelerator.free_memory()
+
+
+def make_material(model: Model, context: StepContext, examples: Sequence[Example]) -> Material:
+    """What a step learns from, in the order and the batches that its seed and its settings give."""
+    training, collate = context.step.training, Collator(model, context.step.inputs)
     plan = Plan.make(
         examples,
-        seed=seed,
-        step=name,
+        seed=context.seed,
+        step=context.name,
         epochs=training.epochs,
         batch_size=training.batch_size,
         micro_batch=training.micro_batch or training.batch_size,
         bucket=training.bucket,
         lengths=collate,
     )
-    if accelerator.num_processes > (most := max(map(len, plan.updates))):
-        progress.say(
-            f"{name}: an update has {most} micro-batches for {accelerator.num_processes} processes, so some have "
-            "nothing to do; lower training.micro_batch"
-        )
-    if training.shard and accelerator.num_processes == 1:
-        progress.say(
-            f"{name}: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N "
-            "-m mmgen run ...`"
-        )
-    devices = [accelerator.device] if accelerator.device.type == "cuda" else []
-    with (
-        torch.random.fork_rng(devices),
-        interruptions() as asked,
-        as_run_error(f"step '{name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
-    ):
-        model.to(
-            "cpu" if shards(training, accelerator) else accelerator.device
-        )  # each process takes its slices from there
-        learner = Learner(model, name, step, seed, plan, examples, collate, folder, accelerator, progress)
-        before = _pairs(plan.updates[: learner.done], examples)
-        with progress.task(f"{name}: learning", _pairs(plan.updates, examples), "questions", before) as advance:
-            waits: list[float] = []
-            began, model.slots = time.perf_counter(), [0, 0]
-            if (
-                learner.done in plan.epochs and validation and "validation_loss" not in learner.records[-1]
-            ):  # it was stopped before
-                _end_epoch(learner, validation, asked.is_set)
-                _keep(learner)
-            for number, micros in timed(_updates(learner, examples, collate), waits):
-                learner.records.append(learner.update(number, micros, stop=asked.is_set))
-                learner.done = number + 1
-                if learner.done in plan.epochs:
-                    _end_epoch(learner, validation, asked.is_set)
-                advance(_pairs(plan.updates[number : number + 1], examples), _told(learner.records))
-                _keep(learner)
-        finish(learner)
-    if waits:
-        progress.say(f"{name}: {_spent(model, sum(waits) / (time.perf_counter() - began))}")
-    if asked.is_set():
-        raise KeyboardInterrupt
-    accelerator.free_memory()
+    return Material(plan, examples, collate)
 
 
-def _spent(model: Model, waiting: float) -> str:
-    """What work was for nothing: padding (where the generator lays rows out by `Model.rows`), and waiting for the
+def _warn(context: StepContext, plan: Plan) -> None:
+    """Says where the number of processes does not fit the settings."""
+    processes = context.accelerator.num_processes
+    if processes > (most := max(map(len, plan.updates))):
+        context.progress.say(
+            f"{context.name}: an update has {most} micro-batches for {processes} processes, so some have nothing to "
+            "do; lower training.micro_batch"
+        )
+    if context.step.training.shard and processes == 1:
+        context.progress.say(
+            f"{context.name}: training.shard changes nothing in one process; start several with `torchrun "
+            "--nproc-per-node N -m mmgen run ...`"
+        )
+
+
+def _learn(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> str:
+    """The updates that are left. Returns what work was for nothing, as a person reads it."""
+    plan, examples, cursor = learner.plan, learner.material.examples, learner.cursor
+    before = _pairs(plan.updates[: cursor.done], examples)
+    name = learner.context.name
+    with learner.context.progress.task(
+        f"{name}: learning", _pairs(plan.updates, examples), "questions", before
+    ) as advance:
+        waits: list[float] = []
+        began = time.perf_counter()
+        if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # it was stopped before
+            _end_epoch(learner, validation, stop)
+            _keep(learner)
+        for number, micros in timed(_updates(learner), waits):
+            cursor.records.append(learner.update(number, micros, stop=stop))
+            cursor.done = number + 1
+            if cursor.done in plan.epochs:
+                _end_epoch(learner, validation, stop)
+            _keep(learner)  # first of all: saying something fails where the terminal has gone
+            advance(_pairs(plan.updates[number : number + 1], examples), _summary(cursor.records))
+    return _spent(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
+
+
+def _spent(learner: Learner, waiting: float) -> str:
+    """What work was for nothing: padding (where the generator says how many slots it had encoded), and waiting for the
     loader."""
-    real, slots = model.slots
+    real, slots = learner.accumulator.slots.tolist()
     padding = f"{1 - real / slots:.1%} of the slots were padding; " if slots else ""
     return f"{padding}{waiting:.1%} of the time went into waiting for data"
 
 
-def _updates(learner: Learner, examples: Sequence[Example], collate: Collator) -> Iterator:
-    accelerator = learner.accelerator
+def _updates(learner: Learner) -> Iterator[Any]:
+    accelerator, material = learner.accelerator, learner.material
     return updates(
-        examples,
-        learner.plan,
-        collate,
-        start=learner.done,
+        material.examples,
+        material.plan,
+        material.collate,
+        start=learner.cursor.done,
         rank=accelerator.process_index,
         world=accelerator.num_processes,
         workers=learner.training.workers,
@@ -125,8 +133,8 @@ def _updates(learner: Learner, examples: Sequence[Example], collate: Collator) -
 
 def _end_epoch(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> None:
     """What the log's last record says of the epoch that it ends."""
-    record = learner.records[-1]
-    record |= clipping(learner.records)
+    record = learner.cursor.last
+    record |= clipping(learner.cursor.records)
     if not validation:
         return
     if learner.stopping:
@@ -138,11 +146,12 @@ def _end_epoch(learner: Learner, validation: Sequence[Example], stop: Callable[[
 
 def _keep(learner: Learner) -> None:
     """A checkpoint now and then, after every epoch, and before stopping; the best weights where they are wanted."""
-    record = learner.records[-1]
-    due = learner.done in learner.plan.epochs or learner.done % learner.training.checkpoint_every == 0
-    better = record.get("validation_loss", math.inf) < learner.best
-    learner.best = min(learner.best, record.get("validation_loss", math.inf))
-    unfinished = learner.done < len(learner.plan)
+    cursor = learner.cursor
+    loss = cursor.last.get("validation_loss", math.inf)
+    due = cursor.done in learner.plan.epochs or cursor.done % learner.training.checkpoint_every == 0
+    better = loss < cursor.best
+    cursor.best = min(cursor.best, loss)
+    unfinished = cursor.done < len(learner.plan)
     if better and learner.training.keep == "best":
         learner.save_best()
     if (due or learner.stopping) and unfinished:
@@ -153,16 +162,15 @@ def _keep(learner: Learner) -> None:
 
 def finish(learner: Learner) -> None:
     """The step's weights under their final name; the checkpoint goes once they are there."""
-    best, accelerator = learner.best_weights, learner.accelerator
+    checkpoint, accelerator, context = learner.checkpoint, learner.accelerator, learner.context
     if learner.sharded:
         learner.sharded.close()
     if accelerator.is_main_process:
-        if learner.training.keep == "best" and best.exists():
-            load_state(learner.model, read_tensors(best)[0], best)
-        learner.write_log()
-        save_weights(learner.model, learner.folder / "weights.safetensors", step=learner.name)
-        for spent in (learner.checkpoint, best):
-            spent.unlink(missing_ok=True)
+        if learner.training.keep == "best" and checkpoint.best.exists():
+            load_state(learner.model, read_tensors(checkpoint.best)[0], checkpoint.best)
+        checkpoint.write_log(learner.cursor)
+        save_weights(learner.model, context.folder / "weights.safetensors", step=context.name)
+        checkpoint.clear()
     broadcast(accelerator, list(state(learner.model).values()))
 
 
@@ -181,7 +189,7 @@ def _pairs(updates: Sequence, examples: Sequence[Example]) -> int:
     return sum(len(examples[visit.index].targets) for update in updates for micro in update for visit in micro)
 
 
-def _told(records: Sequence[dict]) -> str:
+def _summary(records: Sequence[dict]) -> str:
     recent = [record["loss"] for record in records[-20:]]
     checked = next((record["validation_loss"] for record in reversed(records) if record.get("validation_loss")), None)
     return f"loss {sum(recent) / len(recent):.3f}" + (f", validation {checked:.3f}" if checked else "")

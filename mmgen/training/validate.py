@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 import torch
+from torch import Tensor
 
 from ..data.collate import by_length
 from ..data.seeds import resolve
-from ..errors import RunError
-from ..oom import ADVICE_SMALLER, out_of_memory
-from ..tensors import Example, Loss
-from .accumulate import halves
+from ..oom import ADVICE_SMALLER, out_of_memory, questions
+from ..tensors import Example
 from .distributed import all_reduce_sum
 from .fsdp import too_large
 from .learner import Learner
@@ -30,34 +30,28 @@ def validate(learner: Learner, examples: Sequence[Example]) -> float:
     total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
-    for indices in by_length(learner.collate.slots(ours), batch_size):
-        for loss in _losses(learner, [ours[index] for index in indices]):
-            total += torch.stack([loss.sum.double(), loss.count.double()])
+    retry = learner.context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=questions)
+    measure = partial(_measured, learner)
+    for indices in by_length(learner.material.collate.slots(ours), batch_size):
+        for _, loss in retry.over([ours[index] for index in indices], measure):
+            total += loss
     if learner.sharded:  # all processes make as many passes as the first one, which has most to do
         behind = math.ceil(len(examples[:: accelerator.num_processes]) / batch_size) - math.ceil(len(ours) / batch_size)
         for _ in range(behind):
-            list(_losses(learner, examples[:1]))
+            measure(examples[:1])
     for name, module in model.named_modules():
         module.training = modes[name]
     all_reduce_sum(accelerator, [total])
     return (total[0] / total[1]).item()
 
 
-def _losses(learner: Learner, examples: list[Example]) -> Iterator[Loss]:
-    """The loss of a batch, or those of its halves where memory is short."""
+def _measured(learner: Learner, examples: Sequence[Example]) -> Tensor:
+    """(2,) the summed loss of examples, and over how many tokens. Raises RunError where a sharded model runs out of
+    memory, since the other processes wait half-way."""
     try:
-        yield learner.loss(learner.collate(examples).to(learner.accelerator.device))
-        return
+        loss = learner.loss(learner.material.collate(examples).to(learner.accelerator.device))
     except Exception as error:
-        where, pieces = f"step '{learner.name}', validation", halves(examples, 1)
-        if not out_of_memory(error):
-            raise
-        if learner.sharded:
-            raise too_large(where) from None
-        if len(pieces) == 1:
-            raise RunError(
-                f"{where}: out of memory with a single pair (example '{examples[0].id}'); {ADVICE_SMALLER}; the last "
-                "checkpoint is kept"
-            ) from None
-    for piece in pieces:
-        yield from _losses(learner, piece)
+        if learner.sharded and out_of_memory(error):
+            raise too_large(f"step '{learner.context.name}', validation") from None
+        raise
+    return torch.stack([loss.sum.double(), loss.count.double()])

@@ -43,12 +43,15 @@ class CausalGenerator(Generator):
     def forward(self, model, batch: Batch) -> Loss:
         prefix = model.prefix(batch)
         total = prefix.states.new_zeros((), dtype=torch.float32)
+        slots = torch.zeros(2, dtype=torch.int64, device=total.device)
         for tail in passes(batch.tail, model.backbone.masks):
-            states = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail))).last
+            rows = prefix.followed_by(model.behind(prefix, tail))
+            slots += rows.counts
+            states = model.backbone.encode(rows).last
             asked = tail.labels != -100
             logits = model.backbone.logits(states[:, prefix.positions.shape[1] :][asked]).float()
             total = total + F.cross_entropy(logits, tail.labels[asked], reduction="sum")
-        return Loss(total, (batch.tail.labels != -100).sum())
+        return Loss(total, (batch.tail.labels != -100).sum(), slots)
 
     def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
         writing = Writing(model, model.prefix(batch), self.begin_id)

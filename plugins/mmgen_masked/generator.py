@@ -7,6 +7,7 @@ y_1..y_(T-1), m_1..m_T, where m_t is a [MASK] with y_t's position. Who sees whom
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -54,7 +55,8 @@ class MaskedGenerator(Generator):
     def forward(self, model, batch: Batch) -> Loss:
         rows, labels = model.rows(batch)
         asked = labels != -100
-        return self._loss(model.backbone, model.backbone.states_at(rows, asked), labels[asked])
+        loss = self._loss(model.backbone, model.backbone.states_at(rows, asked), labels[asked])
+        return replace(loss, slots=rows.counts)
 
     def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Loss:
         """Cross-entropy over predicted slots: states (n, H), labels (n,)."""

@@ -56,14 +56,12 @@ CRAMPED = """
     import toys
     from test_learner import Cramped, step
     from mmgen.training import distributed
-    from mmgen.progress import Progress
     from mmgen.training.train import train
     model = toys.model(dropout=0.0)
     accelerator = distributed.start()
     if accelerator.process_index == 1:
         Cramped(model, pairs=4)
-    train(model, "s", step(), toys.examples(20), (), seed=0, folder=Path(sys.argv[1]), accelerator=accelerator,
-          progress=Progress())
+    train(model, toys.context(Path(sys.argv[1]), step(), accelerator=accelerator), toys.examples(20), ())
 """
 
 

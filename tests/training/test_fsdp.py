@@ -16,16 +16,14 @@ from mmgen_masked import Masked
 from mmgen_text import Text
 from safetensors.torch import load_file
 from test_distributed import RECIPE, WATCHED, log, several
-from test_learner import Cramped, Told, apart, learn, plan, step
+from test_learner import Cramped, Told, apart, learn, learner_of, step
 from test_run import PLACE, mmgen, weights
 from torch.distributed.tensor import DTensor
 
 import mmgen as front_door
-from mmgen.data.collate import Collator
 from mmgen.errors import MmgenError, RunError
 from mmgen.model import compose
 from mmgen.parts import Embedder
-from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.recipe.tables import Step, Training
 from mmgen.registry import installed
@@ -123,47 +121,29 @@ def examples(name):
 def in_slices(folder: Path) -> None:
     """What two processes do, in folders of their own: everything of MODELS, and the rest that tests look at."""
     accelerator = distributed.start()
-    common = {"seed": 0, "accelerator": accelerator, "progress": Progress()}
+
+    def context(name, step):
+        return toys.context(folder / name, step, accelerator=accelerator)
+
     for name, make in MODELS.items():
         model = make()
         modules, tied = [type(module) for module in model.modules()], len(model.state_dict())
-        train(model, "s", chosen(name, shard=True), examples(name), VALIDATION, folder=folder / name, **common)
+        train(model, context(name, chosen(name, shard=True)), examples(name), VALIDATION)
         assert [type(module) for module in model.modules()] == modules and len(model.state_dict()) == tied
         assert not [parameter for parameter in model.parameters() if isinstance(parameter, DTensor)]
         load_weights(written := make(), folder / name / "weights.safetensors")
         assert apart(model, written) == 0, name  # in every process, whoever wrote the file
-    train(
-        toys.model(dropout=0.0),
-        "s",
-        step(shard=True, epochs=1, precision="bf16"),
-        toys.examples(20),
-        (),
-        folder=folder / "bf16",
-        **common,
-    )
+    bf16 = context("bf16", step(shard=True, epochs=1, precision="bf16"))
+    train(toys.model(dropout=0.0), bf16, toys.examples(20), ())
+    often = step(shard=True, checkpoint_every=1)
     for name in ("resumed", "halved"):
-        train(
-            toys.model(dropout=0.3),
-            "s",
-            step(shard=True, checkpoint_every=1),
-            toys.examples(20),
-            VALIDATION,
-            folder=folder / name,
-            **common,
-        )
+        train(toys.model(dropout=0.3), context(name, often), toys.examples(20), VALIDATION)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
         stop(patch)
-        train(
-            toys.model(dropout=0.3),
-            "s",
-            step(shard=True, checkpoint_every=1),
-            toys.examples(20),
-            VALIDATION,
-            folder=folder / "stopped",
-            **common,
-        )
+        train(toys.model(dropout=0.3), context("stopped", often), toys.examples(20), VALIDATION)
     accelerator.wait_for_everyone()
-    (folder / f"told-{accelerator.process_index}.json").write_text(json.dumps(counted(folder / "counted", common)))
+    held = counted(context("counted", step(shard=True, epochs=1)))
+    (folder / f"told-{accelerator.process_index}.json").write_text(json.dumps(held))
 
 
 def stop(patch):
@@ -177,7 +157,7 @@ def stop(patch):
     patch.setattr(Learner, "update", stops)
 
 
-def counted(folder, common) -> dict:
+def counted(context) -> dict:
     """Bytes that a process holds of a model between updates, and how many layers are whole while one of them runs."""
     model, told, gathered = toys.model(layers=8, width=64, dropout=0.0), {}, set()
     parameters, deep = sum(p.nbytes for p in model.parameters()), list(model.backbone.model.bert.encoder.layer)
@@ -193,7 +173,7 @@ def counted(folder, common) -> dict:
 
     def measured(learner, *arguments, **more):
         record = update(learner, *arguments, **more)
-        if learner.done + 1 < len(learner.plan):
+        if learner.cursor.done + 1 < len(learner.plan):
             return record
         told["held"] = sum(storage.nbytes() for place, storage in storages().items() if place not in before)
         told["slices"] = sum(p.to_local().nbytes for p in learner.sharded.parameters.values())
@@ -207,7 +187,7 @@ def counted(folder, common) -> dict:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Learner, "update", measured)
-        train(model, "s", step(shard=True, epochs=1), toys.examples(8), (), folder=folder, **common)
+        train(model, context, toys.examples(8), ())
     return told | {"parameters": parameters, "gathered": sorted(gathered)}
 
 
@@ -225,17 +205,8 @@ def with_little_memory(folder: Path) -> None:
         Cramped(model, pairs=0)
     try:
         with distributed.peer_failures(accelerator):
-            train(
-                model,
-                "s",
-                step(shard=True),
-                toys.examples(20),
-                (),
-                seed=0,
-                folder=folder / "cramped",
-                accelerator=accelerator,
-                progress=Progress(),
-            )
+            cramped = toys.context(folder / "cramped", step(shard=True), accelerator=accelerator)
+            train(model, cramped, toys.examples(20), ())
     except MmgenError as error:
         (folder / f"said-{accelerator.process_index}.txt").write_text(str(error))
     os._exit(0)  # not waiting for each other
@@ -307,18 +278,7 @@ def test_the_best_weights_are_kept(slices):
     assert losses[-1] > min(losses)
     model = bent()
     load_weights(model, slices / "best/weights.safetensors")
-    learner = Learner(
-        model,
-        "s",
-        chosen("best"),
-        0,
-        plan(),
-        toys.examples(20),
-        Collator(model, ["caption"]),
-        slices,
-        Accelerator(cpu=True),
-        Progress(),
-    )
+    learner = learner_of(model, slices, chosen=chosen("best"))
     assert validate(learner, VALIDATION) == pytest.approx(min(losses), abs=1e-5)
 
 
@@ -396,18 +356,7 @@ def test_out_of_memory_ends_the_run_with_one_line_of_what_to_do(slices):
 
 def test_out_of_memory_while_validating_too(tmp_path):
     model = toys.model()
-    learner = Learner(
-        model,
-        "s",
-        step(),
-        0,
-        plan(),
-        toys.examples(20),
-        Collator(model, ["caption"]),
-        tmp_path,
-        Accelerator(cpu=True),
-        Progress(),
-    )
+    learner = learner_of(model, tmp_path)
     learner.sharded = type("InSlices", (), {"loss": Cramped(model, pairs=0)})()
     with pytest.raises(RunError) as error:
         validate(learner, VALIDATION)

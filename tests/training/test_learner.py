@@ -14,20 +14,18 @@ from pathlib import Path
 import pytest
 import torch
 import toys
-from accelerate import Accelerator
 
 from mmgen.data.collate import Collator
 from mmgen.data.plan import Plan
 from mmgen.errors import RunError
-from mmgen.oom import ADVICE_SMALLER
+from mmgen.oom import ADVICE_SMALLER, halves, out_of_memory, questions
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import read_tensors, state
 from mmgen.tensors import Example
-from mmgen.training.accumulate import halves
-from mmgen.training.learner import Learner, out_of_memory
+from mmgen.training.learner import Learner
 from mmgen.training.signals import interruptions
-from mmgen.training.train import train
+from mmgen.training.train import make_material, train
 from mmgen.training.validate import validate
 
 
@@ -65,18 +63,14 @@ def step(**training):
 
 def learn(folder, model, chosen=None, examples=None, told=None, validation=()):
     folder.mkdir(exist_ok=True)
-    train(
-        model,
-        "s",
-        chosen or step(),
-        examples or toys.examples(20),
-        validation,
-        seed=0,
-        folder=folder,
-        accelerator=Accelerator(cpu=True),
-        progress=told or Progress(),
-    )
+    train(model, toys.context(folder, chosen or step(), told), examples or toys.examples(20), validation)
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def learner_of(model, folder, examples=None, chosen=None):
+    """The learner of `step()`, as far as its checkpoint in the folder is."""
+    context = toys.context(folder, chosen or step())
+    return Learner(model, context, make_material(model, context, examples or toys.examples(20)))
 
 
 def apart(one, other):
@@ -195,18 +189,7 @@ def test_one_pair_that_is_too_large_is_named(tmp_path):
 
 def test_validation_is_cut_as_well(tmp_path):
     model, examples = toys.model(), toys.examples(9)
-    learner = Learner(
-        model,
-        "s",
-        step(),
-        0,
-        plan(),
-        examples,
-        Collator(model, ["caption"]),
-        tmp_path,
-        Accelerator(cpu=True),
-        Progress(),
-    )
+    learner = learner_of(model, tmp_path, examples)
     expected = validate(learner, examples)
     memory = Cramped(model, pairs=5)
     assert validate(learner, examples) == pytest.approx(expected, abs=1e-6)
@@ -214,8 +197,7 @@ def test_validation_is_cut_as_well(tmp_path):
     Cramped(model, pairs=0)
     with pytest.raises(
         RunError,
-        match=r"^step 's', validation: out of memory with a single pair \(example 'e\d+'\); use shorter .* the last "
-        r"checkpoint is kept$",
+        match=r"^step 's', validation: out of memory with a single example \('e\d+'\); use shorter .* is kept$",
     ):
         validate(learner, examples)
 
@@ -279,7 +261,7 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     these."""
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])]),
+        "PYTHONPATH": os.pathsep.join([*map(str, (Path(__file__).parent, Path(__file__).parents[1])), *sys.path]),
         "OMP_NUM_THREADS": "1",
     }
     done = subprocess.run(
@@ -297,11 +279,11 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
 @pytest.mark.parametrize(
     ("place", "where"),
     [
-        ("mmgen.training.learner.all_reduce_sum", "step 's', update 0"),
+        ("mmgen.training.accumulate.all_reduce_sum", "step 's', update 0"),
         ("torch.nn.utils.clip_grad_norm_", "step 's', update 0"),
         ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's own state"),
         ("mmgen.training.train.Learner", "step 's'"),
-        ("mmgen.training.learner.write_tensors", "step 's'"),
+        ("mmgen.training.checkpoint.write_tensors", "step 's'"),
     ],
 )
 def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, monkeypatch, place, where):
@@ -319,15 +301,11 @@ def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, m
     assert str(error.value) == f"{where}: out of memory; {todo}"
 
 
-def test_halves():
+def test_examples_are_cut_between_their_questions_too():
     one, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
-    assert halves([one, two, three], 1) == [[one], [two, three]]
-    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], 2)] == [
-        [("3", 1)],
-        [("3", 1)],
-        [("3", 1)],
-    ]
-    assert halves([one], 3) == [[one]]
+    assert halves([one, two, three], questions) == [[one], [two, three]]
+    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], questions)] == [[("3", 1)], [("3", 2)]]
+    assert halves([one], questions) == [[one]] and halves([three]) == [[three]]
 
 
 @pytest.mark.parametrize(("spoil", "what"), [(torch.nan, "loss"), (torch.inf, "loss")])
@@ -350,18 +328,7 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
         "lower learning_rate or look at their features with `mmgen data check`; the last checkpoint is kept"
     )
     again = toys.model()
-    Learner(
-        again,
-        "s",
-        step(),
-        0,
-        plan(),
-        toys.examples(20),
-        Collator(again, ["caption"]),
-        tmp_path / "s",
-        Accelerator(cpu=True),
-        Progress(),
-    )
+    learner_of(again, tmp_path / "s")
     assert all(tensor.isfinite().all() for tensor in state(again).values())
 
 

@@ -1,0 +1,112 @@
+"""Checkpoint: the files that a step goes on from, and how far it is; what does not fit together is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ..errors import RunError
+from ..files import write_text
+from ..storage.weights import read_tensors, write_tensors
+
+Moments = dict[str, dict[str, Tensor]]  # what an optimiser keeps: parameter's name -> kind -> tensor
+
+
+@dataclass
+class Cursor:
+    """How far a step is.
+
+    done     updates that are finished
+    best     the lowest validation loss so far
+    halved   how often micro-batches have been cut in two, for lack of memory
+    records  the log, one record an update
+    """
+
+    done: int = 0
+    best: float = math.inf
+    halved: int = 0
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def last(self) -> dict[str, Any]:
+        return self.records[-1]
+
+    def check(self, updates: int) -> None:
+        """Raises ValueError unless the log has a record with numbers for every update that is done, and there are so
+        many updates."""
+        whole = type(self.done) is int and type(self.halved) is int
+        if not whole or not 0 <= self.done <= updates or not 0 <= self.halved < 64:
+            raise ValueError(f"update {self.done} of {updates}, halved {self.halved}")
+        numbered = [record["update"] for record in self.records] == list(range(self.done))
+        if not numbered or not isinstance(self.best, int | float):
+            raise ValueError(f"its records are not those of {self.done} updates")
+        for record in self.records:
+            numbers = [record["epoch"], record["loss"], record["grad_norm"], record.get("validation_loss") or 0.0]
+            if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
+                raise ValueError(f"the record of update {record['update']} has no numbers")
+
+
+class Checkpoint:
+    """A step's files while it learns.
+
+    path  weights that learn, the optimiser's state, and the cursor
+    best  all weights as they were when validation was best
+    log   a line of JSON an update
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.best = folder / "checkpoint.safetensors", folder / "best.safetensors"
+        self.log = folder / "log.jsonl"
+
+    def write(self, tensors: Mapping[str, Tensor], cursor: Cursor) -> None:
+        """The log and then the checkpoint. `tensors`: weights as "model.NAME", moments as "optimizer.KIND.NAME"."""
+        self.write_log(cursor)
+        place = {
+            "done": cursor.done,
+            "best": cursor.best,
+            "records": len(cursor.records),
+            "halved": cursor.halved,
+        }
+        write_tensors(self.path, tensors, {"cursor": json.dumps(place)})
+
+    def write_best(self, tensors: Mapping[str, Tensor]) -> None:
+        write_tensors(self.best, tensors, {"format": "pt"})
+
+    def write_log(self, cursor: Cursor) -> None:
+        write_text(self.log, "".join(json.dumps(record) + "\n" for record in cursor.records))
+
+    def read(self, updates: int) -> tuple[Cursor, dict[str, Tensor], Moments]:
+        """How far a step of so many updates is, the weights that it learns, and what its optimiser kept. Raises
+        RunError for files that are damaged or do not fit together."""
+        tensors, about = read_tensors(self.path)
+        try:
+            place = json.loads(about["cursor"])
+            lines = self.log.read_text(encoding="utf-8").splitlines() if self.log.exists() else []
+            records = [json.loads(line) for line in lines[: place["records"]]]
+            cursor = Cursor(place["done"], place["best"], place.get("halved", 0), records)
+            cursor.check(updates)
+        except (KeyError, ValueError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
+            raise RunError(
+                f"{self.path}: damaged, or its log.jsonl is: {error}; delete it to learn this step anew"
+            ) from None
+        learnt: dict[str, Tensor] = {}
+        moments: Moments = {}
+        for key, tensor in tensors.items():
+            kind, _, name = key.partition(".")
+            if kind == "model":
+                learnt[name] = tensor
+            elif kind == "optimizer":
+                moment, _, name = name.partition(".")
+                moments.setdefault(name, {})[moment] = tensor
+        return cursor, learnt, moments
+
+    def clear(self) -> None:
+        """Deletes what nobody needs once the step's weights have their final name."""
+        for spent in (self.path, self.best):
+            spent.unlink(missing_ok=True)

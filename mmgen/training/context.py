@@ -1,0 +1,46 @@
+"""Context: which step of a run is at work, and where: handed from room to room as one thing."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from accelerate import Accelerator
+
+from ..oom import OomRetry
+from ..progress import Progress
+from ..recipe.tables import Step
+
+log = logging.getLogger("mmgen")
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """One step of a run, as one process sees it.
+
+    name         the step's name in the recipe
+    step         its settings
+    seed         the run's seed
+    folder       where its files lie
+    accelerator  the processes that work on it, and this one's device
+    progress     what people hear of it; it is silent in all processes but the first
+    """
+
+    name: str
+    step: Step
+    seed: int
+    folder: Path
+    accelerator: Accelerator
+    progress: Progress
+
+    def retry(self, doing: str, advice: str, **more: Any) -> OomRetry:
+        """Work of this process that goes on in smaller pieces where memory is short: "step 'NAME', DOING: ...". What a
+        process does about its lack of memory concerns no other one, and only the first has a progress to say it by."""
+        alone = self.accelerator.num_processes == 1
+        where = f"step '{self.name}', {doing}"
+        say = self.progress.say if self.accelerator.is_main_process else log.warning
+        return OomRetry(
+            where if alone else f"{where}, process {self.accelerator.process_index}", advice, say=say, **more
+        )

@@ -1,0 +1,121 @@
+"""Start several processes that learn a little and leave, again and again, and count how they left.
+
+    python -m tests.leaving --starts 200
+
+A process group that is not taken down may abort its process while Python ends ("terminate called without an active
+exception"), once in some forty starts. Every start ends in one of `WAYS`, by turns: normally, with an error in all
+processes, with an error in one, by Ctrl-C, and by a kill of one. Processes are forked from one that has imported
+everything, so a start takes about a second. Whatever does not end as it should is printed, and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import torch
+import toys
+
+from mmgen.errors import RunError
+from mmgen.recipe.tables import Step, Training
+from mmgen.training import distributed
+from mmgen.training.train import train
+
+WAYS = ("end", "error", "one error", "Ctrl-C", "one kill")
+SECONDS = 60  # a start that takes longer hangs
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def work(way: str, rank: int, folder: Path) -> None:
+    """What one process does; it leaves as `way` says, after an update that all have taken part in."""
+    accelerator = distributed.start()
+    step = Step(
+        inputs=("caption",), learn=("backbone",), training=Training(batch_size=12, micro_batch=6, epochs=1, workers=0)
+    )
+    with distributed.peer_failures(accelerator):
+        train(toys.model(), toys.context(folder, step, accelerator=accelerator), toys.examples(20), ())
+        last = rank == accelerator.num_processes - 1
+        if way == "error" or (way == "one error" and last):
+            raise RunError("as asked")
+        if way == "one kill" and last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if way == "Ctrl-C":
+            raise KeyboardInterrupt
+        accelerator.wait_for_everyone()
+
+
+def expected(way: str, rank: int, processes: int) -> int:
+    """The exit status of a process that leaves in order, as `os.waitstatus_to_exitcode` has it."""
+    if way == "one kill" and rank == processes - 1:
+        return -signal.SIGKILL
+    return 0 if way == "end" else 1
+
+
+def start(way: str, processes: int, folder: Path) -> list[int]:
+    """Children of this process -> their exit statuses. In a child, it does not return."""
+    port, children = free_port(), []
+    for rank in range(processes):
+        child = os.fork()
+        if child:
+            children.append(child)
+            continue
+        os.environ |= {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(processes),
+            "LOCAL_WORLD_SIZE": str(processes),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
+        try:
+            work(way, rank, folder)
+        except (RunError, KeyboardInterrupt):
+            sys.exit(1)
+        sys.exit(0)
+    until, ended = time.monotonic() + SECONDS, {}
+    while len(ended) < processes:
+        for child in set(children) - set(ended):
+            if time.monotonic() > until:
+                os.kill(child, signal.SIGKILL)
+            pid, status = os.waitpid(child, os.WNOHANG)
+            if pid:
+                ended[child] = os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    return [ended[child] for child in children]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--starts", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=3)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    good, bad, folder = Counter(), 0, Path(tempfile.mkdtemp())
+    for number in range(options.starts):
+        way = WAYS[number % len(WAYS)]
+        began = time.monotonic()
+        statuses = start(way, options.processes, folder / str(number))
+        print(f"start {number}, {way}: {time.monotonic() - began:.1f} s", flush=True)
+        if statuses == [expected(way, rank, options.processes) for rank in range(options.processes)]:
+            good[way] += 1
+        else:
+            bad += 1
+            print(f"start {number}, {way}: exit statuses {statuses}", flush=True)
+    print(f"{good.total()} of {options.starts} starts of {options.processes} processes ended in order: {dict(good)}")
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
