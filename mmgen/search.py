@@ -58,6 +58,7 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
 
     start  (B, s) tokens, one at least, that each text begins with. They are not in what is found; only rules about
            repetition read them.
+
     Tokens end with the first end token, which is kept and counted. Sampling draws from torch's generator. Raises
     UnavailableError for diverse beam search, which transformers does not have.
     """

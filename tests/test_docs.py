@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -93,7 +94,7 @@ def test_every_method_of_a_contract_is_on_the_page(part):
     for name, value in vars(part).items():
         if inspect.isfunction(value) and not name.startswith("_"):
             arguments = [argument for argument in inspect.signature(value).parameters if argument != "self"]
-            shown = "**" + arguments[0] if name == "forward" and part is parts.Embedder else ", ".join(arguments)
+            shown = "**" + arguments[-1] if name == "forward" and part is parts.Embedder else ", ".join(arguments)
             assert re.search(rf"`(\w+\.)?{name}\({re.escape(shown)}\)`", text), f"{part.__name__}.{name}({shown})"
     for name in vars(part).get("__annotations__", {}):
         assert re.search(rf"`{name}`", text) or name == "reader", f"{part.__name__}.{name}"
@@ -178,6 +179,30 @@ def test_the_page_of_commands_has_each_with_its_options():
             section = re.split(rf"^##+ {told}$", page, flags=re.MULTILINE)[1]
             for option in (option for option in below.params if getattr(option, "help", None)):
                 assert option.opts[0] in section.split("\n## ")[0], f"{told} {option.opts[0]}"
+
+
+def test_tables_of_options_keep_their_columns():
+    rows = [line for line in extension("pages").commands().split("\n") if line.startswith("|")]
+    assert any(r"[image\|question]" in row for row in rows)
+    assert [row for row in rows if len(re.split(r"(?<!\\)\|", row)) != 4] == []
+
+
+def test_reference_pages_have_the_public_modules():
+    house = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
+    for tier in ("parts", "scripts"):
+        page = extension("pages").public(tier)
+        for name in set(house[tier]) - {"testing"}:
+            assert f"`mmgen.{name}`" in page and re.search(rf"automodule:: mmgen\.{name}\b", page), name
+
+
+def test_a_page_that_is_made_says_in_the_checkout_where_it_can_be_read():
+    for path in DOCS.glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        if "<!-- made: " in text:
+            assert "\n> In the checkout this page is made with the site only" in text, path.name
+    source = ["one\n\n> In the checkout this\n> and that\n\ntwo\n"]
+    extension("pages").fill(None, "keys", source)
+    assert source == ["one\n\ntwo\n"]
 
 
 def test_the_page_of_examples_has_both_recipes_and_no_link_into_nowhere():

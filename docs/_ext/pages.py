@@ -1,20 +1,25 @@
 """What pages of the site are not written by hand: every key, every command, the examples and the reference.
 
 A page has a line `<!-- made: keys -->` where what is made goes. It is made from what is installed, so that the site
-cannot say what the code does not.
+cannot say what the code does not. Lines that begin with `> In the checkout` say where else it can be read; the site
+leaves them out.
 """
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from mmgen.cli import main
+from mmgen.markdown import table
 from mmgen.recipe.reference import reference
 from mmgen.registry import installed
 
 ROOT = Path(__file__).resolve().parents[2]
+PUBLIC = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]  # the public modules
+SUITES = "testing"  # has a page of its own
 
 
 def setup(app) -> dict:
@@ -37,11 +42,25 @@ def fill(app, page: str, source: list[str]) -> None:
             text,
             flags=re.MULTILINE,
         )
+    text = re.sub(r"^> In the checkout.*\n(?:> .*\n)*\n?", "", text, flags=re.MULTILINE)
     source[0] = re.sub(r"\]\(\.\./examples[^)]*\)", "](examples.md)", text)
 
 
 def keys() -> str:
     return reference(installed()).partition("\n")[2]
+
+
+def public(tier: str) -> str:
+    """The public modules of a tier, "parts" or "scripts", from pyproject.toml; a folder stands for its modules."""
+    names = [name for name in PUBLIC[tier] if name != SUITES]
+    listed = ", ".join(f"`mmgen.{name}`" for name in names)
+    return f"The list: {listed}.\n\n{modules(*(module for name in names for module in _within(name)))}"
+
+
+def _within(name: str) -> list[str]:
+    """A module, or those of a folder that say anything to those who import them."""
+    folder = ROOT / "mmgen" / name
+    return sorted(f"{name}.{path.stem}" for path in folder.glob("[!_]*.py")) if folder.is_dir() else [name]
 
 
 def modules(*names: str) -> str:
@@ -72,10 +91,10 @@ def _command(path: str, command: click.Command) -> str:
     usage = (
         "" if hasattr(command, "commands") else f"```text\n{command.get_usage(context).removeprefix('Usage: ')}\n```"
     )
-    told = [parameter.get_help_record(context) for parameter in command.params]
-    rows = [f"| `{option}` | {text.replace('|', chr(92) + '|')} |" for option, text in filter(None, told) if text]
-    table = "\n".join(["| option | |", "|---|---|", *rows]) if rows else ""
-    return "\n\n".join(filter(None, [f"#{'#' * path.count(' ')} {path}", usage, about, table]))
+    helps = [parameter.get_help_record(context) for parameter in command.params]
+    rows = [[f"`{option}`", text] for option, text in filter(None, helps) if text]
+    options = table([["option", ""], *rows], texts=2) if rows else ""
+    return "\n\n".join(filter(None, [f"#{'#' * path.count(' ')} {path}", usage, about, options]))
 
 
 def examples() -> str:
@@ -91,4 +110,4 @@ def examples() -> str:
     return re.sub(r"\]\((?:\.\./)?(mmgen_\w+)\)", lambda link: f"](#{link[1].replace('_', '-')})", whole)
 
 
-MADE = {"keys": keys, "modules": modules, "commands": commands, "examples": examples}
+MADE = {"keys": keys, "modules": modules, "public": public, "commands": commands, "examples": examples}
