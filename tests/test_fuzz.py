@@ -167,10 +167,7 @@ def test_predictions_that_are_none(tmp_path, data, told):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"image": "a.jpg", "caption": ["a"]}', '"caption" must be a text, not ["a"]'),
-        ('{"caption": 0}', '"caption" must be a text, not 0'),
-        ('{"image": {"path": "a"}}', '"image" must be a text, not {"path": "a"}'),
-        ('{"image": "a\\u0000.jpg"}', '"image" holds a NUL'),
+        ('{"caption": true}', '"caption" must be a text, not true'),
         ('{"image": "a.jpg", "id": [1]}', '"id" must be a text, not [1]'),
         ("3", "it is no object"),
         ("[" * 100_000, "maximum recursion depth exceeded"),
@@ -178,11 +175,8 @@ def test_predictions_that_are_none(tmp_path, data, told):
 )
 def test_requests_of_odd_types(tmp_path, line, told):
     (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
-    message = refused(lambda: predict.requests([tmp_path / "r.jsonl"], None))
-    assert (
-        message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg", "caption": "..."}}: ')
-        and told in message
-    )
+    message = refused(lambda: predict.requests([tmp_path / "r.jsonl"]))
+    assert message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg"}}: ') and told in message
 
 
 def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):

@@ -50,8 +50,8 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
     [
         ("", 'r.jsonl: nothing to ask about; give a JSON object a line, like {"image": "photo.jpg"}'),
         (
-            '{"image": "a.jpg"}\n{"img": "b.jpg"}\n',
-            'r.jsonl:2: not a line like {"image": "photo.jpg", "caption": "..."}: it has neither "image" nor "caption"',
+            '{"image": "a.jpg"}\n{"id": "b"}\n',
+            'r.jsonl:2: not a line like {"image": "photo.jpg"}: it gives no input',
         ),
     ],
 )
@@ -59,7 +59,7 @@ def test_requests_that_ask_about_nothing_are_told_with_their_line(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     Path("r.jsonl").write_text(text)
     with pytest.raises(DataError) as error:
-        predict.requests([Path("r.jsonl")], None)
+        predict.requests([Path("r.jsonl")])
     assert str(error.value) == told
 
 

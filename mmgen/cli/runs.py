@@ -117,31 +117,54 @@ def init(folder: Path) -> None:
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--caption", help="What the picture shows, for steps that read a caption.")
 @click.option(
-    "--n", default=1, show_default=True, type=click.IntRange(1, 20), help="How many different questions a picture."
+    "--input",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What an input of the run reads: a text, a picture's path, a key of its features. May be repeated.",
+)
+@click.option("--caption", help="The same as --input caption=TEXT.")
+@click.option("--n", default=None, type=click.IntRange(1, 20), help="How many different texts of each.  [default: 1]")
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="A.B=VALUE",
+    help="A setting of decoding, or an input's extractor (inputs.image.extractor.type=roi). May be repeated.",
 )
 @click.option("--step", help="Which step's weights; by default the last that reads what is given.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
 def generate(
-    run: Path, sources: tuple[Path, ...], caption: str | None, n: int, step: str | None, out: Path | None
+    run: Path,
+    sources: tuple[Path, ...],
+    pairs: tuple[str, ...],
+    caption: str | None,
+    n: int | None,
+    sets: tuple[str, ...],
+    step: str | None,
+    out: Path | None,
 ) -> None:
-    """Ask questions with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files of
-    them."""
-    if not sources and not caption:
-        raise MmgenError("give a picture, a folder or a JSONL file of them, or --caption")
+    """Write texts with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files whose
+    fields are inputs; or about what --input gives."""
+    if not sources and not pairs and not caption:
+        raise MmgenError("give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption")
     quiet()
     from ..progress import Bars, Progress
     from ..runs import predict
 
-    wanted = predict.requests(sources, caption or None)
+    inputs = predict.named_values([*pairs, *([f"caption={caption}"] if caption else [])])
+    wanted = predict.requests(sources, inputs)
+    if out:
+        predict.refuse_overwriting(out, run, sources, wanted)
     found = []
     progress = Bars() if out else Progress()
     with predict.answers_file(out) if out else contextlib.nullcontext(_print) as tell:
-        loaded = predict.load(run, wanted, step)
-        with progress.task(f"{loaded.step}: asking", len(wanted), "pictures") as advance:
-            for request, outcome in predict.ask(loaded, wanted, predict.different(n), at_once=16 if out else 1):
-                found.append(predict.as_json(request, outcome))
+        loaded = predict.load(run, wanted, step, sets)
+        options = predict.options(loaded, n, sets)
+        with progress.task(f"{loaded.step}: asking", len(wanted), "examples") as advance:
+            for query, outcome in predict.ask(loaded, wanted, options, at_once=16 if out else 1):
+                found.append(predict.as_json(query, outcome))
                 tell(found[-1])
                 advance()
     if out:
@@ -151,7 +174,7 @@ def generate(
         err=True,
     )
     if all("error" in line for line in found):
-        raise MmgenError("no picture could be read")
+        raise MmgenError("nothing of it could be read")
 
 
 def _print(line: Mapping) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..errors import DataError
 from ..oom import OomRetry
@@ -77,6 +78,26 @@ class Network:
         return max(1, round(image.width * scale)), max(1, round(image.height * scale))
 
 
+class Drawn(TorchDispatchMode):
+    """Random weights come from a generator of their own: the numbers that torch's global one gives after
+    `torch.manual_seed(seed)`. All threads share the global one, so two that build networks at once would get others."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = dict(kwargs or {})
+        takes = any(argument.name == "generator" for argument in func._schema.arguments)
+        if not takes and "generator" in func.overloadpacket.overloads() and func._overloadname == "default":
+            func, takes = func.overloadpacket.generator, True  # rand, randn, randperm
+        if takes and named.get("generator") is None:
+            named["generator"] = self.generator
+        return func(*args, **named)
+
+
 def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn.Module, int]:
     """A timm model that gives the maps of one level, in eval mode, and their channels."""
     import timm
@@ -94,15 +115,14 @@ def load(model: str, weights: str, seed: int, level: int, size: int) -> tuple[nn
             )
         options["pretrained_cfg_overlay"] = {"file": str(path)}
     try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with Drawn(seed):
             module = timm.create_model(model, pretrained=weights != "random", features_only=True, **options)
             levels = module.feature_info.channels()
             if not -len(levels) <= level < len(levels):
                 raise DataError(
                     f"'{model}' has {len(levels)} levels of maps, 0 to {len(levels) - 1}; there is no level {level}"
                 )
-            torch.manual_seed(seed)
+        with Drawn(seed):
             module = timm.create_model(
                 model, pretrained=weights != "random", features_only=True, out_indices=(level % len(levels),), **options
             )

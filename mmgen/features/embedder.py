@@ -133,11 +133,10 @@ class StoreReader(Reader):
                 f"{store.path}: features are {store.width} wide, the model has learnt from features {self.width} wide"
             )
         if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
+            others = difference(store.fingerprint, self.fingerprint, ("here", "while learning"))
             raise DataError(
                 f"{store.path}: features of {name(store.fingerprint)}, the model has learnt from features of "
-                f"{name(self.fingerprint)} "
-                f"({difference(store.fingerprint, self.fingerprint)}); allow_other_features = true reads them all the "
-                "same"
+                f"{name(self.fingerprint)} ({others}); allow_other_features = true reads them all the same"
             )
 
 

@@ -270,12 +270,17 @@ class FeatureStore:
             raise ValueError("'keys', 'ends' and 'features' do not fit together")
 
 
-def difference(there: Any, ours: Any) -> str:
-    """Where two fingerprints differ, in a line."""
-    if not isinstance(there, Mapping) or not isinstance(ours, Mapping):
-        return f"{there} there, {ours} here"
-    names = [name for name in {**there, **ours} if there.get(name) != ours.get(name)]
-    return "; ".join(f"{name}: {difference(there.get(name), ours.get(name))}" for name in names)
+def difference(there: Any, ours: Any, sides: tuple[str, str] = ("there", "here"), at: str = "") -> str:
+    """Where two fingerprints differ, in a line: key: value there, value here. `sides`: what the two are called."""
+    if isinstance(there, Mapping) or isinstance(ours, Mapping):
+        one, other = (each if isinstance(each, Mapping) else {} for each in (there, ours))
+        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+        each = (difference(one.get(name), other.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names)
+        return "; ".join(each)
+    told = ", ".join(
+        f"{'nothing' if value is None else value} {side}" for value, side in zip((there, ours), sides, strict=True)
+    )
+    return f"{at}: {told}" if at else told
 
 
 def _unknown(values: np.ndarray) -> bool:

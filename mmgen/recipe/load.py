@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,16 @@ def from_json(text: str, registry: Registry, source: str) -> Recipe:
         if isinstance(own := values.setdefault(table, {}), dict):
             values[table] = {**keys, **own}
     return resolve(Layered(values, {}), registry, profile, source)
+
+
+def changed(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
+    """A recipe with settings laid over it. Raises RecipeError."""
+    values = recipe.model_dump(mode="json")
+    profile = values.pop("profile")
+    layers = Layered(values, {})
+    for setting in sets:
+        layers.lay(*setting_table(setting))
+    return resolve(layers, registry, profile, "--set")
 
 
 def part_from(kind: str, name: str, sets: tuple[str, ...], registry: Registry) -> PartConfig:

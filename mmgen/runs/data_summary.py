@@ -51,8 +51,8 @@ def _split(
     for input_, config in recipe.inputs.items():
         if input_ not in inputs:
             continue
-        values = [resolve(example).inputs.get(input_) for example in examples]
-        missing = sum(value is None for value in values)
+        missing = sum(any(example.lacks(field) for field in config.reads) for example in examples)
+        values = [value for example in examples for value in map(resolve(example).inputs.get, config.reads)]
         if missing:
             yield f"  {input_:<19} missing for {missing} examples"
         if isinstance(config, FeaturesConfig):
@@ -88,7 +88,7 @@ def _features(input_: str, config: FeaturesConfig, keys: list[str]) -> Iterator[
 
 def _overlaps(recipe: Recipe, splits: dict[str, Sequence[Example]]) -> Iterator[str]:
     """Images that are in two splits."""
-    pictured = next((name for name, config in recipe.inputs.items() if isinstance(config, FeaturesConfig)), None)
+    pictured = next((config.reads[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
     keys = {
         name: {example.inputs.get(pictured, example.id) for example in examples} for name, examples in splits.items()
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,23 @@ from pydantic import ValidationError
 
 from ..configs import EmbedderConfig
 from ..decoding import Decoding
-from ..errors import RunError
+from ..errors import DataError, RecipeError, RunError
 from ..evaluation.generate import generate
 from ..files import read_table
 from ..model import Model
+from ..parts import FailedImage
+from ..recipe.layers import setting_table
+from ..recipe.load import changed
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_weights
 from ..tensors import Example, Generation
+from .asker import Asker
 from .prepare import build_model, features_file
+from .query import Query
+
+OF_AN_INPUT = ("extractor", "features", "allow_other_features")  # what may be changed of one that has learnt
 
 
 @dataclass
@@ -32,16 +39,54 @@ class Run:
     recipe: Recipe
     step: str
     model: Model
+    asker: Asker = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.asker = Asker(self.recipe, self.step, self.model, self.folder.path)
+
+    def ask(
+        self, picture: Any = None, /, *, n: int = 1, options: Decoding | None = None, **inputs: Any
+    ) -> list[Generation]:
+        """`n` texts about a picture, or whatever else the step reads, best first.
+
+            run.ask("photo.jpg", caption="a dog on a beach", n=5)
+
+        picture  its path, an opened image, a key of the run's own features, or features (`mmgen.parts.Record`)
+        n        how many different texts: diverse beam search
+        options  another search instead, with its own num_return_sequences
+        inputs   values by input, or by the field that an input reads
+
+        The extractor is built at the first picture and kept; any number of threads may call. Raises DataError for what
+        cannot be read, is unknown or is missing, UnavailableError where a picture cannot become features."""
+        queries = [Query("this query", {**inputs}, picture)]
+        ((_, outcome),) = self.asker.answers(queries, options or different(n))
+        if isinstance(outcome, FailedImage):
+            raise DataError(outcome.reason)
+        return outcome
 
     def generate(self, examples: Sequence[Example], options: Decoding | None = None) -> list[list[Generation]]:
         """Texts for examples as this step reads them, best first. `options` default to the recipe's."""
         return generate(self.model, examples, options or self.recipe.decoding, self.recipe.steps[self.step].inputs)
 
 
-def load_run(path: str | Path, step: str | None = None, registry: Registry | None = None) -> Run:
-    """The model of a run's step (by default the last one that has weights), in eval mode. Raises RunError."""
-    folder = RunFolder(Path(path))
-    recipe = folder.recipe(registry or installed())
+def different(n: int) -> Decoding:
+    """How n different texts are looked for: diverse beam search, two beams a group."""
+    if n == 1:
+        return Decoding()
+    return Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)
+
+
+def load_run(
+    path: str | Path, step: str | None = None, registry: Registry | None = None, sets: Sequence[str] = ()
+) -> Run:
+    """The model of a run's step (by default the last one that has weights), in eval mode. `sets`: settings laid over
+    the run's recipe, of what is not learnt: decoding, and where an input's features come from. Raises RunError."""
+    folder, registry = RunFolder(Path(path)), registry or installed()
+    recipe = folder.recipe(registry)
+    if sets:
+        recipe = changed(recipe, sets, registry)
+        for setting in sets:
+            _refuse_learnt(setting)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     if not trained:
         raise RunError(f"{path}: no step has been learnt yet; go on with `mmgen run`")
@@ -65,6 +110,18 @@ def load_run(path: str | Path, step: str | None = None, registry: Registry | Non
             )
     load_weights(model, folder.step(chosen) / "weights.safetensors")
     return Run(folder, recipe, chosen, model.eval())
+
+
+def _refuse_learnt(setting: str) -> None:
+    """Raises RecipeError for a setting of what a finished run has learnt with."""
+    table, _ = setting_table(setting)
+    for name, value in table.items():
+        inner = [key for each in value.values() if isinstance(each, dict) for key in each] if name == "inputs" else []
+        if name != "decoding" and not (inner and set(inner) <= set(OF_AN_INPUT)):
+            raise RecipeError(
+                f"--set {setting}: this run has learnt with what it has; what can be changed is decoding.*, and an "
+                f"input's {', '.join(OF_AN_INPUT)} (inputs.NAME.*)"
+            )
 
 
 def as_kept(config: EmbedderConfig, kept: Mapping[str, Any], path: Path, name: str) -> EmbedderConfig:

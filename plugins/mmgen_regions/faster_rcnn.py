@@ -14,7 +14,7 @@ from torchvision.models import get_model, get_model_weights, list_models
 from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import described, digest, precision, weights_name
+from mmgen.features.cnn import Drawn, described, digest, precision, weights_name
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
@@ -92,8 +92,7 @@ def load(config: FasterRcnn) -> tuple[Any, list[str]]:
             f"{', '.join(name for name in list_models() if name.startswith('fasterrcnn_'))}"
         )
     published = get_model_weights(config.model).DEFAULT
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+    with Drawn(config.seed):
         model = get_model(config.model, weights=None, weights_backbone=None)
     try:
         if config.weights == "pretrained":

@@ -172,14 +172,15 @@ def _spoil_requests(draw: Random, folder: Path, _) -> Path:
 
 def _requests(path: Path, _) -> Any:
     from mmgen.errors import DataError
-    from mmgen.runs.predict import requests
+    from mmgen.runs.query import as_picture, requests
 
-    found = requests([path], None)
+    found = requests([path])
     for request in found:
-        if request.picture is not None:
+        for value in request.inputs.values():
             try:
-                request.picture.load()
-            except DataError:
+                if (picture := as_picture(value, request)) is not None:
+                    picture.load()
+            except (DataError, ValueError):
                 continue
     return found
 
@@ -191,13 +192,8 @@ def _check_requests(path: Path, content: Any, _) -> None:
         return
     assert len(rows) == len(content), f"{len(content)} requests of {len(rows)} lines"
     for row, request in zip(rows, content, strict=True):
-        assert isinstance(request.name, str) and (request.caption is None or isinstance(request.caption, str)), (
-            f"{request} of {row}"
-        )
-        assert request.caption == (row.get("caption") or None) or request.caption == row.get("caption"), (
-            f"{request.caption!r} of {row}"
-        )
-        assert (request.picture is not None) == bool(row.get("image")), f"{request} of {row}"
+        own = {name: value for name, value in row.items() if name != "id" and value not in (None, "")}
+        assert isinstance(request.name, str) and request.inputs == own, f"{request} of {row}"
 
 
 # --- commands ---

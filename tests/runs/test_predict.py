@@ -1,5 +1,6 @@
 """Runs with pictures: features extracted on the way, a frozen backbone, and questions about pictures never seen."""
 
+import contextlib
 import json
 import os
 import resource
@@ -56,7 +57,12 @@ PLACE = Path("runs/seeing/default/seed-0")
 
 
 def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
+    """A command, in this process: starting one takes seconds."""
+    from mmgen.cli import main
+
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(main, arguments)
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +133,7 @@ def test_the_step_is_chosen_by_what_is_given(seeing, monkeypatch):
         (None, [Path("pictures/0.png")], "image_frozen"),
         ("a dog", [Path("pictures/0.png")], "both"),
     ):
-        assert predict.load(PLACE, predict.requests(sources, caption)).step == step
+        assert predict.load(PLACE, predict.requests(sources, {"caption": caption})).step == step
 
 
 def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp_path):
@@ -145,7 +151,7 @@ def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, mo
     monkeypatch.chdir(seeing)
     from mmgen.runs import predict
 
-    wanted = predict.requests([Path("pictures")], None)
+    wanted = predict.requests([Path("pictures")])
     run = predict.load(PLACE, wanted)
     answers = [
         [
@@ -284,7 +290,7 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
 
     from mmgen.runs import predict
 
-    wanted = predict.requests([Path("pictures")], None) * 2
+    wanted = predict.requests([Path("pictures")]) * 2
     run = predict.load(PLACE, wanted)
     generate, tried = run.model.generator.generate, []
 
@@ -314,7 +320,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
 
     run = predict.load_run(PLACE, "image_frozen")
     picture = next(iter(run.recipe.data.build().pictures()))
-    record = predict._record(predict._extractor(run, "image"), predict.Query("x", picture))
+    record = run.asker.example(predict.Query("x", picture=picture)).inputs["image"]
     (path,) = PLACE.parent.glob("features/*.h5")
     from mmgen.features.store import FeatureStore
 
@@ -334,7 +340,10 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             [str(PLACE), "absent.png"],
             "error: absent.png: no such file; give an image, a folder of images, or a JSONL file of them",
         ),
-        ([str(PLACE)], "error: give a picture, a folder or a JSONL file of them, or --caption"),
+        (
+            [str(PLACE)],
+            "error: give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption",
+        ),
         (
             [str(PLACE), "--caption", "x", "--step", "bothh"],
             f"error: {PLACE}: no weights of a step 'bothh'; there are: caption, image_frozen, both",
@@ -343,11 +352,177 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             [str(PLACE), "--caption", "x", "--step", "both"],
             "error: caption: the step 'both' reads image and caption, and there is no image",
         ),
+        (
+            [str(PLACE), "--input", "captoin=x"],
+            "error: captoin: no input is called 'captoin'; did you mean 'caption'?; there are: image, caption",
+        ),
+        (
+            [str(PLACE), "--input", "caption"],
+            "error: --input caption: write NAME=VALUE, like --input caption='a dog on a beach'",
+        ),
+        ([str(PLACE), "--caption", "x", "--input", "caption=y"], "error: --input caption: given twice"),
+        (
+            [str(PLACE), "pictures/0.png", "--set", "backbone.layers=3"],
+            "error: --set backbone.layers=3: this run has learnt with what it has; what can be changed is decoding.*, "
+            "and an input's extractor, features, allow_other_features (inputs.NAME.*)",
+        ),
+        (
+            [str(PLACE), "pictures/0.png", "--set", "inputs.image.extractor.image_size=96"],
+            f"error: {PLACE}: the extractor of 'image' makes other features than it has learnt from "
+            "(settings.image_size: 64 while learning, 96 here); give the very extractor that made them, with its "
+            "settings",
+        ),
+        (
+            [str(PLACE), "pictures/0.png", "--out", "pictures/0.png"],
+            "error: --out pictures/0.png: is what you ask about, and would be overwritten; name another file",
+        ),
+        (
+            [str(PLACE), "pictures", "--out", "pictures/../pictures/1.png"],
+            "error: --out pictures/../pictures/1.png: is what you ask about, and would be overwritten; name another "
+            "file",
+        ),
+        (
+            [str(PLACE), "--caption", "x", "--out", f"{PLACE}/recipe.json"],
+            f"error: --out {PLACE}/recipe.json: belongs to the run, and would be overwritten; name another file",
+        ),
+        (
+            [str(PLACE), "pictures/0.png", "--set", "decoding.num_beams=2", "--n", "3"],
+            "error: --n 3: num_return_sequences (3) needs as many num_beams (2), or do_sample = true",
+        ),
     ],
 )
-def test_what_cannot_be_asked_is_said_in_one_line(seeing, arguments, expected):
-    done = mmgen(seeing, "generate", *arguments)
-    assert (done.returncode, done.stderr.strip()) == (1, expected)
+def test_what_cannot_be_asked_is_said_in_one_line(seeing, monkeypatch, arguments, expected):
+    from mmgen.cli import main
+
+    monkeypatch.chdir(seeing)
+    done = CliRunner().invoke(main, ["generate", *arguments])
+    assert (done.exit_code, done.stderr.strip()) == (1, expected)
+
+
+def asked(seeing, monkeypatch, *lines: dict, arguments: tuple[str, ...] = ()) -> list[dict]:
+    """What the command answers to JSONL lines."""
+    from mmgen.cli import main
+
+    monkeypatch.chdir(seeing)
+    Path("wanted.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = CliRunner().invoke(main, ["generate", str(PLACE), "wanted.jsonl", "--out", "told.jsonl", *arguments])
+    assert done.exit_code == 0, done.stderr
+    return [json.loads(line) for line in Path("told.jsonl").read_text().splitlines()]
+
+
+def test_a_key_of_the_runs_features_is_asked_about_like_its_picture(seeing, monkeypatch):
+    key, other = asked(
+        seeing, monkeypatch, {"image": "test-00001", "caption": "a dog"}, {"image": "tset-00001", "caption": "a dog"}
+    )
+    (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
+    assert key["id"] == "test-00001" and len(key["questions"]) == 1
+    assert other == {
+        "id": "tset-00001",
+        "error": f"tset-00001: no such file, and no key of {store.relative_to(seeing)}",
+    }
+
+
+def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
+    from mmgen.features.store import FeatureStore
+
+    (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
+    record = FeatureStore(store).read("test-00001")
+    own = {"features": record.features.tolist(), "boxes": record.boxes.tolist()}
+    whole, same, boxes, odd, wide = asked(
+        seeing,
+        monkeypatch,
+        {"image": "test-00001"},
+        {"image": own},
+        {"image": {"picture": "pictures/0.png", "boxes": [[0, 0, 1, 1], [0, 0, 0.5, 0.5]]}},
+        {"image": {"feature": [[1]]}},
+        {"image": {"features": [[1, 2]], "boxes": [[0, 0, 1, 1]]}},
+    )
+    assert whole["questions"] == same["questions"] and len(boxes["questions"]) == 1
+    assert odd["error"] == 'image: "feature" is not known; there are picture, features, boxes and labels'
+    assert wide["error"].startswith("image of '5': features are 2 wide, the model's are ")
+
+
+def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypatch):
+    from mmgen.errors import DataError, RunError
+    from mmgen.runs import predict
+
+    monkeypatch.chdir(seeing)
+    Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "x.png", "colour": "red"}\n')
+    with pytest.raises(DataError) as told:
+        predict.load(PLACE, predict.requests([Path("odd.jsonl")]))
+    assert str(told.value) == "odd.jsonl:2: no input is called 'colour'; there are: image, caption"
+    Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "pictures/0.png"}\n')
+    with pytest.raises(RunError) as told:
+        predict.load(PLACE, predict.requests([Path("odd.jsonl")]))
+    assert str(told.value) == (
+        f"{PLACE}: image is missing: the step 'image_frozen' reads image; odd.jsonl:1 has none; give it with --input "
+        'image=VALUE, or as "image" in a line of a JSONL file'
+    )
+
+
+def test_options_of_decoding_can_be_set(seeing, monkeypatch):
+    (three,) = asked(
+        seeing,
+        monkeypatch,
+        {"image": "pictures/0.png"},
+        arguments=("--set", "decoding.num_beams=4", "--set", "decoding.num_return_sequences=3"),
+    )
+    assert len(three["questions"]) == 3
+
+
+def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
+    """The extractor is built once, and gives everybody the network that was learnt from."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from mmgen.features.cnn import Network
+    from mmgen.runs.load import load_run
+
+    monkeypatch.chdir(seeing)
+    built, build = [], Network.__init__
+    monkeypatch.setattr(Network, "__init__", lambda self, *a, **named: (built.append(1), build(self, *a, **named))[1])
+    run = load_run(PLACE, "both")
+
+    def ask(number: int) -> str:
+        picture = f"pictures/{number % 3}.png" if number % 2 else f"test-0000{number % 3}"
+        return run.ask(picture, caption=f"a dog {number % 5}")[0].text
+
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(ask, range(32)))
+    assert together == [ask(number) for number in range(32)] and len(built) == 1
+
+
+def test_what_ask_says(seeing, monkeypatch):
+    from PIL import Image
+
+    from mmgen.errors import DataError
+    from mmgen.runs.load import load_run
+
+    monkeypatch.chdir(seeing)
+    run = load_run(PLACE, "both")
+    assert len(run.ask(Image.open("pictures/0.png"), caption="a dog", n=2)) == 2
+    for given, named, told in (
+        ("pictures/0.png", {}, "this query: the step 'both' reads image and caption, and there is no caption"),
+        ("pictures/9.png", {"caption": "x"}, "pictures/9.png: no such file, and no key of "),
+        ("pictures/0.png", {"caption": 3}, "caption: cannot read 3: example 'this query' has no caption; "),
+        ("pictures/0.png", {"text": "x"}, "this query: no input is called 'text'; there are: image, caption"),
+    ):
+        with pytest.raises(DataError) as error:
+            run.ask(given, **named)
+        assert str(error.value).startswith(told)
+
+
+def test_two_commands_do_not_write_one_file(tmp_path):
+    from mmgen.runs.answers import answers_file
+
+    with answers_file(tmp_path / "a.jsonl") as add:
+        add({"id": "1"})
+        with pytest.raises(RunError) as told, answers_file(tmp_path / "a.jsonl"):
+            pass
+        add({"id": "2"})
+    assert str(told.value) == (
+        f"{tmp_path}/a.jsonl: another `mmgen generate` is writing it; wait for it, or name another file"
+    )
+    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
 
 
 def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):

@@ -1,0 +1,170 @@
+"""Queries: what a run is asked about, from image files, folders of them, JSONL lines and named values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import DataError, RunError, regular
+from ..features.extract import folder_pictures, picture
+from ..features.images import SUFFIXES
+from ..parts import Picture
+
+LINE = '{"image": "photo.jpg"}'
+OF_A_RUN = ("steps", "backbone", "probes", "curves", "recipe.json", "environment.json", "data.json", "inputs.json")
+
+
+@dataclass(frozen=True)
+class Query:
+    """What to ask about.
+
+    inputs   value by input, or by a field that an input reads. For an input whose features are stored: a picture (its
+             path, a `Picture`, an opened image), a key of the run's store, or features (a `Record`; in JSON
+             {"picture", "boxes", "labels"} or {"features", "boxes", "labels"}). For any other what its reader reads
+    picture  for every such input that `inputs` gives nothing for
+    folder   where relative paths of pictures begin
+    place    where it was written, for errors
+    """
+
+    name: str
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    picture: Any = None
+    folder: Path = Path()
+    place: str = ""
+
+    @property
+    def where(self) -> str:
+        return self.place or self.name
+
+
+def requests(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:
+    """Queries from image files, folders of images, and JSONL files whose fields are inputs; `inputs` are given to each
+    of them, and make one alone where there are no sources. Raises DataError."""
+    named = {name: value for name, value in (inputs or {}).items() if not _nothing(value)}
+    found: list[Query] = []
+    for source in sources:
+        if source.is_dir():
+            found += [Query(picture.key, named, picture) for picture in folder_pictures(source)]
+        elif source.suffix == ".jsonl":
+            found += _listed(source, named)
+        elif source.exists():
+            found.append(Query(str(source), named, picture(source)))
+        else:
+            raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file of them")
+    if sources and not found:
+        raise DataError(f"{', '.join(map(str, sources))}: nothing to ask about; give a JSON object a line, like {LINE}")
+    return found or [Query(" and ".join(named), named)]
+
+
+def named_values(pairs: Iterable[str]) -> dict[str, str]:
+    """NAME=VALUE, one each. Raises DataError."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise DataError(f"--input {pair}: write NAME=VALUE, like --input caption='a dog on a beach'")
+        if name in found:
+            raise DataError(f"--input {name}: given twice")
+        found[name] = value
+    return found
+
+
+def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: Iterable[Query]) -> None:
+    """Raises RunError where writing `out` would destroy what is asked about, or the run."""
+    if not out.exists():
+        return
+    own, place = out.resolve(), run.resolve()
+    mine = own.relative_to(place).parts[0] in OF_A_RUN if own.is_relative_to(place) and own != place else False
+    values = {
+        (query.folder / value).resolve()
+        for query in queries
+        for value in query.inputs.values()
+        if isinstance(value, str | Path) and "\0" not in str(value) and len(str(value)) < 4096
+    }
+    asked = own in values or any(
+        source.resolve() == own
+        or (source.is_dir() and own.is_relative_to(source.resolve()) and own.suffix.lower() in SUFFIXES)
+        for source in sources
+    )
+    if mine or asked:
+        what = "belongs to the run" if mine else "is what you ask about"
+        raise RunError(f"--out {out}: {what}, and would be overwritten; name another file")
+
+
+def _listed(source: Path, named: Mapping[str, Any]) -> Iterator[Query]:
+    for number, line in enumerate(_text(source).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            yield _query(json.loads(line), source, number, named)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{source}:{number}: not a line like {LINE}: {error}") from None
+
+
+def _text(source: Path) -> str:
+    try:
+        return regular(source).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}; save it as UTF-8, a JSON object a "
+            "line"
+        ) from None
+
+
+def _query(entry: Any, source: Path, number: int, named: Mapping[str, Any]) -> Query:
+    """A line of a JSONL file. Raises ValueError."""
+    if not isinstance(entry, dict):
+        raise ValueError("it is no object")
+    own = {name: value for name, value in entry.items() if name != "id" and not _nothing(value)}
+    for name, value in own.items():
+        if isinstance(value, bool):
+            raise ValueError(f'"{name}" must be a text, not {json.dumps(value)}')
+    ident = entry.get("id")
+    if ident is not None and (not isinstance(ident, str | int) or isinstance(ident, bool)):
+        raise ValueError(f'"id" must be a text, not {json.dumps(ident)[:40]}')
+    if not own and not named:
+        raise ValueError("it gives no input")
+    if ident is None:
+        texts = [value for value in own.values() if isinstance(value, str)]
+        ident = own["image"] if own.get("image") in texts else next(filter(_names, texts), number)
+    return Query(str(ident), {**named, **own}, folder=source.parent, place=f"{source}:{number}")
+
+
+def _nothing(value: Any) -> bool:
+    """Whether it says nothing: null, or an empty text."""
+    return value is None or value == ""
+
+
+def _names(value: str) -> bool:
+    """Whether a line may be called like this value: a picture's path."""
+    return value.lower().endswith(SUFFIXES)
+
+
+def as_picture(value: Any, query: Query) -> Picture | None:
+    """The picture that a value names or is; None where it is no picture. Raises ValueError for one that is described
+    wrongly."""
+    if isinstance(value, Picture):
+        return value
+    if isinstance(value, str | Path):
+        path = query.folder / value
+        return picture(path) if _is_file(path) else None
+    if isinstance(value, Mapping) and "picture" in value:
+        if unknown := [name for name in value if name not in ("picture", "boxes", "labels")]:
+            raise ValueError(f'"{unknown[0]}" is not known beside "picture"; there are boxes and labels')
+        whole = as_picture(value["picture"], query)
+        if whole is None:
+            raise ValueError(f"{value['picture']}: no such file")
+        return Picture(whole.key, whole.load, value.get("boxes"), value.get("labels"))
+    if hasattr(value, "convert"):  # an opened image
+        return Picture(query.name, lambda: value.convert("RGB"))
+    return None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long for a name, or it holds a NUL
+        return False
