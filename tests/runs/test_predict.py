@@ -69,7 +69,8 @@ def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
 def seeing(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("seeing")
     (folder / "seeing.toml").write_text(RECIPE)
-    done = mmgen(folder, "run", "seeing.toml")
+    command = [sys.executable, "-m", "mmgen", "run", "seeing.toml"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout + done.stderr)
     from mmgen_scenes import Scenes
