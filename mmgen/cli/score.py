@@ -12,7 +12,8 @@ from ..errors import MmgenError
 from ..markdown import number, table
 
 if TYPE_CHECKING:
-    from ..scoring import Comparison
+    from ..scoring import Comparison, System
+    from ..tensors import Example
 
 
 @click.command()
@@ -106,13 +107,7 @@ def score(
     seen = frozenset(text for example in learnt for text in example.targets) if train else wanted.seen
     files = [predictions, *([against] if against else [])]
     pairs = [scoring.pair(scoring.read_predictions(file, per), wanted, file, partial) for file in files]
-    shared = set.intersection(*({example.id for example, _ in each} for each in pairs))
-    pairs = [[(example, texts) for example, texts in each if example.id in shared] for each in pairs]
-    if not shared:
-        raise MmgenError(f"{predictions} and {against}: no example has a prediction in both")
-    labels = _labels(files)
-    systems = [scoring.System(label, [texts for _, texts in each]) for label, each in zip(labels, pairs, strict=False)]
-    examples = [example for example, _ in pairs[0]]
+    systems, examples = _systems(files, pairs)
     found = scoring.compare(
         systems,
         examples,
@@ -132,6 +127,19 @@ def score(
     if out:
         _write(out, found, [example.id for example in examples])
         click.echo(f"{out}: written")
+
+
+def _systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:
+    """What each file predicts for the examples that all of them have, and these examples."""
+    from ..scoring import System
+
+    shared = set.intersection(*({example.id for example, _ in each} for each in pairs))
+    if not shared:
+        raise MmgenError(f"{' and '.join(map(str, files))}: no example has a prediction in both")
+    pairs = [[(example, texts) for example, texts in each if example.id in shared] for each in pairs]
+    labels = _labels(files)
+    systems = [System(label, [texts for _, texts in each]) for label, each in zip(labels, pairs, strict=True)]
+    return systems, [example for example, _ in pairs[0]]
 
 
 def _labels(files: list[Path]) -> list[str]:
