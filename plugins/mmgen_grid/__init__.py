@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 import mmgen
+from mmgen.features.cnn_config import CnnConfig
 
 
 class Grid(mmgen.FeaturesConfig):
@@ -18,7 +19,7 @@ class Grid(mmgen.FeaturesConfig):
         return GridEmbedder(self, backbone)
 
 
-class TimmGrid(mmgen.ExtractorConfig):
+class TimmGrid(CnnConfig):
     """Features of a timm network over a regular grid; a cell's box is its place in the picture.
 
     What is left open is chosen by the weights. Pretrained: the coarsest level, averaged over a cell. Random: the finest
@@ -26,23 +27,13 @@ class TimmGrid(mmgen.ExtractorConfig):
     """
 
     type: Literal["timm_grid"] = "timm_grid"
-    model: str = Field("resnet18", description="name of a timm model")
-    weights: str = Field(
-        "random", description='"pretrained" (downloaded by timm), "random" (from the seed), or a local safetensors file'
-    )
-    seed: int = Field(0, ge=0, description="of random weights")
-    level: int | None = Field(None, description="which of the network's maps, 0 the finest, -1 the coarsest")
     grid: int = Field(6, ge=1, le=32, description="cells a side; an image has this many squared")
-    pool: int | None = Field(
-        None, ge=1, le=14, description="a cell is pooled into this many by this many parts, laid end to end"
-    )
     image_size: int | None = Field(
         None,
         ge=32,
         le=4096,
         description="side of the square pictures are stretched to; by default 448, or 192 with random weights",
     )
-    batch_size: int = Field(16, ge=1, description="pictures at a time")
 
     def build(self):
         from .extractor import GridFeatures

@@ -20,15 +20,7 @@ class GridFeatures(Extractor):
     """(grid x grid, C x pool x pool) features a picture, row by row."""
 
     def __init__(self, config: TimmGrid) -> None:
-        taught = config.weights != "random"
-        level, self.pool, size = (
-            default if chosen is None else chosen
-            for chosen, default in (
-                (config.level, -1 if taught else 0),
-                (config.pool, 1 if taught else 3),
-                (config.image_size, 448 if taught else 192),
-            )
-        )
+        level, self.pool, size = config.chosen()
         self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch")
         self.batch_size, self.grid = config.batch_size, config.grid
         edges = torch.linspace(0, 1, config.grid + 1)

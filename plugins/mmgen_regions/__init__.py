@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, SerializeAsAny
 
 import mmgen
+from mmgen.features.cnn_config import CnnConfig
 
 
 class Regions(mmgen.FeaturesConfig):
@@ -20,7 +21,7 @@ class Regions(mmgen.FeaturesConfig):
         return RegionEmbedder(self, backbone)
 
 
-class Roi(mmgen.ExtractorConfig):
+class Roi(CnnConfig):
     """Features of a timm network, pooled over boxes: a picture's own, a detector's, or spread over the picture.
 
     What is left open is chosen by the weights. Pretrained: the coarsest level, averaged over a box. Random: the finest
@@ -28,21 +29,6 @@ class Roi(mmgen.ExtractorConfig):
     """
 
     type: Literal["roi"] = "roi"
-    model: str = Field("resnet18", description="name of a timm model")
-    weights: str = Field(
-        "random", description='"pretrained" (downloaded by timm), "random" (from the seed), or a local safetensors file'
-    )
-    seed: int = Field(0, ge=0, description="of random weights")
-    level: int | None = Field(None, description="which of the network's maps, 0 the finest, -1 the coarsest")
-    pool: int | None = Field(
-        None, ge=1, le=14, description="a box is pooled into this many by this many parts, laid end to end"
-    )
-    image_size: int | None = Field(
-        None,
-        ge=32,
-        le=4096,
-        description="the longer side of pictures, in pixels; by default 448, or 192 with random weights",
-    )
     detector: SerializeAsAny[mmgen.ExtractorConfig] | None = Field(
         None, description="finds the boxes of pictures that have none"
     )
@@ -53,7 +39,6 @@ class Roi(mmgen.ExtractorConfig):
         description="boxes without a detector: the whole picture, its 2 x 2 parts, and so on up to this many by this "
         "many",
     )
-    batch_size: int = Field(16, ge=1, description="pictures at a time")
 
     def build(self):
         from .roi import RoiFeatures

@@ -20,15 +20,7 @@ class RoiFeatures(Extractor):
     """(R, C x pool x pool) features a picture, for its R boxes."""
 
     def __init__(self, config: Roi) -> None:
-        taught = config.weights != "random"
-        level, self.pool, size = (
-            default if chosen is None else chosen
-            for chosen, default in (
-                (config.level, -1 if taught else 0),
-                (config.pool, 1 if taught else 3),
-                (config.image_size, 448 if taught else 192),
-            )
-        )
+        level, self.pool, size = config.chosen()
         self.network = Network(config.model, config.weights, config.seed, level, size)
         self.batch_size, self.everywhere = config.batch_size, spread(config.spread)
         self.detector = config.detector.build() if config.detector else None

@@ -1,0 +1,24 @@
+"""What is left open of a timm network's features is chosen by its weights."""
+
+from typing import Literal
+
+import pytest
+
+from mmgen.features.cnn_config import CnnConfig
+
+
+class Cells(CnnConfig):
+    type: Literal["cells"] = "cells"
+
+
+@pytest.mark.parametrize(
+    "settings, chosen",
+    [
+        ({}, (0, 3, 192)),
+        ({"weights": "pretrained"}, (-1, 1, 448)),
+        ({"weights": "r50.safetensors", "level": 2}, (2, 1, 448)),
+        ({"level": 0, "pool": 2, "image_size": 64}, (0, 2, 64)),
+    ],
+)
+def test_chosen_by_the_weights(settings, chosen):
+    assert Cells(**settings).chosen() == chosen
