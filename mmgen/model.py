@@ -15,6 +15,7 @@ from .attention import prefix_layout
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig
 from .errors import DataError, PluginError
 from .parts import Backbone, Embedder, Generator
+from .registry import installed
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, apply, taken
 
 
@@ -34,6 +35,9 @@ class Model(nn.Module):
                 f"the generator {type(generator).__name__} needs a backbone that obeys any attention mask; "
                 f"{type(backbone).__name__} is causal only"
             )
+        for name, embedder in embedders.items():
+            if not set(embedder.parameters()).isdisjoint(backbone.parameters()):
+                raise _wrong(name, embedder, "keeps the backbone as its own; write self._backbone = [backbone], a list")
         self.backbone, self.generator, self.close = backbone, generator, close
         try:
             self.embedders = nn.ModuleDict(embedders)
@@ -49,7 +53,13 @@ class Model(nn.Module):
         return next(self.parameters()).device
 
     def forward(self, batch: Batch) -> Loss:
-        return self.generator(self, batch)
+        loss = self.generator(self, batch)
+        if not _is_loss(loss):
+            owner = installed().owner("generator", self.generator)
+            raise PluginError(
+                f"generator ({owner}): forward gives {_shown(loss)}, not a Loss of a sum () and a whole count ()"
+            )
+        return loss
 
     def part(self, name: str) -> nn.Module:
         """What a step learns under this name: "backbone" (its head included) or an input's embedder."""
@@ -57,8 +67,8 @@ class Model(nn.Module):
 
     def prefix(self, batch: Batch) -> Slots:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots a row."""
-        segments = [self.embedders[name](**collated) for name, collated in batch.inputs.items()]
         rows = len(batch.ids)
+        segments = [self._segment(name, collated, rows) for name, collated in batch.inputs.items()]
         parts: list[Segment] = [self._special(self.backbone.start_id, rows)]
         for number, segment in enumerate(segments):
             parts += [self._special(self.backbone.end_id, rows)] if number else []
@@ -70,6 +80,22 @@ class Model(nn.Module):
         # counted over real slots, so that a padded row stands where it would stand alone
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         return Slots(states, positions, torch.zeros_like(positions), prefix_layout(mask))
+
+    def _segment(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
+        """One input of B rows. Raises PluginError where its embedder gives another shape than the contract's."""
+        embedder, width = self.embedders[name], self.backbone.input_size
+        segment = embedder(**collated)
+        if not isinstance(segment, Segment):
+            raise _wrong(name, embedder, f"forward gives {_shown(segment)}, not a mmgen.tensors.Segment")
+        shape = tuple(segment.states.shape)
+        if len(shape) != 3 or shape[0] != rows:
+            raise _wrong(name, embedder, f"states are {shape}, not (B, N, E) with B = {rows}")
+        if shape[2] != width:
+            raise _wrong(name, embedder, f"states have width {shape[2]}; the backbone reads {width}, its input_size")
+        if segment.mask.shape != shape[:2] or segment.mask.dtype != torch.bool:
+            mask = f"{segment.mask.dtype} {tuple(segment.mask.shape)}"
+            raise _wrong(name, embedder, f"mask is {mask}, not bool {shape[:2]}")
+        return segment
 
     def _fits(self, mask: Tensor) -> None:
         """Raises DataError for rows that the encoder has no positions for. (The real slots are counted only when
@@ -122,3 +148,25 @@ def compose(
     built = backbone.build(texts=texts, folder=folder)
     embedders = {name: config.named(name).build(built) for name, config in inputs.items()}
     return Model(built, embedders, generator.build(built), close)
+
+
+def _wrong(name: str, embedder: nn.Module, what: str) -> PluginError:
+    return PluginError(f"input '{name}' ({installed().owner('embedder', embedder)}): {what}")
+
+
+def _is_loss(loss: object) -> bool:
+    """Shapes and types alone: to look at values would wait for the device."""
+    if not isinstance(loss, Loss) or not isinstance(loss.sum, Tensor) or not isinstance(loss.count, Tensor):
+        return False
+    return not loss.sum.ndim and not loss.count.ndim and not loss.count.is_floating_point()
+
+
+def _shown(value: object) -> str:
+    """What a part gave in place of what it should give, in a few words."""
+    if isinstance(value, Loss):
+        return f"a Loss of {_shown(value.sum)} and {_shown(value.count)}"
+    return (
+        f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
+        if isinstance(value, Tensor)
+        else f"{value!r:.60}"
+    )

@@ -111,6 +111,17 @@ class Registry:
         ]
         raise PluginError("\n".join(lines))
 
+    def owner(self, kind: str, part: object) -> str:
+        """Whose a part (or its config class) is, for people: "regions, mmgen-framework 0.1"; without a plugin, its
+        class."""
+        cls = part if isinstance(part, type) else type(part)
+        near = [
+            one for one in self.of_kind(kind) if one.config.__module__.split(".")[0] == cls.__module__.split(".")[0]
+        ]
+        own = [one for one in near if one.config is cls] or near
+        name = own[0].name if len(own) == 1 else cls.__name__
+        return f"{name}, {own[0].source}" if own else name
+
     def conflicts(self) -> list[str]:
         keys = {(part.kind, part.name): [] for part in self.parts}
         for part in self.parts:

@@ -11,6 +11,7 @@ from ..errors import DataError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
 from ..tensors import Example
+from .checked import Examples
 
 
 class Datasets:
@@ -21,11 +22,12 @@ class Datasets:
         self.main = recipe.data.build()
         own = {step.data.model_dump_json(): step.data for step in recipe.steps.values() if step.data is not None}
         self._own = {key: (config, _learnt_only(config, recipe)) for key, config in own.items()}
+        self._checks = {id(dataset): Examples(config) for config, dataset in self._all()}
 
     def learnt(self, step: str) -> Sequence[Example]:
         """What a step learns from."""
         config, dataset = self._of(step)
-        return dataset.split(config.train)
+        return self._split(dataset, config.train)
 
     def learnt_by(self, steps: Sequence[str]) -> list[Sequence[Example]]:
         """What these steps learn from, every data set once."""
@@ -38,18 +40,18 @@ class Datasets:
         it."""
         config, dataset = self._of(step)
         watched = config.validate_on in dataset.splits() and config.validate_on != config.train
-        return dataset.split(config.validate_on) if watched else ()
+        return self._split(dataset, config.validate_on) if watched else ()
 
     @property
     def scored(self) -> Sequence[Example]:
         """What every row of the table is about."""
-        return self.main.split(self.recipe.data.evaluate)
+        return self._split(self.main, self.recipe.data.evaluate)
 
     def texts(self) -> Iterator[str]:
         """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data
         first."""
         for config, dataset in self._all():
-            for example in dataset.split(config.train):
+            for example in self._split(dataset, config.train):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
@@ -69,9 +71,13 @@ class Datasets:
         for config, dataset in self._all():
             for split in (config.train, config.validate_on, *([config.evaluate] if dataset is self.main else [])):
                 if split in dataset.splits():
-                    for example in dataset.split(split):
+                    for example in self._split(dataset, split):
                         digest.update(repr((example.id, sorted(example.inputs.items()), example.targets)).encode())
         return digest.hexdigest()
+
+    def _split(self, dataset: Dataset, name: str) -> Sequence[Example]:
+        """A split, whose examples are checked the first time. Raises PluginError."""
+        return self._checks[id(dataset)].check(name, dataset.split(name))
 
     def _of(self, step: str) -> tuple[DatasetConfig, Dataset]:
         own = self.recipe.steps[step].data

@@ -10,6 +10,7 @@ from functools import partial
 import torch
 from accelerate.utils import gather_object
 
+from ..data.checked import check_texts
 from ..data.collate import Collator, by_length
 from ..data.seeds import resolve, seed_from
 from ..decoding import Decoding
@@ -44,7 +45,9 @@ def generate(
     resolved = [resolve(example) for example in examples]
 
     def texts(piece: Sequence[Example]) -> list[list[Generation]]:
-        return model.generator.generate(model, collate(piece).to(model.device), options or Decoding())
+        batch, decoding = collate(piece).to(model.device), options or Decoding()
+        written = model.generator.generate(model, batch, decoding)
+        return check_texts(written, batch.ids, decoding.num_return_sequences, model.generator)
 
     training = model.training
     model.eval()
@@ -78,7 +81,8 @@ def generate_split(
         cut = piece if len(piece) < len(whole) else ()  # pieces draw anew, whole batches as they always did
         torch.manual_seed(seed_from(context.seed, context.name, "write", number, *cut))
         with precision(step.training.precision, accelerator.device):
-            return model.generator.generate(model, batch, decoding)
+            written = model.generator.generate(model, batch, decoding)
+        return check_texts(written, batch.ids, decoding.num_return_sequences, model.generator)
 
     with (
         torch.inference_mode(),

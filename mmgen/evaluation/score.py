@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..configs import MetricConfig
+from ..data.checked import check_scores
 from ..errors import RunError
 from ..files import read_table, write_json
 from ..progress import Progress
@@ -30,8 +31,9 @@ def score(
         )
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
         together = Scores({})
-        for config in metrics.values():
-            together = merge(together, config.build().score(best, examples))
+        for called, config in metrics.items():
+            metric = config.build()
+            together = merge(together, check_scores(metric.score(best, examples), called, metric, examples))
             advance()
     write_json(
         folder / "scores.json",

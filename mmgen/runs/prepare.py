@@ -12,18 +12,22 @@ import torch
 from accelerate import Accelerator
 
 from ..configs import ExtractorConfig
+from ..data.checked import check_reads
 from ..data.collate import Collator
 from ..data.datasets import Datasets
-from ..data.seeds import seed_from
+from ..data.seeds import resolve, seed_from
 from ..errors import DataError, RunError
 from ..features import extract
 from ..features.store import FeatureStore
 from ..files import read_table, write_folder, write_json
 from ..model import Model, compose
-from ..parts import Dataset, Picture
+from ..parts import Dataset, Embedder, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder, differences
+from ..tensors import Example
+
+LOOKED_AT = 4  # examples that every input is tried with before anything is learnt
 
 
 def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Progress) -> None:
@@ -116,7 +120,7 @@ def keep_parts(model: Model, folder: RunFolder) -> None:
 
 def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
     """Raises DataError now for what a later step would stumble over: examples that lack an input, images without
-    features."""
+    features; and PluginError for an input whose reads differ, or whose padding counts."""
     for name in steps:
         step = recipe.steps[name]
         for wanted in step.inputs:
@@ -130,3 +134,12 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
                 except DataError as error:
                     count = f" ({len(lacking)} of {len(examples)} examples are like that)" if lacking else ""
                     raise DataError(f"step '{name}': {error}{count}") from None
+            _look(wanted, embedder, datasets.learnt(name)[:LOOKED_AT])
+
+
+def _look(name: str, embedder: Embedder, examples: Sequence[Example]) -> None:
+    """Try an input with some examples; leaves its mode and the random numbers as they were."""
+    training = embedder.training
+    with torch.random.fork_rng(), torch.no_grad():
+        check_reads(name, embedder.eval(), [resolve(example) for example in examples])
+    embedder.train(training)

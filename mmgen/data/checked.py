@@ -1,0 +1,146 @@
+"""What parts give, checked where the core takes it, so that a mistake is told with the part's name and not by a
+traceback of whoever meets it later. (Segments and losses are checked by the model.)"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from ..configs import DatasetConfig
+from ..errors import PluginError
+from ..parts import Embedder, Generator, Metric, Reader, Record
+from ..registry import installed
+from ..tensors import Example, Generation, Scores
+
+
+class Examples:
+    """Splits of one data set as they are first read: types of targets and inputs, and ids that are there once."""
+
+    def __init__(self, config: DatasetConfig) -> None:
+        self.config = config
+        self.known: dict[str, str] = {}  # id -> its split
+        self.read: set[str] = set()
+
+    def check(self, split: str, examples: Sequence[Example]) -> Sequence[Example]:
+        """The same examples. Raises PluginError that names the data set and the example."""
+        if split in self.read:
+            return examples
+        for example in examples:
+            wrong = example_problem(example)
+            if not wrong and self.known.setdefault(example.id, split) != split:
+                wrong = f"its id is in '{self.known[example.id]}' too; put the split's name into it"
+            if wrong:
+                raise self._error(split, example, wrong)
+        if len({example.id for example in examples}) < len(examples):
+            seen: set[str] = set()
+            twice = next(example for example in examples if example.id in seen or seen.add(example.id))
+            raise self._error(split, twice, "its id is there twice; ids name the texts that are written")
+        self.read.add(split)
+        return examples
+
+    def _error(self, split: str, example: Example, wrong: str) -> PluginError:
+        owner = installed().owner("dataset", type(self.config))
+        return PluginError(f"data ({owner}): example '{getattr(example, 'id', example)}' of '{split}': {wrong}")
+
+
+def example_problem(example: Example) -> str:
+    """What is wrong with the types of an example; empty when nothing is."""
+    if not isinstance(example, Example):
+        return "is no mmgen.tensors.Example"
+    if not isinstance(example.id, str):
+        return f"its id is {example.id!r:.60}; ids are texts"
+    if not isinstance(example.targets, tuple) or not all(isinstance(text, str) for text in example.targets):
+        return f"its targets are {example.targets!r:.60}; they are a tuple of texts, ('...',)"
+    if not isinstance(example.inputs, Mapping):
+        return f"its inputs are {example.inputs!r:.60}; they are a dict"
+    for field, value in example.inputs.items():
+        if isinstance(value, list):
+            return f"the alternatives of '{field}' are a list; write a tuple"
+        if not isinstance(value, str | Record) and not (
+            isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+        ):
+            return f"'{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives"
+    return ""
+
+
+def check_texts(
+    texts: Sequence[Sequence[Generation]], ids: Sequence[str], wanted: int, generator: Generator
+) -> Sequence[Sequence[Generation]]:
+    """What a generator wrote for the examples with these ids: `wanted` texts for each. Raises PluginError."""
+    wrong = ""
+    if len(texts) != len(ids):
+        wrong = f"{len(texts)} lists of texts for {len(ids)} examples"
+    for id_, some in zip(ids, texts, strict=False):
+        if len(some) != wanted:
+            wrong = wrong or f"{len(some)} texts for '{id_}'; num_return_sequences is {wanted}"
+        for text in some:
+            if not isinstance(text, Generation):
+                wrong = wrong or f"{text!r:.60} for '{id_}'; it must be a mmgen.tensors.Generation"
+            elif text.id != id_:
+                wrong = wrong or f"a text with the id '{text.id}' for '{id_}'"
+            elif not _finite(text.score):
+                wrong = wrong or f"a text for '{id_}' whose score is {text.score!r:.60}; it is a mean log-probability"
+    if wrong:
+        raise PluginError(f"generator ({installed().owner('generator', generator)}): generate gives {wrong}")
+    return texts
+
+
+def check_scores(scores: Scores, name: str, metric: Metric, examples: Sequence[Example]) -> Scores:
+    """What a metric said of a text for each of these examples. Raises PluginError."""
+    if wrong := _scores_problem(scores, len(examples)):
+        raise PluginError(f"metrics.{name} ({installed().owner('metric', metric)}): {wrong}")
+    return scores
+
+
+def _scores_problem(scores: Scores, count: int) -> str:
+    if not isinstance(scores, Scores):
+        return f"score gives {scores!r:.60}; it must be a mmgen.tensors.Scores"
+    for name, value in scores.values.items():
+        if value is not None and not _finite(value):
+            return f"{name} is {value!r:.60}; values are finite numbers, or None with a note"
+    for name, values in scores.per_example.items():
+        if len(values) != count:
+            return f"{name} has {len(values)} values for {count} examples"
+        if (bad := next((value for value in values if not _finite(value)), None)) is not None:
+            return f"{name} of an example is {bad!r:.60}; values are finite numbers"
+    return ""
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def check_reads(name: str, embedder: Embedder, examples: Sequence[Example]) -> None:
+    """A first look at an input, before anything is learnt: reading twice gives the same, and the slots of an example
+    are as many alone as in a batch. Raises PluginError; DataError where an example cannot be read."""
+    reader, owner = embedder.reader, installed().owner("embedder", embedder)
+    items = [reader.read(example) for example in examples]
+    for example, item in zip(examples, items, strict=True):
+        if differ := _differ(reader, item, reader.read(example)):
+            raise PluginError(
+                f"input '{name}' ({owner}): reads differ: example '{example.id}' read twice gives other {differ}; a "
+                "read must depend on the example alone"
+            )
+    device = next((tensor.device for tensor in embedder.parameters()), None)
+    together = _slots(embedder, reader.collate(items), device)
+    for example, item, count in zip(examples, items, together, strict=True):
+        (alone,) = _slots(embedder, reader.collate([item]), device)
+        if alone != count:
+            raise PluginError(
+                f"input '{name}' ({owner}): example '{example.id}' has {alone} slots alone and {count} in a batch; "
+                "mask the padding"
+            )
+
+
+def _differ(reader: Reader, first: Any, second: Any) -> str:
+    one, other = reader.collate([first]), reader.collate([second])
+    return ", ".join(key for key in one if one[key].shape != other[key].shape or not (one[key] == other[key]).all())
+
+
+def _slots(embedder: Embedder, collated: Mapping[str, Tensor], device: Any) -> list[int]:
+    """Real slots of every row."""
+    moved = {key: value if device is None else value.to(device) for key, value in collated.items()}
+    return embedder(**moved).mask.sum(1).tolist()
