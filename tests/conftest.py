@@ -2,6 +2,7 @@
 
 import os
 import signal
+import textwrap
 from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -48,3 +49,18 @@ def minilm() -> Path:
 def real_data() -> Path:
     """Real questions, images, region features and captions."""
     return shared("data")
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder on the path in which fake distributions are installed."""
+
+    def install(name: str, module: str, code: str, version: str = "0.3") -> None:
+        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        (info / "entry_points.txt").write_text(f"[mmgen]\n{module.removeprefix('mmgen_')} = {module}\n")
+        (tmp_path / f"{module}.py").write_text(textwrap.dedent(code))
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))))
+    return install

@@ -162,21 +162,6 @@ def test_one_raising_hook_loses_nobody_elses_parts():
     assert "ZeroDivisionError" in str(registry.broken[0])
 
 
-@pytest.fixture
-def site(tmp_path, monkeypatch):
-    """A folder on the path in which fake distributions are installed."""
-
-    def install(name: str, module: str, code: str, version: str = "0.3") -> None:
-        info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-        (info / "entry_points.txt").write_text(f"[mmgen]\n{module.removeprefix('mmgen_')} = {module}\n")
-        (tmp_path / f"{module}.py").write_text(textwrap.dedent(code))
-
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return install
-
-
 def mmgen_plugins(*options: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, "-m", "mmgen", "plugins", *options], capture_output=True, text=True)
 

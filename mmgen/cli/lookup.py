@@ -38,7 +38,7 @@ class Lookup(click.Group):
             return built(installed(), name)
         except PluginError:
             if context.resilient_parsing:  # a shell asks what it could complete; it has no place for errors
-                return None
+                return click.Command(name)
             raise
 
     def resolve_command(

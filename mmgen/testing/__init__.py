@@ -15,6 +15,7 @@ tests cannot be overridden, only added to.
 """
 
 from .backbone import BackboneSuite
+from .command import CommandSuite
 from .dataset import DatasetSuite
 from .embedder import EmbedderSuite
 from .extractor import ExtractorSuite
@@ -29,6 +30,7 @@ from .toy import TEXTS, Toy, ToyDataset, Words
 __all__ = [
     "TEXTS",
     "BackboneSuite",
+    "CommandSuite",
     "DatasetSuite",
     "EmbedderSuite",
     "ExtractorSuite",

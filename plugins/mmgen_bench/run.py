@@ -13,6 +13,7 @@ from statistics import median
 import torch
 
 from mmgen.decoding import Decoding
+from mmgen.model import Model
 
 from .flops import BERT2BERT, CAUSAL, NAIVE, OURS, SYSTEMS, Shape, Work, learning, writing
 from .systems import Bert2Bert, Causal, Naive, Ours, System, rows_of
@@ -91,7 +92,7 @@ def measure_learning(
             system.module.train()
         results = []
         for count in questions:
-            chosen = examples(settings.shape, systems[OURS].module, settings.batch, count, settings.tokens)
+            chosen = examples(settings.shape, model_of(systems), settings.batch, count, settings.tokens)
             runs = {name: system.learn(_few(name, chosen)) for name, system in systems.items()}
             work = {name: learning(settings.shape, name, count, settings.tokens) for name in systems}
             results += _rounds(f"K = {count}", systems, runs, work, settings, say)
@@ -106,7 +107,7 @@ def measure_writing(
     with prepared(settings) as systems:
         for system in systems.values():
             system.module.eval()
-        chosen = examples(settings.shape, systems[OURS].module, settings.batch, 1, 2)
+        chosen = examples(settings.shape, model_of(systems), settings.batch, 1, 2)
         results = []
         for name, options in searches.items():
             runs = {who: system.write(_few(who, chosen), options, settings.tokens) for who, system in systems.items()}
@@ -135,6 +136,13 @@ def prepared(settings: Settings) -> Iterator[dict[str, System]]:
                 if name != NAIVE:  # it shares our encoder
                     systems[name].compile()
         yield systems
+
+
+def model_of(systems: Mapping[str, System]) -> Model:
+    """Our own model among the systems: its vocabulary is what every example is written in."""
+    ours = systems[OURS]
+    assert isinstance(ours, Ours)
+    return ours.module
 
 
 def _few(name: str, chosen: Sequence) -> Sequence:

@@ -10,6 +10,7 @@ import abc
 import copy
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -47,6 +48,7 @@ class System(abc.ABC):
 
 class Ours(System):
     name = OURS
+    module: Model
 
     def __init__(self, model: Model, device: torch.device) -> None:
         self.module = model.to(device)
@@ -135,7 +137,7 @@ class Naive(Ours):
 class Front(nn.Module):
     """`[CLS] W regions [SEP] caption` for the models of transformers: the same prefix, embedded; (B, P, E)."""
 
-    def __init__(self, model: Model, words: nn.Embedding, shape: Shape) -> None:
+    def __init__(self, model: Model, words: nn.Module, shape: Shape) -> None:
         super().__init__()
         self.words, self.start_id, self.end_id = words, model.backbone.start_id, model.backbone.end_id
         self.projection = nn.Linear(shape.features + 4, shape.width)
@@ -151,9 +153,7 @@ class Front(nn.Module):
 class Theirs(System):
     """What both models of transformers share: a question is a row, and an image's prefix is embedded once."""
 
-    def __init__(
-        self, ours: Model, network: nn.Module, words: nn.Embedding, shape: Shape, device: torch.device
-    ) -> None:
+    def __init__(self, ours: Model, network: Any, words: nn.Module, shape: Shape, device: torch.device) -> None:
         self.ours, self.network, self.device = ours, network, device
         self.front = Front(ours, words, shape)
         self.module = nn.ModuleList([network, self.front]).to(device)
@@ -215,7 +215,7 @@ class Bert2Bert(Theirs):
         config = EncoderDecoderConfig.from_encoder_decoder_configs(
             sizes(ours, shape, dropout), sizes(ours, shape, dropout)
         )
-        network = EncoderDecoderModel(config)
+        network: Any = EncoderDecoderModel(config)
         forbid_end(network.decoder.get_output_embeddings(), ours.backbone.end_id)
         super().__init__(ours, network, network.encoder.get_input_embeddings(), shape, device)
 
@@ -234,7 +234,7 @@ class Causal(Theirs):
     def __init__(self, ours: Model, shape: Shape, device: torch.device, dropout: float | None) -> None:
         config = sizes(ours, shape, dropout)
         config.is_decoder = True
-        network = BertLMHeadModel(config)
+        network: Any = BertLMHeadModel(config)
         forbid_end(network.get_output_embeddings(), ours.backbone.end_id)
         super().__init__(ours, network, network.get_input_embeddings(), shape, device)
 
@@ -248,7 +248,9 @@ class Causal(Theirs):
 
 def sizes(ours: Model, shape: Shape, dropout: float | None) -> BertConfig:
     """Of our own encoder: the same layers, width, heads and vocabulary."""
-    own = {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    own: dict[str, Any] = (
+        {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
+    )
     return BertConfig(
         vocab_size=encoder_of(ours).config.vocab_size,
         hidden_size=shape.width,

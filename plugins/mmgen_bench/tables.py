@@ -15,7 +15,8 @@ HEADER = ("", "system", "ms", "spread", "times ours", "lowest-highest", "counted
 def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
     """One row a system and case; the case is named in its first row."""
     ours = {result.case: result for result in results if result.system == OURS}
-    made, before = [], None
+    made: list[tuple[str, ...]] = []
+    before = None
     for result in results:
         ratio = Ratio.of(result, ours[result.case])
         own = result.system == OURS

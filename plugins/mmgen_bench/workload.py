@@ -10,6 +10,7 @@ import random
 import string
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,7 +42,12 @@ def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: flo
     store = folder / "regions.h5"
     if not store.exists():
         _fill(store, shape, images)
-    sizes = {"layers": shape.layers, "width": shape.width, "heads": shape.heads, "vocabulary": shape.vocabulary}
+    sizes: dict[str, Any] = {
+        "layers": shape.layers,
+        "width": shape.width,
+        "heads": shape.heads,
+        "vocabulary": shape.vocabulary,
+    }
     sizes |= {} if dropout is None else {"dropout": dropout}
     backbone = _part("backbone", "bert", sizes)
     inputs = {

@@ -1,0 +1,198 @@
+"""Commands of plugins: found like every part, imported when they are called; what is wrong with one stops no other."""
+
+import subprocess
+import sys
+import textwrap
+from typing import Literal
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import mmgen
+from mmgen.cli import main
+from mmgen.registry import installed
+from mmgen.testing import CommandSuite
+
+GREET = """
+    from typing import Literal
+    import mmgen
+    class Greet(mmgen.CommandConfig):
+        "Say hello to a run."
+        type: Literal["greet"] = "greet"
+        def build(self):
+            BUILD
+    @mmgen.hookimpl
+    def register_commands():
+        return [Greet]
+"""
+LAZY = GREET.replace("BUILD", "from mmgen_greet_command import greet; return greet")
+COMMAND = """
+    import click
+    from mmgen.errors import DataError
+    print("noise")
+    @click.command()
+    @click.argument("name")
+    def greet(name):
+        "Say hello to NAME."
+        if name == "nobody":
+            raise DataError("nobody: is not there; name somebody")
+        click.echo(f"hello {name}")
+"""
+
+
+def call(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], capture_output=True, text=True)
+
+
+@pytest.fixture
+def greet(site, tmp_path):
+    site("mmgen-greet", "mmgen_greet", LAZY)
+    (tmp_path / "mmgen_greet_command.py").write_text(textwrap.dedent(COMMAND))
+
+
+def test_a_plugins_command_runs_and_keeps_the_output_for_itself(greet):
+    done = call("greet", "you")
+    assert (done.stdout, done.stderr, done.returncode) == ("hello you\n", "noise\n", 0)
+
+
+def test_its_errors_are_a_line(greet):
+    done = call("greet", "nobody")
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr == "noise\nerror: nobody: is not there; name somebody\n"
+
+
+def test_help_has_its_summary_and_its_own_help_is_its_own(greet):
+    listed, own = call("--help"), call("greet", "--help")
+    assert "\n  greet     Say hello to a run.\n" in listed.stdout and listed.stderr == ""
+    assert own.stdout.startswith("Usage: python -m mmgen greet [OPTIONS] NAME\n\n  Say hello to NAME.\n")
+
+
+def test_plugins_lists_it_with_its_owner(greet):
+    assert "command    greet                  mmgen-greet 0.3          Say hello to a run.\n" in call("plugins").stdout
+
+
+def test_help_imports_no_command_of_a_plugin_and_nothing_heavy(greet):
+    code = (
+        "import sys; from mmgen.cli import main; main.main(['--help'], standalone_mode=False); print([m for m in "
+        "('torch', 'numpy', 'transformers', 'rich', 'h5py', 'mmgen_bench.command', 'mmgen_humaneval.command', "
+        "'mmgen_greet_command') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.endswith("\n[]\n"), done.stdout + done.stderr
+    assert all(f"\n  {name} " in done.stdout for name in ("bench", "greet", "judge", "run"))
+
+
+@pytest.mark.parametrize(
+    ("build", "wrong"),
+    [
+        ("import that_is_not_there", "failed to load: No module named 'that_is_not_there'"),
+        ("return 1 / 0", "failed to load: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "failed to load: SystemExit: 3"),
+        ("return 7", "cannot be called: build() of Greet returned 7; it must return a click.Command"),
+    ],
+)
+def test_a_command_that_cannot_be_had_is_a_line_and_stops_no_other(build, wrong, site):
+    site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", build))
+    done = call("greet", "you")
+    assert (done.stdout, done.returncode) == ("", 1)
+    assert done.stderr == f"error: the command 'greet' (mmgen-greet 0.3) {wrong}\n"
+    assert "\n  greet     Say hello to a run.\n" in call("--help").stdout
+    assert call("bench", "--help").returncode == 0
+
+
+def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
+    site("mmgen-hello", "mmgen_hello", LAZY)
+    both = "two plugins provide the command 'greet': mmgen-greet 0.3 and mmgen-hello 0.3; uninstall one of them"
+    done, listed = call("greet", "you"), call("--help")
+    assert (done.stdout, done.stderr, done.returncode) == ("", f"error: {both}\n", 1)
+    assert listed.stderr == f"error: {both}\n" and listed.returncode == 0 and "\n  bench " in listed.stdout
+    strict = call("plugins", "--strict-plugins")
+    assert strict.stderr == f"error: {both}\n" and strict.returncode == 1
+    assert call("init", "--help").returncode == 0
+
+
+def test_a_name_of_mmgens_own_stays_its_own(site):
+    site("mmgen-greet", "mmgen_greet", GREET.replace('"greet"', '"run"').replace("BUILD", "return 1 / 0"))
+    taken = "error: the command 'run' is mmgen's own; the one of mmgen-greet 0.3 is not used\n"
+    assert call("run", "--help").stdout.startswith("Usage: python -m mmgen run [OPTIONS] RECIPE\n")
+    assert call("--help").stderr == taken
+    strict = call("plugins", "--strict-plugins")
+    assert strict.stderr == taken and strict.returncode == 1
+
+
+def test_a_broken_plugin_is_a_line_below_help_and_below_a_command_that_is_not_there(site):
+    site("mmgen-greet", "mmgen_greet", "import that_is_not_there")
+    broken = "plugin 'greet' (mmgen-greet 0.3) failed to load: No module named 'that_is_not_there'"
+    listed, done = call("--help"), call("tune")
+    assert listed.stderr == f"error: {broken}\n" and listed.returncode == 0 and "\n  bench " in listed.stdout
+    assert done.stderr == f"error: no command is called 'tune'\n  {broken}\n" and done.returncode == 1
+
+
+def test_a_misspelt_command_gets_did_you_mean():
+    done = CliRunner().invoke(main, ["judgee"])
+    assert (done.output, done.exit_code) == ("error: no command is called 'judgee'; did you mean 'judge'?\n", 1)
+
+
+def test_a_shell_completes_commands_of_plugins_and_stumbles_over_none(site):
+    site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", "return 1 / 0"))
+    code = (
+        "from click.shell_completion import BashComplete as Complete; from mmgen.cli import main; "
+        "complete = Complete(main, {}, 'mmgen', '_MMGEN_COMPLETE').get_completions; "
+        "asked = ([], 'be'), (['bench'], 'tr'), ([], 'gr'), (['greet'], ''); "
+        "print([item.value for words in asked for item in complete(*words)])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "['bench', 'train', 'greet']\n", done.stderr
+
+
+def test_a_command_is_no_part_of_a_recipe():
+    from mmgen.recipe.json_schema import schema
+    from mmgen.recipe.reference import reference
+
+    assert not [name for name in schema(installed())["$defs"] if name.startswith("command")]
+    assert 'type = "bench"' not in reference(installed())
+
+
+class TestBench(CommandSuite):
+    def config(self):
+        return installed().get("command", "bench").config()
+
+
+class TestJudge(CommandSuite):
+    def config(self):
+        return installed().get("command", "judge").config()
+
+
+class Silent(mmgen.CommandConfig):
+    type: Literal["silent"] = "silent"
+
+    def build(self):
+        return click.Command("silent")
+
+
+class Wrong(mmgen.CommandConfig):
+    """Not a command."""
+
+    type: Literal["wrong"] = "wrong"
+
+    def build(self):
+        return print
+
+
+def test_the_suite_says_what_is_wrong():
+    from mmgen.testing import failures
+
+    def suite(made):
+        return type("Made", (CommandSuite,), {"config": lambda self: made})
+
+    assert failures(suite(Silent())) == {
+        "test_every_field_is_described": "Silent has no docstring; its first line is shown by `mmgen plugins`. Read: "
+        "mmgen.configs",
+        "test_help_says_what_it_does": "`mmgen silent --help` says nothing of what the command does; give the function "
+        "a docstring. Read: mmgen.commands",
+    }
+    assert failures(suite(Wrong())) == {
+        name: "build() returned <built-in function print>; it must return a click.Command. Read: mmgen.configs"
+        for name in ("test_help_says_what_it_does", "test_it_builds_a_command")
+    }
