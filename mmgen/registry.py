@@ -123,7 +123,7 @@ class Registry:
         return f"{name}, {own[0].source}" if own else name
 
     def conflicts(self) -> list[str]:
-        keys = {(part.kind, part.name): [] for part in self.parts}
+        keys: dict[tuple[str, str], list[Part]] = {(part.kind, part.name): [] for part in self.parts}
         for part in self.parts:
             keys[part.kind, part.name].append(part)
         return [conflict(parts) for parts in keys.values() if len(parts) > 1]
@@ -164,8 +164,13 @@ KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
 def installed() -> Registry:
     """The parts of every installed distribution with an entry point in the group `mmgen`."""
     loaded, broken = [], []
+    owners: dict[int, tuple[str, str]] = {}  # metadata is read once a distribution: ours has a dozen entry points
     for entry in sorted(importlib.metadata.entry_points(group=hookspecs.GROUP), key=lambda entry: entry.name):
-        source = Source(entry.name, entry.dist.name, entry.dist.version)
+        assert entry.dist is not None  # only entry points that somebody makes by hand have none
+        if id(entry.dist) not in owners:
+            about = entry.dist.metadata
+            owners[id(entry.dist)] = (about["Name"], about["Version"])
+        source = Source(entry.name, *owners[id(entry.dist)])
         try:
             with contextlib.redirect_stdout(sys.stderr):  # what we print may be read by a program
                 loaded.append((source, entry.load()))
@@ -178,10 +183,14 @@ def installed() -> Registry:
 
 def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[BrokenPlugin] = ()) -> Registry:
     """A registry of these modules."""
-    parts, failures = [], list(broken)
+    parts: list[Part] = []
+    failures = list(broken)
     for source, module in plugins:
         for outcome in _register(source, module):
-            (parts if isinstance(outcome, Part) else failures).append(outcome)
+            if isinstance(outcome, Part):
+                parts.append(outcome)
+            else:
+                failures.append(outcome)
     return Registry(tuple(parts), tuple(failures))
 
 

@@ -46,7 +46,8 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
             raise RunError(
                 f"{path}: its test examples are not those of {paths[0]}; the systems of one sheet need one test set"
             )
-    texts, there = {}, {}
+    texts: dict[str, dict[str, str]] = {}
+    there: dict[str, None] = {}
     for label, folder, recipe in zip(labels, folders, recipes, strict=True):
         for step in _written(folder, recipe):
             there[step] = None
