@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ..configs import CommandConfig
 from ..errors import MmgenError, PluginError
 from ..registry import Part, Registry, conflict, did_you_mean, installed, reason
 
@@ -33,7 +34,7 @@ class Lookup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """The command, or None where there is none. Raises PluginError for one that cannot be had."""
         if name in MODULES:
-            return getattr(importlib.import_module(f"{__package__}.{MODULES[name]}"), name)
+            return own(name)
         try:
             return built(installed(), name)
         except PluginError:
@@ -58,12 +59,17 @@ class Lookup(click.Group):
         """Every name with its summary. Those of plugins come from their configs: nothing of them is imported."""
         registry = installed()
         commands = {part.name: click.Command(part.name, help=part.summary) for part in registry.of_kind("command")}
-        commands |= {name: self.get_command(context, name) for name in MODULES}
+        commands |= {name: own(name) for name in MODULES}
         width = formatter.width - 6 - max(map(len, commands))
         with formatter.section("Commands"):
             formatter.write_dl([(name, commands[name].get_short_help_str(width)) for name in sorted(commands)])
         for problem in problems(registry):
             click.echo(f"error: {problem}", err=True)
+
+
+def own(name: str) -> click.Command:
+    """One of the core's commands."""
+    return getattr(importlib.import_module(f"{__package__}.{MODULES[name]}"), name)
 
 
 def built(registry: Registry, name: str) -> click.Command | None:
@@ -73,9 +79,10 @@ def built(registry: Registry, name: str) -> click.Command | None:
     if not parts:
         return None
     part = registry.get("command", name)  # raises where there are two
+    assert issubclass(part.config, CommandConfig)
     try:
         with contextlib.redirect_stdout(sys.stderr):  # what we print may be read by a program
-            command: Any = part.config().build()
+            command: Any = part.config.model_validate({}).build()
     except (KeyboardInterrupt, MmgenError):
         raise
     except BaseException as error:  # a stranger's import may raise anything

@@ -69,7 +69,7 @@ def learning(shape: Shape, system: str, questions: int, tokens: int) -> Work:
 def writing(shape: Shape, system: str, texts: int, tokens: int) -> Work:
     """A text, where `texts` (beams or samples) of `tokens` tokens are written for an image, one after the other."""
     prefix, h = shape.prefix, shape.width
-    front, heads = _front(shape) / texts, tokens
+    front, heads = _front(shape) / texts, float(tokens)
     if system == OURS:  # X and the first [MASK] once, then two slots a step, which are multiplied with all texts' keys
         slots = (prefix + 1) / texts + 2 * (tokens - 1)
         layers = _narrowing(shape, prefix + 1, 1, prefix + 1) / texts + sum(

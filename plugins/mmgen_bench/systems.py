@@ -120,7 +120,7 @@ class Naive(Ours):
     def write(self, chosen, options, tokens):
         run = super().write(chosen, options, tokens)
         model, kept = self.module, self.module.backbone
-        without = copy.copy(kept)  # the same weights
+        without: Any = copy.copy(kept)  # the same weights
         without.caches = False
         without.states_at = functools.partial(Backbone.states_at, without)  # the whole last layer
 
