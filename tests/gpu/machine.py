@@ -1,0 +1,106 @@
+"""The machine: which GPU it is, told by name and memory, and the most that its data sheet promises.
+
+`python -m tests.gpu.machine` prints it as JSON. A sitting asks a process of its own, so that none but those that
+measure hold memory of the GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+
+from .checkout import ROOT
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Dense matrix products in TFLOP/s, and memory in TB/s; source: NVIDIA's data sheets of the SXM boards."""
+
+    bf16: float
+    tf32: float
+    fp32: float
+    bandwidth: float
+
+
+# name, least and most memory in GB (1e9 bytes), peaks; a slice of a GPU has the name and less memory
+DATASHEET = (
+    (re.compile(r"NVIDIA H100 80GB HBM3"), (75, 90), Peaks(989, 494, 67, 3.35)),
+    (re.compile(r"NVIDIA H200"), (135, 160), Peaks(989, 494, 67, 4.8)),
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """name is None without a GPU; memory in GB (1e9 bytes)."""
+
+    name: str | None
+    memory: float
+    count: int
+    processor: str
+    cores: int
+    versions: dict[str, str]
+
+    @property
+    def peaks(self) -> Peaks | None:
+        """None for a device that is not in the table: then there is no share of peak."""
+        found = [peaks for name, (least, most), peaks in DATASHEET if self._is(name) and least <= self.memory <= most]
+        return found[0] if found else None
+
+    def _is(self, name: re.Pattern[str]) -> bool:
+        return self.name is not None and bool(name.fullmatch(self.name))
+
+    @property
+    def slug(self) -> str:
+        """Names the folder of its journals: what one machine has measured is never another's."""
+        return re.sub(r"\W+", "-", f"{self.name} {self.memory:.0f}GB").strip("-").lower() if self.name else "no-gpu"
+
+    def __str__(self) -> str:
+        if self.name is None:
+            return f"no GPU, {self.processor}, {self.cores} cores"
+        several = f"{self.count} x " if self.count > 1 else ""
+        return f"{several}{self.name}, {self.memory:.0f} GB; {self.processor}, {self.cores} cores"
+
+
+def here() -> Machine:
+    """This machine, as this process sees it."""
+    import torch
+    import transformers
+
+    there = torch.cuda.is_available()
+    properties = torch.cuda.get_device_properties(0) if there else None
+    versions = {"python": platform.python_version(), "torch": torch.__version__}
+    versions |= {"transformers": transformers.__version__, "cuda": str(torch.version.cuda)}
+    return Machine(
+        torch.cuda.get_device_name(0) if there else None,
+        properties.total_memory / 1e9 if properties else 0.0,
+        torch.cuda.device_count() if there else 0,
+        _processor(),
+        len(os.sched_getaffinity(0)),
+        versions,
+    )
+
+
+def asked() -> Machine:
+    """This machine, found out by a process of its own."""
+    command = [sys.executable, "-m", "tests.gpu.machine"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise SystemExit(f"error: this machine cannot be described:\n{done.stderr.strip()}")
+    return Machine(**json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.machine()
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(here())))

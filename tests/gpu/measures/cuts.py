@@ -1,0 +1,150 @@
+"""Memory that really ends: learning, validation and writing with less than they want, against the same without cuts.
+
+Everything is in fp32 without dropout, and compared to 1e-5: every update's loss and gradient norm, validation losses,
+all weights; and every text. A case whose memory did not end at all is a failure too.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor
+
+from mmgen import Decoding
+from mmgen.checkpoint import state
+from mmgen.memory import Halving
+from mmgen.progress import Progress
+from mmgen.recipe import Step, Training
+from mmgen.stages.train import train
+from mmgen.tensors import Example
+
+from .made_up import Arguments, arguments, examples, model, tell, tidy
+from .short import Memory
+
+CLOSE = 1e-5
+SHARES = (0.7, 0.4, 0.2)  # of what comes and goes without cuts
+SEARCHES = {"greedy": Decoding(), "4 beams": Decoding(num_beams=4)}
+UNTAUGHT = "key.bias"  # the gradient of keys' biases is rounding alone, which Adam blows up
+QUESTIONS = 5
+
+
+class Told(Progress):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@dataclass
+class Learnt:
+    """A few updates: the log, what was said, all weights, and how far they have moved."""
+
+    log: list[dict]
+    cuts: int
+    weights: Mapping[str, Tensor]
+    moved: float
+    found: dict[str, int]
+
+
+def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> Learnt:
+    """Six updates of the paper's rate, two epochs; with so much memory only where `limit` or `rows` is given."""
+    training = Training(
+        batch_size=QUESTIONS * chosen.images, epochs=2, learning_rate=2e-5, precision="fp32", checkpoint_every=1000
+    )
+    step, told = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training), Told()
+    composed, found = model(chosen), {}
+    material = examples(chosen, 4 * chosen.images, QUESTIONS)
+    validation, before = material[3 * chosen.images :], _weights(composed)
+    found["stays"] = 4 * sum(parameter.nbytes for parameter in composed.parameters())  # weights, gradients, moments
+    with tempfile.TemporaryDirectory() as folder:
+        common = {"folder": Path(folder), "accelerator": Accelerator(cpu=not memory.on_gpu), "progress": told}
+        tight = memory.short(limit, composed, rows) if limit or rows else memory.measured(found)
+        with tight:
+            train(composed, "cut", step, material[: 3 * chosen.images], validation, seed=0, **common)
+        log = [json.loads(line) for line in (Path(folder) / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    after = _weights(composed)
+    del composed
+    tidy(chosen.device)
+    cuts = sum("out of memory" in line for line in told.lines)
+    return Learnt(log, cuts, after, _apart(before, after), found)
+
+
+def _weights(composed) -> dict[str, Tensor]:
+    return {name: tensor.detach().cpu().clone() for name, tensor in state(composed).items()}
+
+
+def _apart(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> float:
+    return max((one[name] - other[name]).abs().max().item() for name in one if not name.endswith(UNTAUGHT))
+
+
+def compared(whole: Learnt, cut: Learnt) -> dict:
+    """The largest differences; of losses and norms in shares of their size where it is over 1."""
+    found = {}
+    for name in ("loss", "grad_norm", "validation_loss"):
+        pairs = [(a[name], b[name]) for a, b in zip(whole.log, cut.log, strict=True) if name in a]
+        found[name] = max(abs(a - b) / max(1.0, abs(a)) for a, b in pairs)
+    return found | {"weights": _apart(whole.weights, cut.weights)}
+
+
+def learning(chosen: Arguments) -> list[dict]:
+    """A case for each share of memory."""
+    whole = learn(chosen, Memory(chosen.device))
+    stays, peak = whole.found["stays"], whole.found["peak"]
+    cases = []
+    for share in SHARES:
+        memory = Memory(chosen.device)
+        limit = int(stays + share * max(0, peak - stays))
+        cut = learn(chosen, memory, limit, max(1, int(share * chosen.images)))
+        differences = compared(whole, cut)
+        good = memory.failures > 0 and cut.log[-1].get("halved", 0) > 0 and max(differences.values()) <= CLOSE
+        halved = cut.log[-1].get("halved", 0)
+        case = {"work": "learning", "share": share, "peak": peak, "limit": limit, "ended": memory.failures}
+        cases.append(case | {"halved": halved, "moved": whole.moved, "differences": differences, "good": good})
+    return cases
+
+
+@torch.inference_mode()
+def writing(chosen: Arguments) -> list[dict]:
+    """Greedy search and beams with less than half of the memory: the same texts."""
+    composed, material, cases = model(chosen), examples(chosen, chosen.images, 1), []
+    stays = sum(parameter.nbytes for parameter in composed.parameters())
+    for name, options in SEARCHES.items():
+        memory, found, said = Memory(chosen.device), {}, []
+        with memory.measured(found):
+            whole = _written(composed, material, options, said)
+        tidy(chosen.device)
+        limit = int(stays + 0.4 * max(0, found["peak"] - stays))
+        with memory.short(limit, composed, max(1, chosen.images // 3)):
+            cut = _written(composed, material, options, said)
+        tidy(chosen.device)
+        same = sum(a.tokens == b.tokens for a, b in zip(whole, cut, strict=True))
+        score = max(abs(a.score - b.score) for a, b in zip(whole, cut, strict=True))
+        good = memory.failures > 0 and bool(said) and same == len(whole) and score <= CLOSE
+        case = {"work": f"writing, {name}", "share": 0.4, "peak": found["peak"], "limit": limit}
+        case |= {"ended": memory.failures, "halved": len(said), "differences": {"score": score}}
+        cases.append(case | {"same": same, "texts": len(whole), "good": good})
+    return cases
+
+
+def _written(composed, material: Sequence[Example], options: Decoding, said: list[str]) -> list:
+    halving = Halving("writing", "use fewer beams", say=said.append)
+    found = composed.generate(material, options, batch_size=len(material), halving=halving)
+    return [texts[0] for texts in found]
+
+
+if __name__ == "__main__":
+    given = arguments(__doc__, lambda parser: parser.add_argument("--images", type=int, default=64))
+    every = learning(given) + writing(given)
+    tell({"cases": every})
+    wrong = [f"{case['work']} with {case['share']:.0%}" for case in every if not case["good"]]
+    if wrong:
+        raise SystemExit(f"not the same as without cuts, or not cut: {', '.join(wrong)}")

@@ -1,0 +1,112 @@
+"""Epochs of a whole `mmgen run` on a made-up data set: seconds of each, and what the loader and checkpoints take of it.
+
+A run is asked at every update what time it is. The first epoch holds what is done once (kernels are chosen, files come
+into memory), so it is told apart. The loader is measured alone too: how fast it is when nobody learns.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from mmgen.data import Collator, Plan, updates
+from mmgen.progress import Progress
+from mmgen.recipe import Recipe, load
+from mmgen.registry import installed
+from mmgen.run import load_run, run
+
+from .made_up import Arguments, arguments, tell
+
+LEARNING = "both: learning"
+WAITING = re.compile(r"([\d.]+)% of the slots were padding; ([\d.]+)% of the time went into waiting")
+LOADED = 400  # micro-batches that the loader makes alone
+
+
+class Watched(Progress):
+    """When each update was done, and what was said."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.lines: list[str] = []
+
+    @contextmanager
+    def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator:
+        watching = label == LEARNING
+        if watching:
+            self.times.append(time.perf_counter())
+        yield lambda steps=1, text="": self.times.append(time.perf_counter()) if watching else None
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def seconds(times: Sequence[float], ends: Sequence[int], every: int) -> dict:
+    """Of each epoch, its checkpoints left out; and of the checkpoints, which are written behind an update. `ends`:
+    updates that are done when an epoch ends; `every`: updates between checkpoints.
+
+    A checkpoint's time is what the update after it takes longer than the median."""
+    gaps = [after - before for before, after in pairwise(times)]
+    usual = median(gaps[1:] or gaps)
+    behind = {number for number in range(1, len(gaps)) if number in ends or number % every == 0}
+    slower = {number: max(0.0, gaps[number] - usual) for number in behind}
+    epochs = []
+    for first, last in pairwise([0, *ends]):
+        spent = sum(slower.get(number, 0.0) for number in range(first, last))
+        epochs.append({"seconds": sum(gaps[first:last]) - spent, "checkpoints": spent})
+    return {"epochs": epochs, "update": usual}
+
+
+def learnt(chosen: Arguments) -> dict:
+    """What a run says of its epochs, and the loader alone behind it."""
+    output, watched = chosen.folder.resolve() / "runs", Watched()
+    sets = {"training.epochs": chosen.epochs, "training.workers": chosen.workers, "output": json.dumps(str(output))}
+    settings = tuple(f"{key}={value}" for key, value in sets.items())
+    recipe, _ = load(chosen.folder / "recipe.toml", installed(), sets=settings)
+    shutil.rmtree(output, ignore_errors=True)
+    try:
+        place = run(recipe, progress=watched).path
+        alone = loaded(place, recipe, pin=chosen.device.startswith("cuda"))
+    finally:
+        shutil.rmtree(output, ignore_errors=True)
+    per_epoch, rest = divmod(len(watched.times) - 1, chosen.epochs)
+    if rest:
+        raise SystemExit(f"{len(watched.times) - 1} updates in {chosen.epochs} epochs: they are not alike")
+    ends = [per_epoch * (epoch + 1) for epoch in range(chosen.epochs)]
+    told = next(match for line in watched.lines if (match := WAITING.search(line)))
+    shares = {"padding": float(told[1]) / 100, "waiting": float(told[2]) / 100, "loader": alone}
+    return seconds(watched.times, ends, recipe.steps["both"].training.checkpoint_every) | shares
+
+
+def loaded(place: Path, recipe: Recipe, pin: bool) -> float | None:
+    """Questions a second that the loader alone makes batches of; the start of its workers is left out."""
+    model, examples = load_run(place).model, recipe.data.build().split("train")
+    training, collate = recipe.steps["both"].training, Collator(model, model.inputs)
+    shape = {"batch_size": training.batch_size, "micro_batch": training.batch_size, "bucket": training.bucket}
+    plan = Plan.make(examples, seed=0, step="both", epochs=training.epochs, **shape, lengths=collate)
+    questions, began = 0, 0.0
+    for number, _ in updates(examples, plan, collate, workers=training.workers, pin=pin):
+        if not number:
+            began = time.perf_counter()
+        elif number < LOADED:
+            questions += sum(len(examples[visit.index].targets) for micro in plan.updates[number] for visit in micro)
+        else:
+            break
+    return questions / (time.perf_counter() - began) if questions else None
+
+
+def _more(parser) -> None:
+    parser.add_argument("folder", type=Path)
+    for name in ("epochs", "workers"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+
+
+if __name__ == "__main__":
+    given = arguments(__doc__, _more)
+    tell(learnt(given))

@@ -1,0 +1,64 @@
+"""A plugin of pytest: counts how tests ended, and which of them took memory of the GPU; prints it as JSON at the end.
+
+A test that only mentions a device, or uses torch's `meta`, takes none and is not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+KINDS = ("passed", "failed", "skipped")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Counting(), "tests-on-gpu")
+
+
+class Counting:
+    """What has become of every test so far."""
+
+    def __init__(self) -> None:
+        self.ended: dict[str, str] = {}
+        self.why: dict[str, str] = {}
+        self.on_gpu: set[str] = set()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item):
+        before = allocations()
+        yield
+        if allocations() > before:
+            self.on_gpu.add(item.nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        name = report.nodeid
+        if report.failed:
+            self.ended[name] = "failed"
+            self.why.setdefault(name, _reason(report))
+        elif report.skipped or report.when == "call":
+            self.ended.setdefault(name, "skipped" if report.skipped else "passed")
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.ended[report.nodeid], self.why[report.nodeid] = "failed", "cannot be collected: " + _reason(report)
+
+    def pytest_unconfigure(self) -> None:
+        counts = {kind: sum(ended == kind for ended in self.ended.values()) for kind in KINDS}
+        ran = {name for name, ended in self.ended.items() if ended != "skipped"}
+        failures = [f"{name.rpartition('::')[2]}: {why}" for name, why in self.why.items()]
+        print(json.dumps(counts | {"on_gpu": len(self.on_gpu & ran), "failures": failures}), file=sys.__stdout__)
+
+
+def allocations() -> int:
+    """How often this process has taken memory of the device since it began."""
+    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
+        return 0
+    return torch.cuda.memory_stats().get("allocation.all.allocated", 0)
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    lines = [line for line in str(report.longrepr).splitlines() if line.startswith("E ")] or [str(report.longrepr)]
+    return " ".join(lines[0].removeprefix("E").split())[:200]

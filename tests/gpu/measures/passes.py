@@ -1,0 +1,78 @@
+"""Writing greedily about many pictures, and single passes of learning and writing under the profiler.
+
+All texts have the same length (the end is forbidden), which is the most that a search of so many tokens can cost: 20 is the
+generator's limit, 10 a question as people ask them.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from mmgen import Decoding
+from mmgen.data import Collator
+
+from .made_up import Arguments, arguments, examples, model, never_end, precision, tell, tidy, timed
+from .tracing import traced
+
+PRECISIONS = ("bf16", "fp32")
+LEARNT, QUESTIONS = 26, 5  # images of an update of the paper's 128 pairs
+
+
+def writing(chosen: Arguments) -> list[dict]:
+    """Seconds for all pictures, collating included, with each precision, length and number at a time."""
+    found = []
+    for length in chosen.lengths:
+        composed, material = model(chosen, max_tokens=length), examples(chosen, chosen.written, 1)
+        never_end(composed)
+        for name in PRECISIONS:
+            for batch in chosen.batches:
+                seconds = []
+                for _ in range(chosen.rounds + 1):  # the first warms up
+                    with timed(chosen.device) as taken, precision(name, chosen.device):
+                        composed.generate(material, Decoding(), batch_size=batch)
+                    seconds += taken
+                case = {"tokens": length, "precision": name, "batch": batch, "pictures": chosen.written}
+                found.append(case | {"seconds": sorted(seconds[1:])})
+        del composed
+        tidy(chosen.device)
+    return found
+
+
+def profiles(chosen: Arguments) -> dict[str, dict]:
+    """One update's pass forward and back, and one batch written."""
+    composed = model(chosen)
+    never_end(composed)
+    device, batch = chosen.device, min(chosen.batches[-1], 256)
+    learn = Collator(composed, composed.inputs)(examples(chosen, LEARNT, QUESTIONS)).to(device)
+    write = Collator(composed, composed.inputs, targets=False)(examples(chosen, batch, 1)).to(device)
+    found = {}
+
+    def learning() -> None:
+        composed.zero_grad(set_to_none=True)
+        with precision("bf16", device):
+            loss = composed(learn)
+        loss.sum.backward()
+
+    @torch.inference_mode()
+    def greedy() -> None:
+        with precision("bf16", device):
+            composed.generator.generate(composed, write, Decoding())
+
+    for name, work, training in (("learning", learning, True), ("writing", greedy, False)):
+        composed.train(training)
+        work()
+        found[name] = {"precision": "bf16", "rows": LEARNT if training else batch, **traced(work, device)}
+    return found
+
+
+def _more(parser) -> None:
+    parser.add_argument("what", choices=["writing", "profiles"])
+    parser.add_argument("--written", type=int, default=1250)
+    parser.add_argument("--lengths", type=int, nargs="+", default=[20, 10])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batches", type=int, nargs="+", default=[32, 256, 1250])
+
+
+if __name__ == "__main__":
+    given = arguments(__doc__, _more)
+    tell({"cases": writing(given)} if given.what == "writing" else {"passes": profiles(given)})

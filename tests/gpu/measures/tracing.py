@@ -1,0 +1,75 @@
+"""A pass under torch's profiler: how long the device was busy, with what, how often it was waited for, how many FLOP.
+
+Operators of the processor carry the time of the kernels that they start, so only events *of the device* count, and
+spans that annotations draw on its line do not; where kernels overlap, their time counts once.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import FlopCounterMode
+
+from .made_up import timed
+
+SHOWN = 8  # kernels
+
+
+def kernels(events: Iterable) -> list[tuple[str, float, float]]:
+    """(name, start, end) in microseconds of everything that the device itself did."""
+    own = [event for event in events if event.device_type == DeviceType.CUDA]
+    spans = [event for event in own if not getattr(event, "is_user_annotation", False)]
+    return [(event.name, event.time_range.start, event.time_range.end) for event in spans]
+
+
+def busy(found: Iterable[tuple[str, float, float]]) -> float:
+    """Microseconds in which at least one kernel ran."""
+    total, until = 0.0, float("-inf")
+    for _, start, end in sorted(found, key=lambda kernel: kernel[1]):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def traced(work: Callable[[], object], device: str) -> dict:
+    """What is found in one call of `work`, which has been called before. Seconds are those of a call that nobody
+    watches."""
+    with timed(device) as seconds:
+        work()
+    found: dict = {"seconds": seconds[0], "flop": counted(work)}
+    if not device.startswith("cuda"):
+        return found
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as watched, timed(device) as slowed:
+        work()
+    ran = kernels(watched.events())
+    times = Counter()
+    for name, start, end in ran:
+        times[name] += end - start
+    top = [(name[:90], time / 1e6) for name, time in times.most_common(SHOWN)]
+    found |= {"busy": busy(ran) / 1e6, "kernels": len(ran), "top": top, "profiled": slowed[0]}
+    return found | {"waits": waits(work)}
+
+
+def counted(work: Callable[[], object]) -> int:
+    """Floating-point operations of matrix products and attention, forward and back; two a multiply-add."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops()
+
+
+def waits(work: Callable[[], object]) -> int:
+    """How often the processor waits for the device in the middle of the work."""
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("warn")
+    try:
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            work()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    return sum("synchroniz" in str(warning.message) for warning in heard)

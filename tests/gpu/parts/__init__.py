@@ -1,0 +1,11 @@
+"""The parts of a sitting, in order of worth: what each runs, and what the page says of it."""
+
+from .cuts import CUTS
+from .epochs import EPOCHS
+from .main_job import MAIN_JOB
+from .racing import RACING
+from .several import SEVERAL
+from .suites import SUITES
+from .writing import WRITING
+
+PARTS = (SUITES, MAIN_JOB, CUTS, RACING, EPOCHS, WRITING, SEVERAL)

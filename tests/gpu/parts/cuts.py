@@ -1,0 +1,33 @@
+"""Memory that really ends, and what is learnt and written with less of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..machine import Machine
+from ..sitting import Figures, Part, Step
+from ..sizes import Sizes
+from ..table import share, table
+
+
+def steps(sizes: Sizes, work: Path) -> list[Step]:
+    command = ("-m", "tests.gpu.measures.cuts", *sizes.shape, "--images", str(sizes.images))
+    return [Step("cuts", command)]
+
+
+def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+    rows = []
+    for case in found["cuts"]["cases"]:
+        differences = ", ".join(f"{name} {value:.1e}" for name, value in case["differences"].items())
+        texts = f"; {case['same']} of {case['texts']} texts" if "texts" in case else ""
+        moved = f"{case['moved']:.1e}" if "moved" in case else "-"
+        memory = f"{case['limit'] / 1e9:.2f} of {case['peak'] / 1e9:.2f}" if case["peak"] else "-"
+        cells = (case["work"], share(case["share"]), memory, case["ended"], case["halved"])
+        rows.append((*cells, differences + texts, moved, "yes" if case["good"] else "NO"))
+    header = ("work", "share of what comes and goes", "GB", "times it ended", "cuts", "differences", "weights moved")
+    told = "fp32 without dropout. Good: memory ended, and nothing differs by more than 1e-5 (keys' biases left out)."
+    return [told, "", *table((*header, "good"), rows)]
+
+
+CUTS = Part("cuts", "Out of memory", steps, lines)

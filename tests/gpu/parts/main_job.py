@@ -1,0 +1,51 @@
+"""The main job, `recipes/bertgen_vqa.toml`: a run goes on from its checkpoint in the next sitting."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..machine import Machine
+from ..sitting import Figures, Part, Step
+from ..sizes import Sizes
+from ..table import table
+
+RATE = re.compile(r"^(.+?): (learning|writing)\s+(\d+)/\d+\s+(\d+) questions/s\s+(\d+) s", re.MULTILINE)
+DONE = re.compile(r"^(?:done in ([\d.]+) minutes|nothing to do)", re.MULTILINE)
+WAITING = re.compile(r"^(.+?): [\d.]+% of the slots were padding; ([\d.]+%) of the time", re.MULTILINE)
+
+
+def steps(sizes: Sizes, work: Path) -> list[Step]:
+    """Caption metrics are left out where their package is not there."""
+    absent = importlib.util.find_spec("pycocoevalcap") is None or sizes.device == "cpu"
+    without = ("--set", 'metrics.overlap.type="discovery"') if absent else ()
+    run = ("-m", "mmgen", "run", "recipes/bertgen_vqa.toml", "--set", f'output="{work / "runs"}"')
+    return [Step("run", (*run, *without, *sizes.main), read)]
+
+
+def read(stdout: str) -> Figures:
+    """Rates and the table, from what the run says."""
+    found = DONE.search(stdout)
+    shares = {match[1]: match[2] for match in WAITING.finditer(stdout)}
+    rates = [
+        {"step": m[1], "work": m[2], "questions": int(m[3]), "rate": int(m[4]), "seconds": int(m[5])}
+        for m in RATE.finditer(stdout)
+    ]
+    rows = [line for line in stdout.splitlines() if line.startswith("|")]
+    return {"minutes": found and found[1], "rates": rates, "waiting": shares, "table": rows}
+
+
+def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+    one = found["run"]
+    rows = [
+        (f"{r['step']}, {r['work']}", r["questions"], r["rate"], r["seconds"], one["waiting"].get(r["step"], "-"))
+        for r in one["rates"]
+    ]
+    told = [f"The run's last sitting took {one['minutes']} minutes.", ""] if one["minutes"] else []
+    header = ("step", "questions", "questions/s", "s", "waiting for data")
+    return [*told, *table(header, rows), "", *one["table"]]
+
+
+MAIN_JOB = Part("main", "The main job", steps, lines)

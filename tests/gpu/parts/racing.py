@@ -1,0 +1,50 @@
+"""`mmgen bench` on the device: beside the naive procedure and the decoders of transformers, and against the peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..machine import Machine, Peaks
+from ..sitting import Figures, Part, Step
+from ..sizes import Sizes
+from ..table import share, table
+
+OURS = "ours"
+PASSES = {"train": 3, "decode": 1}  # what is counted is a pass forward; learning is three
+
+
+def steps(sizes: Sizes, work: Path) -> list[Step]:
+    found = []
+    for precision in ("bf16", "fp32"):
+        for what, more in (("train", ()), ("decode", ("--without", "naive"))):
+            few = ("-k", "2") if what == "train" else ("--search", "greedy", "--tokens", "4")
+            tiny = few if sizes.device == "cpu" else ()
+            command = ("-m", "mmgen", "bench", what, *sizes.bench, "--precision", precision, *more, *tiny, "--json")
+            found.append(Step(f"{what}-{precision}", command))
+    return found if sizes.device != "cpu" else found[2:]
+
+
+def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+    peaks = machine.peaks
+    rows = []
+    for name, one in found.items():
+        what, _, precision = name.partition("-")
+        for result in one["results"]:
+            rate = 2 * PASSES[what] * result["work"]["multiply_adds"] / result["median"] / 1e12
+            times = result["times_ours"]
+            compared = "1" if result["contestant"] == OURS else f"{times['measured']:.2f} ({times['counted']:.2f})"
+            case = f"{what}, {precision}, {result['case']}"
+            cells = (case, result["contestant"], f"{1000 * result['median']:.3f}", share(result["spread"]), compared)
+            rows.append((*cells, f"{rate:.1f}", share(of_peak(rate, precision, peaks))))
+    header = ("case", "contestant", "ms a question", "spread", "times ours (counted)", "TFLOP/s", "share of peak")
+    peak = f"Peak: {peaks.bf16:g} TFLOP/s in bf16, {peaks.fp32:g} in fp32 (no TF32 is used)" if peaks else ""
+    source = f"{peak}; source: datasheet." if peaks else "No data sheet of this device is known: no share of peak."
+    return [source, "", *table(header, rows)]
+
+
+def of_peak(rate: float, precision: str, peaks: Peaks | None) -> float | None:
+    return rate / getattr(peaks, precision) if peaks else None
+
+
+RACING = Part("bench", "mmgen bench", steps, lines)

@@ -1,0 +1,47 @@
+"""Suites on the GPU: this folder's own, the conformance suites' tests of devices, and mmgen's tests beside a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..checkout import ROOT
+from ..machine import Machine
+from ..sitting import Figures, Part, Step
+from ..sizes import Sizes
+from ..table import table
+
+ABSENT = re.compile(r"captioneval|test_scoring|from fuzz|import fuzz|sphinx|pip install|test_readme|test_processes")
+OWN = "tests/gpu/suite"
+BESIDE = ("test_ask.py", "test_extract.py", "test_run.py", "test_seeds.py", "test_warm_start.py")
+PYTEST = ("-m", "pytest", "-q", "-p", "tests.gpu.measures.on_gpu", "-p", "no:cacheprovider", "-p", "no:randomly")
+
+
+def collectable(paths: list[Path]) -> list[str]:
+    """Of test files those that need nothing but what a sitting has: no caption metrics, no network, no other test file
+    that does."""
+    return [str(path.relative_to(ROOT)) for path in paths if not ABSENT.search(path.read_text(encoding="utf-8"))]
+
+
+def steps(sizes: Sizes, work: Path) -> list[Step]:
+    chosen = ("-k", sizes.families) if sizes.families else ()
+    found = [Step("own", (*PYTEST, OWN, "--device", sizes.device, *chosen))]
+    if sizes.device != "cuda":
+        return found
+    plugins = collectable(sorted((ROOT / "tests" / "plugins").glob("test_*.py")))
+    beside = collectable([path for name in BESIDE if (path := ROOT / "tests" / name).exists()])
+    found.append(Step("conformance", (*PYTEST, *plugins, "-k", "test_devices")))
+    return [*found, *(Step(f"beside-{Path(path).stem}", (*PYTEST, path)) for path in beside)]
+
+
+def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+    rows = []
+    for name, one in found.items():
+        counts = [one[kind] for kind in ("passed", "failed", "skipped", "on_gpu")]
+        rows.append((name, *counts, "; ".join(one["failures"][:5]) or "-"))
+    header = ("suite", "passed", "failed", "skipped", "of those that ran, on the GPU", "failures")
+    return [*table(header, rows), "", "*On the GPU*: the test itself took memory of the device, counted by its allocator."]
+
+
+SUITES = Part("suites", "Suites on the GPU", steps, lines)

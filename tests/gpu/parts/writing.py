@@ -1,0 +1,61 @@
+"""Greedy writing about 1,250 pictures, and a profile of learning and writing that says where the time goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import median
+
+from ..machine import Machine
+from ..sitting import Figures, Part, Step
+from ..sizes import Sizes
+from ..table import goal, share, table
+
+GOAL = 1.0  # seconds for 1,250 pictures
+IDLE = 0.6  # a device that is busy for less of the time waits for the processor
+
+
+def steps(sizes: Sizes, work: Path) -> list[Step]:
+    batches = [str(batch) for batch in sizes.batches]
+    counts = ("--written", str(sizes.written), "--batches", *batches, "--rounds", str(sizes.rounds))
+    command = ("-m", "tests.gpu.measures.passes")
+    lengths = ("--lengths", *map(str, sizes.lengths))
+    return [
+        Step("writing", (*command, "writing", *sizes.shape, *counts, *lengths)),
+        Step("profile", (*command, "profiles", *sizes.shape, *counts)),
+    ]
+
+
+def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
+    told = []
+    if "writing" in found:
+        rows = []
+        for case in found["writing"]["cases"]:
+            seconds = median(case["seconds"])
+            spread = f"{case['seconds'][0]:.2f}-{case['seconds'][-1]:.2f}"
+            cells = (f"{case['pictures']:,} pictures, {case['tokens']} tokens", case["precision"], case["batch"])
+            rows.append((*cells, f"{seconds:.2f}", spread, goal(seconds, GOAL)))
+        told += table(("greedy", "precision", "at a time", "s", "lowest-highest", "goal"), rows)
+    if "profile" in found:
+        told += ["", *(line for name, one in found["profile"]["passes"].items() for line in profile(name, one, machine))]
+    return told
+
+
+def profile(name: str, one: Figures, machine: Machine) -> list[str]:
+    """A pass: its share of peak, how busy the device was, how often it was waited for, and the longest kernels."""
+    rate, peaks = one["flop"] / one["seconds"] / 1e12, machine.peaks
+    of_peak = f", {rate / getattr(peaks, one['precision']):.1%} of the peak (datasheet)" if peaks else ""
+    begin = f"**{name}**, {one['rows']} rows, {one['precision']}: {1000 * one['seconds']:.1f} ms"
+    told = [f"{begin}, {rate:.1f} TFLOP/s{of_peak}."]
+    if "busy" not in one:
+        return [*told, "No kernels: this was not a GPU.", ""]
+    busy = one["busy"] / one["seconds"]
+    asks = f"less than {IDLE:.0%}: fewer and larger kernels (a static cache, CUDA graphs) would help"
+    verdict = asks if busy < IDLE else "a static cache or CUDA graphs would save little"
+    spent = f"{one['kernels']:,} kernels took {1000 * one['busy']:.1f} ms of the device, {share(busy)} of the pass"
+    told.append(f"{spent}; {verdict}. The processor waited for the device {one['waits']} times.")
+    rows = [(kernel, f"{1000 * time:.2f}", share(time / one["busy"])) for kernel, time in one["top"]]
+    return [*told, "", *table(("kernel", "ms", "of all kernels"), rows), ""]
+
+
+WRITING = Part("writing", "Writing", steps, lines)

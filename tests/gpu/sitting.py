@@ -1,0 +1,147 @@
+"""A sitting: goes through the parts in order of worth, and writes down what became of every step as soon as it ends.
+
+Each part has 8 minutes a sitting. What is done is not done again; what was stopped or failed is run by the next
+sitting, and a run of mmgen goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .checkout import ROOT
+from .journal import BEGUN, DONE, FAILED, STOPPED, Journal
+from .launch import Ended, launch
+from .machine import Machine
+from .sizes import Sizes
+
+MINUTES = 8.0  # a part, a sitting
+LEAST = 5.0  # seconds that must be left for a step to begin
+Figures = dict[str, Any]
+
+
+def as_json(stdout: str) -> Figures:
+    """The JSON object that a command prints: its last line, or all from the first brace on."""
+    last = stdout.strip().rpartition("\n")[2]
+    return json.loads(last if last.startswith("{") else stdout[stdout.index("{") :])
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a part.
+
+    arguments  what stands behind `python`: `-m MODULE ...`
+    read       what it has found, from its stdout
+    product    a file or folder that other steps need; it is made again where it is not there and they still need it
+    after      steps that have to be done before
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    read: Callable[[str], Figures] = as_json
+    product: Path | None = None
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """steps: of sizes and a folder to work in; lines: of the page, from the figures of steps that are done."""
+
+    name: str
+    title: str
+    steps: Callable[[Sizes, Path], list[Step]]
+    lines: Callable[[Mapping[str, Figures], Machine], list[str]]
+
+
+@dataclass
+class Sitting:
+    """Everything that parts share. `forked`: see `launch`."""
+
+    folder: Path
+    machine: Machine
+    commit: str
+    sizes: Sizes
+    forked: bool = False
+    say: Callable[[str], None] = print
+    until: float | None = None  # time.monotonic() after which nothing begins
+    slug: str = field(default="")
+
+    def __post_init__(self) -> None:
+        self.slug = self.slug or self.machine.slug
+
+    @property
+    def work(self) -> Path:
+        return (self.folder / "work" / self.slug).resolve()
+
+    def journal(self, part: Part) -> Journal:
+        return Journal(self.folder / "journal" / self.slug / f"{part.name}.json")
+
+    def hold(self, parts: Sequence[Part]) -> bool:
+        """Every part, one after the other; whether all their steps are done. Ctrl-C ends the sitting."""
+        self._describe()
+        return all([self._part(part) for part in parts])
+
+    def _describe(self) -> None:
+        path = self.folder / "journal" / self.slug / "machine.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self.machine)), encoding="utf-8")
+
+    def _part(self, part: Part) -> bool:
+        journal, work = self.journal(part), self.work / part.name
+        work.mkdir(parents=True, exist_ok=True)
+        steps, until = part.steps(self.sizes, work), time.monotonic() + 60 * MINUTES
+        until = min(until, self.until) if self.until else until
+        for step in todo(steps, journal):
+            if lacking := [name for name in step.after if not journal.done(name)]:
+                self.say(f"{part.name}: {step.name}: left out, since {', '.join(lacking)} is not done")
+            elif until - time.monotonic() < LEAST:
+                self.say(f"{part.name}: {step.name}: left for the next sitting, the time is over")
+            else:
+                self._step(part, step, journal, work, until - time.monotonic())
+        return all(journal.done(step.name) for step in steps)
+
+    def _step(self, part: Part, step: Step, journal: Journal, work: Path, limit: float) -> None:
+        out, log = work / f"{step.name}.out", work / f"{step.name}.log"
+        shown = shlex.join(["python", *step.arguments]).replace(f"{ROOT}/", "")
+        about = {"command": shown, "commit": self.commit}
+        self.say(f"{part.name}: {step.name}: {shown}")
+        journal.keep(step.name, {"state": BEGUN, **about})
+        try:
+            ended = launch(step.arguments, out, log, limit, self.forked)
+        except KeyboardInterrupt:
+            journal.keep(step.name, {"state": STOPPED, "why": "stopped by hand", **about})
+            raise
+        ended, found = _found(step, out, ended)
+        why = ended.why + (f": {_last(log)}" if ended.state == FAILED else "")
+        result = {"state": ended.state, "why": why, **about, "seconds": round(ended.seconds, 1), "figures": found}
+        journal.keep(step.name, result)
+        self.say(f"{part.name}: {step.name}: {ended.state}, {ended.seconds:.0f} s{why and ', ' + why}")
+
+
+def todo(steps: Sequence[Step], journal: Journal) -> list[Step]:
+    """The steps that a sitting has to run. What only prepares is run where somebody needs what it makes."""
+    pending = {step.name for step in steps if not journal.done(step.name)}
+    lost = {step.name for step in steps if step.product is not None and not step.product.exists()}
+    needed = {name for step in steps if step.name in pending for name in step.after}
+    return [step for step in steps if step.name in pending or step.name in lost & needed]
+
+
+def _found(step: Step, out: Path, ended: Ended) -> tuple[Ended, Figures]:
+    """The figures, of a command that failed too where it has any; one that says something else has failed."""
+    try:
+        return ended, step.read(out.read_text(encoding="utf-8"))
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        if ended.state != DONE:
+            return ended, {}
+        return Ended(FAILED, f"its output is not what it should be ({type(error).__name__}: {error})", ended.seconds), {}
+
+
+def _last(log: Path) -> str:
+    """The last line that says something."""
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return (lines[-1] if lines else "no output")[:300]

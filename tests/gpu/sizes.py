@@ -1,0 +1,100 @@
+"""How large everything is: as the papers have it on a GPU, and tiny in the stand-in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A data set made up: its training images, questions an image, epochs that are measured, loader workers tried."""
+
+    name: str
+    images: int
+    questions: int
+    stored: int  # images whose features are in the file; the others repeat them
+    epochs: int
+    workers: tuple[int, ...]
+    goal: float  # seconds an epoch on one H200
+    paper: float  # seconds an epoch that the paper tells
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """device; the encoder's shape; what is learnt and written."""
+
+    device: str
+    layers: int
+    width: int
+    words: int
+    features: int
+    images: int  # learnt from at a time where memory is cut
+    written: int  # pictures that are written about
+    batches: tuple[int, ...]  # of them, at a time
+    lengths: tuple[int, ...]  # tokens of a text
+    rounds: int
+    epochs: tuple[Epoch, ...]
+    bench: tuple[str, ...]  # of `mmgen bench`, beside the case
+    main: tuple[str, ...]  # of `mmgen run`, beside the recipe
+    families: str | None  # which tests of the suite; all by default
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """Options of every command that measures."""
+        named = {"device": self.device, "layers": self.layers, "width": self.width}
+        named |= {"words": self.words, "features": self.features}
+        return tuple(word for name, value in named.items() for word in (f"--{name}", str(value)))
+
+
+REAL = Sizes(
+    "cuda",
+    layers=12,
+    width=768,
+    words=30_522,
+    features=2048,
+    images=64,
+    written=1250,
+    batches=(32, 256, 1250),
+    lengths=(20, 10),
+    rounds=3,
+    epochs=(
+        Epoch("VQG_COCO", 2500, 5, stored=2500, epochs=6, workers=(0, 4, 12), goal=1.0, paper=30.0),
+        Epoch("VQA", 82_783, 3, stored=8192, epochs=2, workers=(12,), goal=20.0, paper=120.0),
+    ),
+    bench=("--device", "cuda", "--batch", "64", "--rounds", "5"),
+    main=(),
+    families=None,
+)
+
+TINY = Sizes(
+    "cpu",
+    layers=1,
+    width=16,
+    words=1000,
+    features=8,
+    images=4,
+    written=6,
+    batches=(3, 6),
+    lengths=(6,),
+    rounds=1,
+    epochs=(
+        Epoch("VQG_COCO", 60, 5, stored=60, epochs=2, workers=(0,), goal=1.0, paper=30.0),
+        Epoch("VQA", 90, 3, stored=8, epochs=2, workers=(0,), goal=20.0, paper=120.0),
+    ),
+    bench=("--device", "cpu", "--batch", "2", "--rounds", "1", "--layers", "1", "--width", "16", "--words", "1000"),
+    main=tuple(
+        word
+        for setting in (
+            "data.train_size=16",
+            "data.val_size=2",
+            "data.test_size=4",
+            "backbone.layers=1",
+            "backbone.width=16",
+            "backbone.heads=2",
+            "training.epochs=1",
+        )
+        for word in ("--set", setting)
+    )
+    + ("--step", "caption"),
+    families="bert and not roberta and not albert and not camembert and not megatron",
+)

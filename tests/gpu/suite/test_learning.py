@@ -1,0 +1,141 @@
+"""Learning on the GPU: bf16 within tolerance, the same bits twice and after a stop, and pictures among the inputs."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+import toys
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from mmgen_encoders import Bert
+from mmgen_grid import TimmGrid
+from mmgen_masked import Masked
+from mmgen_regions import Regions
+from mmgen_text import Text
+from PIL import Image
+
+from mmgen.checkpoint import state
+from mmgen.data import Collator, settle
+from mmgen.model import compose
+from mmgen.parts import Picture, Record
+from mmgen.progress import Progress
+from mmgen.recipe import Step, Training
+from mmgen.stages.train import train
+from mmgen.tensors import Example
+
+
+def flat(model, examples, device, half):
+    """(loss, all gradients end to end) of a batch on the device."""
+    model.zero_grad()
+    batch = Collator(model, ["caption"])([settle(example) for example in examples]).to(device)
+    with torch.autocast(device.type, torch.bfloat16, enabled=half):
+        loss = model(batch)
+    loss.sum.backward()
+    return loss.mean.item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def test_bf16_learns_nearly_the_same(device):
+    model, examples = toys.model(Bert, width=64).to(device), toys.examples(12)
+    half, whole = flat(model, examples, device, True), flat(model, examples, device, False)
+    assert half[0] == pytest.approx(whole[0], rel=0.02)
+    assert torch.nn.functional.cosine_similarity(half[1], whole[1], dim=0) > 0.99
+    assert half[1].dtype == torch.float32 and half[1].isfinite().all()
+
+
+@torch.inference_mode()
+def test_bf16_writes_with_nearly_the_same_probabilities(device):
+    model, examples = toys.model(Bert, width=64).to(device), toys.examples(8)
+    whole = model.generate(examples)
+    with torch.autocast(device.type, torch.bfloat16):
+        half = model.generate(examples)
+    same = [ours[0].tokens == theirs[0].tokens for ours, theirs in zip(half, whole, strict=True)]
+    assert sum(same) >= len(same) / 2
+    for ours, theirs, equal in zip(half, whole, same, strict=True):
+        assert not equal or ours[0].score == pytest.approx(theirs[0].score, abs=0.05)
+
+
+def pictured(device, dropout=0.1):
+    """A model that reads regions and captions, and examples for it."""
+    torch.manual_seed(0)
+    draw, words = np.random.default_rng(0), random.Random(0)
+    regions = Regions(reads=("image",), width=16, fingerprint={"made": "up"}, max_regions=5)
+    model = compose(
+        Bert(layers=2, width=32, heads=4, vocabulary=90, dropout=dropout),
+        {"image": regions, "caption": Text(reads=("caption",))},
+        Masked(max_tokens=9),
+        texts=[" ".join(toys.WORDS)] * 3,
+    )
+    examples = []
+    for number in range(24):
+        count = 1 + number % 5
+        boxes = np.sort(draw.random((count, 2, 2), np.float32), 1).reshape(-1, 4)
+        image = Record(str(number), draw.standard_normal((count, 16), np.float32), boxes)
+        text = [" ".join(words.choices(toys.WORDS, k=words.randint(1, 7))) for _ in range(3)]
+        examples.append(Example(str(number), {"image": image, "caption": text[0]}, tuple(text[1:])))
+    return model.to(device), examples
+
+
+def accelerator(device):
+    """accelerate keeps one device for a whole process, unless it is told to forget."""
+    AcceleratorState._reset_state(reset_partial_state=True)
+    return Accelerator(cpu=device.type == "cpu")
+
+
+def learn(folder, device, precision, stop_at=None, **more):
+    """Weights and log of a small step; `stop_at`: the update at which it is as good as killed."""
+    model, examples = pictured(device, **more)
+    training = Training(
+        batch_size=12, micro_batch=6, epochs=3, learning_rate=1e-3, precision=precision, checkpoint_every=1
+    )
+    step = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training)
+    folder.mkdir(exist_ok=True)
+    forward, calls = model.forward, []
+
+    def stopping(batch):
+        calls.append(1)
+        if stop_at is not None and len(calls) > 2 * stop_at:
+            raise KeyError("as good as a kill")
+        return forward(batch)
+
+    model.forward = stopping
+    common = {"folder": folder, "accelerator": accelerator(device), "progress": Progress()}
+    train(model, "s", step, examples[:18], examples[18:], seed=0, **common)
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    return {name: tensor.cpu().clone() for name, tensor in state(model).items()}, log
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_same_bits_twice_and_after_a_stop(tmp_path, device, precision):
+    once, log = learn(tmp_path / "once", device, precision)
+    again, log_again = learn(tmp_path / "again", device, precision)
+    with pytest.raises(KeyError, match="as good as a kill"):
+        learn(tmp_path / "stopped", device, precision, stop_at=4)
+    resumed, log_resumed = learn(tmp_path / "stopped", device, precision)
+    for other, others in ((again, log_again), (resumed, log_resumed)):
+        assert [name for name in once if not once[name].equal(other[name])] == [] and others == log
+
+
+def test_the_gpu_learns_what_the_processor_learns(tmp_path, device):
+    """Without dropout, whose numbers are others on another device."""
+    ours, log = learn(tmp_path / "ours", device, "fp32", dropout=0.0)
+    theirs, expected = learn(tmp_path / "theirs", torch.device("cpu"), "fp32", dropout=0.0)
+    for name in ("loss", "grad_norm"):
+        assert [one[name] for one in log] == pytest.approx([one[name] for one in expected], rel=1e-3)
+    assert max((ours[name] - theirs[name]).abs().max() for name in ours if not name.endswith("key.bias")) < 1e-3
+
+
+def test_pictures_have_the_same_features_but_for_half_precision(device):
+    draw = np.random.default_rng(0)
+    images = [Image.fromarray(draw.integers(0, 255, (48, 40, 3), np.uint8)) for _ in range(3)]
+    extractor = TimmGrid(model="resnet18", weights="random", grid=2, image_size=64, batch_size=2).build()
+    assert extractor.network.device.type == device.type
+    pictures = [Picture(str(number), lambda image=image: image) for number, image in enumerate(images)]
+    found = list(extractor.records(pictures))
+    extractor.network.module.cpu()
+    extractor.network.device = torch.device("cpu")
+    extractor.network.mean, extractor.network.deviation = extractor.network.mean.cpu(), extractor.network.deviation.cpu()
+    for ours, theirs in zip(found, extractor.records(pictures), strict=True):
+        wanted = np.asarray(theirs.features, np.float32)
+        assert np.abs(np.asarray(ours.features, np.float32) - wanted).max() < 0.02 * np.abs(wanted).max()

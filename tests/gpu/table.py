@@ -1,0 +1,25 @@
+"""Tables and numbers as the page shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Lines of Markdown; all columns but the first to the right."""
+    lines = [_row(header), "|---|" + "---:|" * (len(header) - 1)]
+    return [*lines, *(_row(row) for row in rows)]
+
+
+def _row(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(" ".join(str(cell).split()).replace("|", r"\|") for cell in cells) + " |"
+
+
+def share(part: float | None) -> str:
+    """A share as a percentage; a dash where there is none."""
+    return "-" if part is None else f"{part:.1%}"
+
+
+def goal(seconds: float, wanted: float) -> str:
+    """Whether a goal was reached."""
+    return f"under {wanted:g} s: {'reached' if seconds < wanted else 'missed'}"
