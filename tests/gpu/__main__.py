@@ -77,13 +77,14 @@ def sit(chosen: argparse.Namespace) -> int:
         return 0
     sitting = Sitting(chosen.folder, here, commit(chosen.commit), TINY if chosen.stand_in else REAL)
     if chosen.stand_in:
-        preload()
         sitting.forked, sitting.slug = True, page.STAND_IN
     sitting.until = time.monotonic() + 60 * chosen.minutes if chosen.minutes else None
     for part in parts:
         if part.name in chosen.again:
             sitting.journal(part).forget()
             shutil.rmtree(sitting.work / part.name, ignore_errors=True)
+    if sitting.forked and not sitting.finished(parts):
+        preload()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a machine that is taken away is a Ctrl-C
     print(f"{here}; commit {sitting.commit}")
     try:

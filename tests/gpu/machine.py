@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
 
 from .checkout import ROOT
 
@@ -69,12 +71,11 @@ class Machine:
 def here() -> Machine:
     """This machine, as this process sees it."""
     import torch
-    import transformers
 
     there = torch.cuda.is_available()
     properties = torch.cuda.get_device_properties(0) if there else None
     versions = {"python": platform.python_version(), "torch": torch.__version__}
-    versions |= {"transformers": transformers.__version__, "cuda": str(torch.version.cuda)}
+    versions |= {"transformers": version("transformers"), "cuda": str(torch.version.cuda)}
     return Machine(
         torch.cuda.get_device_name(0) if there else None,
         properties.total_memory / 1e9 if properties else 0.0,
@@ -96,8 +97,8 @@ def asked() -> Machine:
 
 def _processor() -> str:
     try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.machine()
 

@@ -86,6 +86,10 @@ class Sitting:
         self._describe()
         return all([self._part(part) for part in parts])
 
+    def finished(self, parts: Sequence[Part]) -> bool:
+        """Whether nothing is left to do."""
+        return not any(todo(part.steps(self.sizes, self.work / part.name), self.journal(part)) for part in parts)
+
     def _describe(self) -> None:
         path = self.folder / "journal" / self.slug / "machine.json"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +142,9 @@ def _found(step: Step, out: Path, ended: Ended) -> tuple[Ended, Figures]:
     except (ValueError, KeyError, IndexError, TypeError) as error:
         if ended.state != DONE:
             return ended, {}
-        return Ended(FAILED, f"its output is not what it should be ({type(error).__name__}: {error})", ended.seconds), {}
+        return Ended(
+            FAILED, f"its output is not what it should be ({type(error).__name__}: {error})", ended.seconds
+        ), {}
 
 
 def _last(log: Path) -> str:

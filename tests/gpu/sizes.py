@@ -36,6 +36,7 @@ class Sizes:
     epochs: tuple[Epoch, ...]
     bench: tuple[str, ...]  # of `mmgen bench`, beside the case
     main: tuple[str, ...]  # of `mmgen run`, beside the recipe
+    several: tuple[str, ...]  # of `mmgen run` in several processes
     families: str | None  # which tests of the suite; all by default
 
     @property
@@ -44,6 +45,12 @@ class Sizes:
         named = {"device": self.device, "layers": self.layers, "width": self.width}
         named |= {"words": self.words, "features": self.features}
         return tuple(word for name, value in named.items() for word in (f"--{name}", str(value)))
+
+
+def settings(**values: object) -> tuple[str, ...]:
+    """Options that change a recipe; a table and its key are joined by two underscores."""
+    named = ((name.replace("__", "."), value) for name, value in values.items())
+    return tuple(word for name, value in named for word in ("--set", f"{name}={value}"))
 
 
 REAL = Sizes(
@@ -63,9 +70,12 @@ REAL = Sizes(
     ),
     bench=("--device", "cuda", "--batch", "64", "--rounds", "5"),
     main=(),
+    several=(),
     families=None,
 )
 
+SCENES = {"data__train_size": 16, "data__val_size": 2, "data__test_size": 4}
+TOY = {"backbone__layers": 1, "backbone__width": 16, "backbone__heads": 2}
 TINY = Sizes(
     "cpu",
     layers=1,
@@ -82,19 +92,7 @@ TINY = Sizes(
         Epoch("VQA", 90, 3, stored=8, epochs=2, workers=(0,), goal=20.0, paper=120.0),
     ),
     bench=("--device", "cpu", "--batch", "2", "--rounds", "1", "--layers", "1", "--width", "16", "--words", "1000"),
-    main=tuple(
-        word
-        for setting in (
-            "data.train_size=16",
-            "data.val_size=2",
-            "data.test_size=4",
-            "backbone.layers=1",
-            "backbone.width=16",
-            "backbone.heads=2",
-            "training.epochs=1",
-        )
-        for word in ("--set", setting)
-    )
-    + ("--step", "caption"),
+    main=(*settings(**SCENES, **TOY, training__epochs=1), "--step", "caption"),
+    several=settings(data__train_size=10, training__epochs=1, steps__first__evaluate="false"),
     families="bert and not roberta and not albert and not camembert and not megatron",
 )

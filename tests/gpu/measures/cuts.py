@@ -1,4 +1,4 @@
-"""Memory that really ends: learning, validation and writing with less than they want, against the same without cuts.
+"""Memory that really ends: learning and writing with less than they want, against the same without cuts.
 
 Everything is in fp32 without dropout, and compared to 1e-5: every update's loss and gradient norm, validation losses,
 all weights; and every text. A case whose memory did not end at all is a failure too.

@@ -67,7 +67,9 @@ def make(chosen: Arguments, folder: Path) -> dict:
             lines.append({"id": str(number), "image": image, "caption": write(CAPTION), "questions": questions})
         (partial / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     sizes = {"layers": chosen.layers, "width": chosen.width, "words": chosen.words, "heads": heads(chosen.width)}
-    (partial / "recipe.toml").write_text(RECIPE.format(**sizes, regions=REGIONS, folder=folder.resolve()), encoding="utf-8")
+    (partial / "recipe.toml").write_text(
+        RECIPE.format(**sizes, regions=REGIONS, folder=folder.resolve()), encoding="utf-8"
+    )
     size = sum(path.stat().st_size for path in partial.iterdir())
     shutil.rmtree(folder, ignore_errors=True)
     partial.replace(folder)

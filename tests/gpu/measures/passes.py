@@ -1,15 +1,18 @@
 """Writing greedily about many pictures, and single passes of learning and writing under the profiler.
 
-All texts have the same length (the end is forbidden), which is the most that a search of so many tokens can cost: 20 is the
+All texts have the same length (the end is forbidden), the most that a search of so many tokens can cost: 20 is the
 generator's limit, 10 a question as people ask them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from mmgen import Decoding
 from mmgen.data import Collator
+from mmgen.tensors import Example
 
 from .made_up import Arguments, arguments, examples, model, never_end, precision, tell, tidy, timed
 from .tracing import traced
@@ -32,10 +35,20 @@ def writing(chosen: Arguments) -> list[dict]:
                         composed.generate(material, Decoding(), batch_size=batch)
                     seconds += taken
                 case = {"tokens": length, "precision": name, "batch": batch, "pictures": chosen.written}
-                found.append(case | {"seconds": sorted(seconds[1:])})
+                collating = collated(composed, material, batch, chosen.device)
+                found.append(case | {"seconds": sorted(seconds[1:]), "collating": collating})
         del composed
         tidy(chosen.device)
     return found
+
+
+def collated(composed, material: Sequence[Example], batch: int, device: str) -> float:
+    """Seconds of the above in which batches are made and brought to the device."""
+    collate = Collator(composed, composed.inputs, targets=False)
+    with timed(device) as seconds:
+        for first in range(0, len(material), batch):
+            collate(material[first : first + batch]).to(device)
+    return seconds[0]
 
 
 def profiles(chosen: Arguments) -> dict[str, dict]:

@@ -24,7 +24,7 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
     for kind, settings in KINDS.items():
         start = ("-m", "mmgen") if kind == "one" else together
         output = work / kind
-        command = (*start, "run", RECIPE, "--set", f'output="{output}"', *settings)
+        command = (*start, "run", RECIPE, "--set", f'output="{output}"', *settings, *sizes.several)
         found.append(Step(kind, command, lambda stdout: {"said": stdout[-400:]}, product=output))
     for kind in ("two", "slices"):
         runs = (str(work / "one" / PLACE), str(work / kind / PLACE))
@@ -41,7 +41,9 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
     ]
     devices = machine.count or 1
     through = "NCCL" if devices >= PROCESSES else "gloo, since NCCL refuses two processes on a device"
-    told = f"{PROCESSES} processes on {devices} device{'s' * (devices > 1)}, through {through}; fp32, beside one process."
+    told = (
+        f"{PROCESSES} processes on {devices} device{'s' * (devices > 1)}, through {through}; fp32, beside one process."
+    )
     return [told, "", *table(("model", "processes", "weights differ by", "losses by", "gradient norms by"), rows)]
 
 

@@ -41,7 +41,11 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
         counts = [one[kind] for kind in ("passed", "failed", "skipped", "on_gpu")]
         rows.append((name, *counts, "; ".join(one["failures"][:5]) or "-"))
     header = ("suite", "passed", "failed", "skipped", "of those that ran, on the GPU", "failures")
-    return [*table(header, rows), "", "*On the GPU*: the test itself took memory of the device, counted by its allocator."]
+    return [
+        *table(header, rows),
+        "",
+        "*On the GPU*: the test itself took memory of the device, counted by its allocator.",
+    ]
 
 
 SUITES = Part("suites", "Suites on the GPU", steps, lines)

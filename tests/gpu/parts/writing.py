@@ -34,10 +34,13 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
             seconds = median(case["seconds"])
             spread = f"{case['seconds'][0]:.2f}-{case['seconds'][-1]:.2f}"
             cells = (f"{case['pictures']:,} pictures, {case['tokens']} tokens", case["precision"], case["batch"])
-            rows.append((*cells, f"{seconds:.2f}", spread, goal(seconds, GOAL)))
-        told += table(("greedy", "precision", "at a time", "s", "lowest-highest", "goal"), rows)
+            rows.append((*cells, f"{seconds:.2f}", spread, f"{case['collating']:.2f}", goal(seconds, GOAL)))
+        told += table(("greedy", "precision", "at a time", "s", "lowest-highest", "of them for batches", "goal"), rows)
     if "profile" in found:
-        told += ["", *(line for name, one in found["profile"]["passes"].items() for line in profile(name, one, machine))]
+        told += [
+            "",
+            *(line for name, one in found["profile"]["passes"].items() for line in profile(name, one, machine)),
+        ]
     return told
 
 

@@ -1,4 +1,4 @@
-"""The device that these tests run on: a GPU, or the processor where `--device cpu` asks for it; skipped without a GPU."""
+"""The device that these tests run on: a GPU, or what `--device` names. Without a GPU they skip."""
 
 import pytest
 import torch

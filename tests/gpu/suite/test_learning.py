@@ -135,7 +135,10 @@ def test_pictures_have_the_same_features_but_for_half_precision(device):
     found = list(extractor.records(pictures))
     extractor.network.module.cpu()
     extractor.network.device = torch.device("cpu")
-    extractor.network.mean, extractor.network.deviation = extractor.network.mean.cpu(), extractor.network.deviation.cpu()
+    extractor.network.mean, extractor.network.deviation = (
+        extractor.network.mean.cpu(),
+        extractor.network.deviation.cpu(),
+    )
     for ours, theirs in zip(found, extractor.records(pictures), strict=True):
         wanted = np.asarray(theirs.features, np.float32)
         assert np.abs(np.asarray(ours.features, np.float32) - wanted).max() < 0.02 * np.abs(wanted).max()
