@@ -1,0 +1,129 @@
+"""A GPU that is pretended: tensors stay on the processor, but say that they lie on `cuda`, and refuse to be mixed.
+
+    with Pretended() as gpu:
+        model.to("cuda")
+        model(batch.to("cuda"))
+    gpu.waits  # where the processor would have waited for the device: (file:line, what it asked for)
+
+It finds what a machine without a GPU cannot show otherwise: tensors that were left on the processor, and waits within a
+hot loop. What libraries do below torch's own functions is not seen.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+CUDA, CPU = torch.device("cuda", 0), torch.device("cpu")
+MARK = "_pretended"
+# what needs numbers, and so waits for the device; an index of booleans does too
+ASKS = {
+    getattr(Tensor, name)
+    for name in ("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "nonzero", "cpu", "masked_select")
+} | {torch.nonzero, torch.masked_select}
+MIXES = {
+    torch._has_compatible_shallow_copy_type,
+    Tensor.copy_,
+    Tensor.__getitem__,
+    Tensor.__setitem__,
+    Tensor.to,
+    Tensor.cpu,
+    Tensor.data.__set__,
+}
+OURS = ("mmgen", "plugins")
+
+
+def lies_on_gpu(tensor: Tensor) -> bool:
+    return getattr(tensor, MARK, False)
+
+
+class Mixed(RuntimeError):
+    """What torch says of tensors on two devices."""
+
+
+class Pretended(TorchFunctionMode):
+    """Within it `cuda` is a device. waits: Counter of (place in mmgen's code, function)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: Counter[tuple[str, str]] = Counter()
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func == Tensor.device.__get__:
+            return CUDA if lies_on_gpu(args[0]) else func(*args)
+        if func == Tensor.is_cuda.__get__:
+            return lies_on_gpu(args[0])
+        if func is Tensor.numpy and lies_on_gpu(args[0]):
+            raise Mixed("can't convert cuda:0 device type tensor to numpy")
+        target, args, kwargs = self._target(func, args, kwargs)
+        tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        if func not in MIXES:
+            self._together(func, tensors)
+        self._note(func, args)
+        found = func(*args, **kwargs)
+        if target is None:
+            on_gpu = any(map(lies_on_gpu, tensors[:1] if func in MIXES else tensors))
+        else:
+            on_gpu = target.type == "cuda"
+        if func == Tensor.data.__set__:
+            setattr(args[0], MARK, lies_on_gpu(args[1]))
+        return self._marked(found, on_gpu, tensors)
+
+    def _target(self, func: Any, args: tuple, kwargs: dict) -> tuple[torch.device | None, tuple, dict]:
+        """The device that a call asks for, and the call without it."""
+        target = kwargs.pop("device", None)
+        if func in (Tensor.cuda, Tensor.cpu):
+            return (CUDA if func is Tensor.cuda else CPU), args[:1], {}
+        if func is Tensor.to and len(args) > 1:
+            wanted, rest = args[1], args[2:]
+            if isinstance(wanted, Tensor):
+                target, args = wanted.device, (args[0], wanted.dtype, *rest)
+            elif isinstance(wanted, torch.device | str | int):
+                dtype = (rest[0] if rest else None) or kwargs.pop("dtype", None) or args[0].dtype
+                target, args = wanted, (args[0], dtype, *rest[1:])
+        elif func is Tensor.to and target is not None and not kwargs.get("dtype"):
+            kwargs["dtype"] = args[0].dtype
+        return (None if target is None else torch.device(target)), args, kwargs
+
+    def _together(self, func: Any, tensors: list[Tensor]) -> None:
+        """Raises Mixed. Single numbers of the processor go with everything."""
+        counted = {lies_on_gpu(tensor) for tensor in tensors if tensor.dim() or lies_on_gpu(tensor)}
+        if len(counted) > 1:
+            raise Mixed(f"{getattr(func, '__name__', func)}: expected all tensors to be on the same device")
+
+    def _note(self, func: Any, args: tuple) -> None:
+        masked = func in (Tensor.__getitem__, Tensor.__setitem__) and any(
+            isinstance(leaf, Tensor) and leaf.dtype == torch.bool and lies_on_gpu(leaf) for leaf in tree_leaves(args[1])
+        )
+        if masked or (func in ASKS and args and isinstance(args[0], Tensor) and lies_on_gpu(args[0])):
+            self.waits[_place(), "index of booleans" if masked else func.__name__] += 1
+
+    def _marked(self, found: Any, on_gpu: bool, tensors: list[Tensor]) -> Any:
+        """Every tensor of a result says where it lies. One that was handed in and has moved is another tensor."""
+        if isinstance(found, Tensor):
+            if any(found is tensor for tensor in tensors):
+                if lies_on_gpu(found) == on_gpu:
+                    return found
+                found = found.clone()
+            setattr(found, MARK, on_gpu)
+            return found
+        if isinstance(found, tuple | list):
+            for each in found:
+                self._marked(each, on_gpu, tensors)
+        return found
+
+
+def _place() -> str:
+    """The innermost line of mmgen that led here; else the innermost one."""
+    frames = [frame for frame in traceback.extract_stack() if Path(frame.filename) != Path(__file__)]
+    ours = [frame for frame in frames if set(OURS) & set(Path(frame.filename).parts[:-1])]
+    frame = (ours or frames)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno}"

@@ -1,0 +1,106 @@
+"""Learning, writing and looking inside on a pretended GPU: nothing is left on the processor, and few things wait."""
+
+import random
+
+import numpy as np
+import pytest
+import torch
+import toys
+from gpu.pretend import CUDA, Mixed, Pretended
+from mmgen_encoders import FAMILIES, Bert
+from mmgen_masked import Masked
+from mmgen_regions import Regions
+from mmgen_text import Text
+
+from mmgen import Decoding
+from mmgen.data import Collator, settle
+from mmgen.gaze import all_layers, readings
+from mmgen.model import compose
+from mmgen.parts import Record
+from mmgen.tensors import Example
+
+SEARCHES = {
+    "greedy": Decoding(),
+    "beams": Decoding(num_beams=3, num_return_sequences=2),
+    "groups": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0, num_return_sequences=2),
+    "samples": Decoding(do_sample=True, num_return_sequences=3),
+}
+
+
+def pictured():
+    """A model that reads regions and captions, and examples for it."""
+    torch.manual_seed(0)
+    draw, words, examples = np.random.default_rng(0), random.Random(0), []
+    regions = Regions(reads=("image",), width=8, fingerprint={"made": "up"}, max_regions=5, normalise="standard")
+    model = compose(
+        Bert(layers=2, width=32, heads=4, vocabulary=90),
+        {"image": regions, "caption": Text(reads=("caption",))},
+        Masked(max_tokens=9),
+        texts=[" ".join(toys.WORDS)] * 3,
+    )
+    for number in range(6):
+        boxes = np.sort(draw.random((1 + number % 3, 2, 2), np.float32), 1).reshape(-1, 4)
+        image = Record(str(number), draw.standard_normal((len(boxes), 8), np.float32), boxes)
+        text = [" ".join(words.choices(toys.WORDS, k=words.randint(1, 7))) for _ in range(3)]
+        examples.append(Example(str(number), {"image": image, "caption": text[0]}, tuple(text[1:])))
+    return model, examples
+
+
+def test_the_pretended_gpu_refuses_to_be_mixed():
+    with Pretended() as gpu:
+        far, near = torch.ones(3, device="cuda"), torch.ones(3)
+        assert far.device == CUDA and near.device.type == "cpu" and (far + 1).is_cuda and far.cpu().device.type == "cpu"
+        assert (far + torch.tensor(2.0)).device == CUDA and torch.zeros_like(far).is_cuda and far.max(0).values.is_cuda
+        for mixed in (lambda: far + near, lambda: torch.cat([far, near]), lambda: far.numpy()):
+            with pytest.raises(Mixed):
+                mixed()
+        gpu.waits.clear()
+        far[far > 0].sum().item()
+    assert sorted(what for _, what in gpu.waits) == ["index of booleans", "item"]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+def test_every_encoder_learns_and_writes_there(family):
+    model, examples = toys.model(family), [settle(example) for example in toys.examples(4)]
+    with Pretended():
+        model.to("cuda")
+        assert {parameter.device.type for parameter in model.parameters()} == {"cuda"}
+        loss = model(Collator(model, ["caption"])(examples).to("cuda"))
+        assert loss.sum.is_cuda and loss.count.is_cuda
+        loss.mean.backward()
+        assert len(model.generate(examples)) == 4
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_every_search_writes_there(search):
+    model, examples = pictured()
+    with Pretended():
+        model.to("cuda")
+        assert len(model.generate(examples, SEARCHES[search], batch_size=4)) == 6
+
+
+def test_words_are_looked_at_there():
+    model, examples = pictured()
+    with Pretended():
+        model.to("cuda").eval()
+        texts = [found[0].tokens for found in model.generate(examples)]
+        assert len(readings(model, examples, model.inputs, texts, {"all": all_layers})) == 6
+
+
+def test_a_pass_waits_for_the_device_a_few_times_only():
+    """Each wait lets the device run dry: a pass has these, and no encoder layer adds any."""
+    model, examples = pictured()
+    with Pretended() as gpu:
+        model.to("cuda").train()
+        batch = Collator(model, model.inputs)(examples).to("cuda")
+        gpu.waits.clear()
+        model(batch).sum.backward()
+    assert sum(gpu.waits.values()) <= 6, gpu.waits
+
+
+def test_a_part_that_was_left_behind_is_found():
+    model, examples = pictured()
+    with Pretended():
+        model.to("cuda").embedders.cpu()
+        with pytest.raises(Mixed):
+            model(Collator(model, model.inputs)(examples).to("cuda"))
