@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from pydantic import ValidationError
 
 from ..configs import EmbedderConfig
@@ -79,8 +80,9 @@ def different(n: int) -> Decoding:
 def load_run(
     path: str | Path, step: str | None = None, registry: Registry | None = None, sets: Sequence[str] = ()
 ) -> Run:
-    """The model of a run's step (by default the last one that has weights), in eval mode. `sets`: settings laid over
-    the run's recipe, of what is not learnt: decoding, and where an input's features come from. Raises RunError."""
+    """The model of a run's step (by default the last one that has weights), in eval mode, on the GPU where there is
+    one. `sets`: settings laid over the run's recipe, of what is not learnt: decoding, and where an input's features
+    come from. Raises RunError."""
     folder, registry = RunFolder(Path(path)), registry or installed()
     recipe = folder.recipe(registry)
     if sets:
@@ -109,7 +111,7 @@ def load_run(
                 "was made"
             )
     load_weights(model, folder.step(chosen) / "weights.safetensors")
-    return Run(folder, recipe, chosen, model.eval())
+    return Run(folder, recipe, chosen, model.eval().to("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def _refuse_learnt(setting: str) -> None:

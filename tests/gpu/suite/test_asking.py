@@ -1,0 +1,24 @@
+"""A finished run on the GPU: it learns there, and whoever asks it later is answered from there."""
+
+import json
+
+import toys
+from accelerate.state import AcceleratorState
+from click.testing import CliRunner
+
+from mmgen import ask
+from mmgen.cli import main
+
+
+def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
+    (tmp_path / "toy.toml").write_text(toys.RECIPE)
+    monkeypatch.chdir(tmp_path)
+    AcceleratorState._reset_state(reset_partial_state=True)
+    sets = ("data.train_size=8", "steps.first.evaluate=false")
+    command = ["run", "toy.toml", "--step", "first", *(word for setting in sets for word in ("--set", setting))]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    told = json.loads((tmp_path / "runs/toy/default/seed-0/environment.json").read_text())
+    assert (told["device"] == "cpu") == (device.type == "cpu")
+    run = ask.load("runs/toy/default/seed-0", ask.requests([], "two red tents and a dog"), step="first")
+    assert run.model.device.type == device.type
