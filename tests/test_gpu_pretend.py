@@ -98,6 +98,18 @@ def test_a_pass_waits_for_the_device_a_few_times_only():
     assert sum(gpu.waits.values()) <= 6, gpu.waits
 
 
+def test_texts_are_brought_back_together_and_not_one_by_one():
+    model, examples = pictured()
+    waits = []
+    for count in (2, 6):
+        with Pretended() as gpu:
+            model.to("cuda")
+            gpu.waits.clear()
+            model.generate(examples[:count])
+            waits.append(sum(number for (place, what), number in gpu.waits.items() if what in ("item", "tolist")))
+    assert waits[0] == waits[1]
+
+
 def test_a_part_that_was_left_behind_is_found():
     model, examples = pictured()
     with Pretended():
