@@ -1,6 +1,7 @@
 """Learning, writing and looking inside on a pretended GPU: nothing is left on the processor, and few things wait."""
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,10 +14,14 @@ from mmgen_regions import Regions
 from mmgen_text import Text
 
 from mmgen import Decoding
-from mmgen.data import Collator, settle
+from mmgen.data import Collator, Plan, settle
 from mmgen.gaze import all_layers, readings
 from mmgen.model import compose
 from mmgen.parts import Record
+from mmgen.progress import Progress
+from mmgen.recipe import Step, Training
+from mmgen.stages.learner import Learner
+from mmgen.stages.train import validate
 from mmgen.tensors import Example
 
 SEARCHES = {
@@ -27,13 +32,13 @@ SEARCHES = {
 }
 
 
-def pictured():
+def pictured(**sizes):
     """A model that reads regions and captions, and examples for it."""
     torch.manual_seed(0)
     draw, words, examples = np.random.default_rng(0), random.Random(0), []
     regions = Regions(reads=("image",), width=8, fingerprint={"made": "up"}, max_regions=5, normalise="standard")
     model = compose(
-        Bert(layers=2, width=32, heads=4, vocabulary=90),
+        Bert(layers=2, width=32, heads=4, vocabulary=90, **sizes),
         {"image": regions, "caption": Text(reads=("caption",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
@@ -116,3 +121,39 @@ def test_a_part_that_was_left_behind_is_found():
         model.to("cuda").embedders.cpu()
         with pytest.raises(Mixed):
             model(Collator(model, model.inputs)(examples).to("cuda"))
+
+
+def learner(model, examples, folder):
+    """As `mmgen run` makes it, on the pretended device."""
+    told = {"num_processes": 1, "process_index": 0, "is_main_process": True}
+    accelerator = SimpleNamespace(device=CUDA, backward=lambda loss: loss.backward(), **told)
+    training = Training(batch_size=4, micro_batch=2, epochs=2, precision="fp32")
+    step = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training)
+    collate = Collator(model, step.inputs)
+    plan = Plan.make(examples, seed=0, step="s", epochs=2, batch_size=4, micro_batch=2, lengths=collate)
+    return Learner(model, "s", step, 0, plan, examples, collate, folder, accelerator, Progress())
+
+
+def update(one):
+    """The learner's next update; what the log says of it."""
+    visits = enumerate(one.plan.updates[one.done])
+    micros = [(number, one.collate([one.examples[visit.index] for visit in micro])) for number, micro in visits]
+    one.records.append(one.update(one.done, micros))
+    one.done += 1
+    return one.records[-1], len(micros)
+
+
+def test_updates_validation_and_a_resume_work_there(tmp_path):
+    (model, examples), (again, _) = pictured(dropout=0.0), pictured(dropout=0.0)
+    with Pretended() as gpu:
+        model.to("cuda")
+        one = learner(model, examples, tmp_path)
+        update(one)
+        gpu.waits.clear()
+        _, micros = update(one)
+        assert sum(gpu.waits.values()) <= 4 + 4 * micros, gpu.waits
+        assert validate(one, examples) > 0
+        one.save()
+        two = learner(again.to("cuda"), examples, tmp_path)
+        kept = {value.device.type for p in two.names.values() for value in two.optimizer.state[p].values()}
+        assert two.done == 2 and kept == {"cuda"} and update(one) == update(two)
