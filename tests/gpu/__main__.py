@@ -18,7 +18,7 @@ def main() -> int:
     """0 where everything that was asked for is done, or there is no GPU and nothing was asked."""
     chosen = options()
     if os.environ.get(READY) != "1":  # the processes of a sitting need paths, entry points and threads from the start
-        ready = environment(chosen.folder / "installed", threads=1 if chosen.stand_in else None)
+        ready = environment(chosen.folder / "installed", chosen.stand_in)
         os.execve(sys.executable, [sys.executable, "-m", "tests.gpu", *sys.argv[1:]], ready)
     if chosen.list:
         return listed(chosen)
@@ -63,8 +63,9 @@ def listed(chosen: argparse.Namespace) -> int:
 
 
 def sit(chosen: argparse.Namespace) -> int:
-    """The sitting, and the page whatever happens."""
+    """The sitting, and the page behind every part."""
     from . import machine, page
+    from .parts import PARTS
     from .sitting import Sitting
     from .sizes import REAL, TINY
 
@@ -77,7 +78,7 @@ def sit(chosen: argparse.Namespace) -> int:
         return 0
     sitting = Sitting(chosen.folder, here, commit(chosen.commit), TINY if chosen.stand_in else REAL)
     if chosen.stand_in:
-        sitting.forked, sitting.slug = True, page.STAND_IN
+        sitting.forked, sitting.slug = True, page.STAND_IN  # never among what a GPU has measured
     sitting.until = time.monotonic() + 60 * chosen.minutes if chosen.minutes else None
     for part in parts:
         if part.name in chosen.again:
@@ -86,17 +87,17 @@ def sit(chosen: argparse.Namespace) -> int:
     if sitting.forked and not sitting.finished(parts):
         preload()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a machine that is taken away is a Ctrl-C
-    print(f"{here}; commit {sitting.commit}")
+    print(f"{here}; commit {sitting.commit}", flush=True)
+    done = True
     try:
-        done = sitting.hold(parts)
+        for part in parts:
+            done &= sitting.hold([part])
+            page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in)  # now, since a machine may just vanish
     except KeyboardInterrupt:
         print("stopped; the same command goes on")
         done = False
-    finally:
-        from .parts import PARTS
-
-        page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in)
-        print(f"the page: {chosen.page}")
+    page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in)
+    print(f"the page: {chosen.page}")
     return 0 if done else 1
 
 

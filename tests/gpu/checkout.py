@@ -11,9 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 READY = "MMGEN_GPU_READY"  # set where the environment is the one below
 
 
-def environment(folder: Path, threads: int | None = None) -> dict[str, str]:
+def environment(folder: Path, stand_in: bool = False) -> dict[str, str]:
     """What processes of a sitting run under. Plugins are found through entry points, which are written into a folder
-    that comes before any installed mmgen."""
+    that comes before any installed mmgen. A stand-in sees no GPU, and has one thread."""
     paths = [ROOT, ROOT / "plugins", ROOT / "tests", write_entry_points(folder)]
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     own = {
@@ -22,8 +22,8 @@ def environment(folder: Path, threads: int | None = None) -> dict[str, str]:
         "TOKENIZERS_PARALLELISM": "false",
         READY: "1",
     }
-    if threads is not None:
-        own |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+    if stand_in:
+        own |= {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     return {**os.environ, **own}
 
 

@@ -11,6 +11,7 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ class Sitting:
     commit: str
     sizes: Sizes
     forked: bool = False
-    say: Callable[[str], None] = print
+    say: Callable[[str], None] = partial(print, flush=True)
     until: float | None = None  # time.monotonic() after which nothing begins
     slug: str = field(default="")
 
