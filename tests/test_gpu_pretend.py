@@ -14,15 +14,17 @@ from mmgen_regions import Regions
 from mmgen_text import Text
 
 from mmgen import Decoding
-from mmgen.data import Collator, Plan, settle
-from mmgen.gaze import all_layers, readings
+from mmgen.attention_maps import all_layers, collate, token_attention
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import resolve
+from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.parts import Record
-from mmgen.progress import Progress
-from mmgen.recipe import Step, Training
-from mmgen.stages.learner import Learner
-from mmgen.stages.train import validate
+from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import Example
+from mmgen.training.learner import Learner
+from mmgen.training.train import make_material
+from mmgen.training.validate import validate
 
 SEARCHES = {
     "greedy": Decoding(),
@@ -66,14 +68,14 @@ def test_the_pretended_gpu_refuses_to_be_mixed():
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
 def test_every_encoder_learns_and_writes_there(family):
-    model, examples = toys.model(family), [settle(example) for example in toys.examples(4)]
+    model, examples = toys.model(family), [resolve(example) for example in toys.examples(4)]
     with Pretended():
         model.to("cuda")
         assert {parameter.device.type for parameter in model.parameters()} == {"cuda"}
         loss = model(Collator(model, ["caption"])(examples).to("cuda"))
         assert loss.sum.is_cuda and loss.count.is_cuda
         loss.mean.backward()
-        assert len(model.generate(examples)) == 4
+        assert len(generate(model, examples)) == 4
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -81,15 +83,16 @@ def test_every_search_writes_there(search):
     model, examples = pictured()
     with Pretended():
         model.to("cuda")
-        assert len(model.generate(examples, SEARCHES[search], batch_size=4)) == 6
+        assert len(generate(model, examples, SEARCHES[search], batch_size=4)) == 6
 
 
 def test_words_are_looked_at_there():
     model, examples = pictured()
     with Pretended():
         model.to("cuda").eval()
-        texts = [found[0].tokens for found in model.generate(examples)]
-        assert len(readings(model, examples, model.inputs, texts, {"all": all_layers})) == 6
+        texts = [found[0].tokens for found in generate(model, examples)]
+        batch = collate(model, examples, model.inputs)
+        assert len(token_attention(model, batch, texts, {"all": all_layers})["all"]) == 6
 
 
 def test_a_pass_waits_for_the_device_a_few_times_only():
@@ -110,7 +113,7 @@ def test_texts_are_brought_back_together_and_not_one_by_one():
         with Pretended() as gpu:
             model.to("cuda")
             gpu.waits.clear()
-            model.generate(examples[:count])
+            generate(model, examples[:count])
             waits.append(sum(number for (place, what), number in gpu.waits.items() if what in ("item", "tolist")))
     assert waits[0] == waits[1]
 
@@ -129,18 +132,18 @@ def learner(model, examples, folder):
     accelerator = SimpleNamespace(device=CUDA, backward=lambda loss: loss.backward(), **told)
     training = Training(batch_size=4, micro_batch=2, epochs=2, precision="fp32")
     step = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training)
-    collate = Collator(model, step.inputs)
-    plan = Plan.make(examples, seed=0, step="s", epochs=2, batch_size=4, micro_batch=2, lengths=collate)
-    return Learner(model, "s", step, 0, plan, examples, collate, folder, accelerator, Progress())
+    context = toys.context(folder, step, accelerator=accelerator)
+    return Learner(model, context, make_material(model, context, examples))
 
 
 def update(one):
     """The learner's next update; what the log says of it."""
-    visits = enumerate(one.plan.updates[one.done])
-    micros = [(number, one.collate([one.examples[visit.index] for visit in micro])) for number, micro in visits]
-    one.records.append(one.update(one.done, micros))
-    one.done += 1
-    return one.records[-1], len(micros)
+    cursor, material = one.cursor, one.material
+    visits = enumerate(one.plan.updates[cursor.done])
+    micros = [(number, material.collate([material.examples[v.index] for v in micro])) for number, micro in visits]
+    cursor.records.append(one.update(cursor.done, micros))
+    cursor.done += 1
+    return cursor.last, len(micros)
 
 
 def test_updates_validation_and_a_resume_work_there(tmp_path):
@@ -155,5 +158,5 @@ def test_updates_validation_and_a_resume_work_there(tmp_path):
         assert validate(one, examples) > 0
         one.save()
         two = learner(again.to("cuda"), examples, tmp_path)
-        kept = {value.device.type for p in two.names.values() for value in two.optimizer.state[p].values()}
-        assert two.done == 2 and kept == {"cuda"} and update(one) == update(two)
+        kept = {value.device.type for p in two.learning.values() for value in two.optimizer.state[p].values()}
+        assert two.cursor.done == 2 and kept == {"cuda"} and update(one) == update(two)

@@ -17,12 +17,14 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from mmgen import Decoding
-from mmgen.checkpoint import state
-from mmgen.memory import Halving
+from mmgen.evaluation.generate import generate
+from mmgen.oom import OomRetry
 from mmgen.progress import Progress
-from mmgen.recipe import Step, Training
-from mmgen.stages.train import train
+from mmgen.recipe.tables import Step, Training
+from mmgen.storage.weights import state
 from mmgen.tensors import Example
+from mmgen.training.context import StepContext
+from mmgen.training.train import train
 
 from .made_up import Arguments, arguments, examples, model, tell, tidy
 from .short import Memory
@@ -66,10 +68,10 @@ def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> L
     validation, before = material[3 * chosen.images :], _weights(composed)
     found["stays"] = 4 * sum(parameter.nbytes for parameter in composed.parameters())  # weights, gradients, moments
     with tempfile.TemporaryDirectory() as folder:
-        common = {"folder": Path(folder), "accelerator": Accelerator(cpu=not memory.on_gpu), "progress": told}
+        context = StepContext("cut", step, 0, Path(folder), Accelerator(cpu=not memory.on_gpu), told)
         tight = memory.short(limit, composed, rows) if limit or rows else memory.measured(found)
         with tight:
-            train(composed, "cut", step, material[: 3 * chosen.images], validation, seed=0, **common)
+            train(composed, context, material[: 3 * chosen.images], validation)
         log = [json.loads(line) for line in (Path(folder) / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     after = _weights(composed)
     del composed
@@ -136,8 +138,8 @@ def writing(chosen: Arguments) -> list[dict]:
 
 
 def _written(composed, material: Sequence[Example], options: Decoding, said: list[str]) -> list:
-    halving = Halving("writing", "use fewer beams", say=said.append)
-    found = composed.generate(material, options, batch_size=len(material), halving=halving)
+    retry = OomRetry("writing", "use fewer beams", say=said.append)
+    found = generate(composed, material, options, batch_size=len(material), retry=retry)
     return [texts[0] for texts in found]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mmgen.filling import StoreWriter
+from mmgen.features.writer import StoreWriter
 
 from .made_up import CAPTION, REGIONS, Arguments, arguments, heads, record, tell, texts
 

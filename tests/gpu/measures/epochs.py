@@ -16,11 +16,15 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from mmgen.data import Collator, Plan, updates
+from mmgen.data.collate import Collator
+from mmgen.data.loader import updates
+from mmgen.data.plan import Plan
 from mmgen.progress import Progress
-from mmgen.recipe import Recipe, load
+from mmgen.recipe.load import load
+from mmgen.recipe.tables import Recipe
 from mmgen.registry import installed
-from mmgen.run import load_run, run
+from mmgen.runs.load import load_run
+from mmgen.runs.run import run
 
 from .made_up import Arguments, arguments, tell
 

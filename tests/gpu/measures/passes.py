@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import torch
 
 from mmgen import Decoding
-from mmgen.data import Collator
+from mmgen.data.collate import Collator
+from mmgen.evaluation.generate import generate
 from mmgen.tensors import Example
 
 from .made_up import Arguments, arguments, examples, model, never_end, precision, tell, tidy, timed
@@ -32,7 +33,7 @@ def writing(chosen: Arguments) -> list[dict]:
                 seconds = []
                 for _ in range(chosen.rounds + 1):  # the first warms up
                     with timed(chosen.device) as taken, precision(name, chosen.device):
-                        composed.generate(material, Decoding(), batch_size=batch)
+                        generate(composed, material, Decoding(), batch_size=batch)
                     seconds += taken
                 case = {"tokens": length, "precision": name, "batch": batch, "pictures": chosen.written}
                 collating = collated(composed, material, batch, chosen.device)

@@ -14,14 +14,14 @@ import sys
 import torch
 from accelerate.utils import InitProcessGroupKwargs
 
-from mmgen import processes
 from mmgen.cli import main
+from mmgen.training import distributed
 
 
 def share_devices() -> None:
     """From now on processes of this kind find together through gloo where devices are fewer than processes."""
     if 0 < torch.cuda.device_count() < int(os.environ.get("WORLD_SIZE", "1")):
-        processes.InitProcessGroupKwargs = functools.partial(InitProcessGroupKwargs, backend="gloo")
+        distributed.InitProcessGroupKwargs = functools.partial(InitProcessGroupKwargs, backend="gloo")
 
 
 def forked(count: int) -> int:

@@ -33,11 +33,11 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
         for result in one["results"]:
             rate = 2 * PASSES[what] * result["work"]["multiply_adds"] / result["median"] / 1e12
             times = result["times_ours"]
-            compared = "1" if result["contestant"] == OURS else f"{times['measured']:.2f} ({times['counted']:.2f})"
+            compared = "1" if result["system"] == OURS else f"{times['measured']:.2f} ({times['counted']:.2f})"
             case = f"{what}, {precision}, {result['case']}"
-            cells = (case, result["contestant"], f"{1000 * result['median']:.3f}", share(result["spread"]), compared)
+            cells = (case, result["system"], f"{1000 * result['median']:.3f}", share(result["spread"]), compared)
             rows.append((*cells, f"{rate:.1f}", share(of_peak(rate, precision, peaks))))
-    header = ("case", "contestant", "ms a question", "spread", "times ours (counted)", "TFLOP/s", "share of peak")
+    header = ("case", "system", "ms a question", "spread", "times ours (counted)", "TFLOP/s", "share of peak")
     peak = f"Peak: {peaks.bf16:g} TFLOP/s in bf16, {peaks.fp32:g} in fp32 (no TF32 is used)" if peaks else ""
     source = f"{peak}; source: datasheet." if peaks else "No data sheet of this device is known: no share of peak."
     return [source, "", *table(header, rows)]

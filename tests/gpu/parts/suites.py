@@ -12,9 +12,16 @@ from ..sitting import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 
-ABSENT = re.compile(r"captioneval|test_scoring|from fuzz|import fuzz|sphinx|pip install|test_readme|test_processes")
+ABSENT = re.compile(r"captioneval|test_scoring|from fuzz|import fuzz|sphinx|pip install|test_readme|test_distributed")
 OWN = "tests/gpu/suite"
-BESIDE = ("test_ask.py", "test_extract.py", "test_run.py", "test_seeds.py", "test_warm_start.py")
+BESIDE = (
+    "runs/test_predict.py",
+    "features/test_extract.py",
+    "runs/test_run.py",
+    "runs/test_seeds.py",
+    "runs/test_warm_start.py",
+    "training/test_learner.py",
+)
 PYTEST = ("-m", "pytest", "-q", "-p", "tests.gpu.measures.on_gpu", "-p", "no:cacheprovider", "-p", "no:randomly")
 
 

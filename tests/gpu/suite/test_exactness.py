@@ -8,7 +8,9 @@ from mmgen_encoders import FAMILIES, Bert
 from mmgen_masked.writing import Writing
 
 from mmgen import Decoding
-from mmgen.data import Collator, settle
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import resolve
+from mmgen.evaluation.generate import generate
 
 CLOSE = 1e-5
 SEARCHES = {
@@ -21,7 +23,7 @@ families = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family
 
 
 def batch_of(model, examples, **more):
-    return Collator(model, ["caption"], **more)([settle(example) for example in examples])
+    return Collator(model, ["caption"], **more)([resolve(example) for example in examples])
 
 
 def gradients(model, examples, device):
@@ -45,7 +47,7 @@ def test_one_pass_gives_the_distributions_of_separate_passes(family, device):
     collate = Collator(model, ["caption"])
     for b, example in enumerate(examples):
         with device:  # naive makes its tensors there
-            x = naive.text_prefix(model.backbone, settle(example).inputs["caption"])
+            x = naive.text_prefix(model.backbone, resolve(example).inputs["caption"])
             for k, target in enumerate(collate.targets(example), 1):
                 for t in range(1, len(target) + 1):
                     slot = (layout.role[b] == 3) & (layout.group[b] == k) & (layout.time[b] == t)
@@ -83,8 +85,8 @@ def test_a_cache_changes_nothing(family, device):
 @pytest.mark.parametrize("search", SEARCHES)
 def test_every_search_finds_what_it_finds_on_the_processor(search, device):
     model, examples = toys.model(Bert), toys.examples(9)
-    expected = model.generate(examples, SEARCHES[search], batch_size=4)
-    found = model.to(device).generate(examples, SEARCHES[search], batch_size=4)
+    expected = generate(model, examples, SEARCHES[search], batch_size=4)
+    found = generate(model.to(device), examples, SEARCHES[search], batch_size=4)
     assert [[text.tokens for text in texts] for texts in found] == [[t.tokens for t in texts] for texts in expected]
     for ours, theirs in zip(found, expected, strict=True):
         assert [text.score for text in ours] == pytest.approx([text.score for text in theirs], abs=1e-4)
@@ -92,8 +94,8 @@ def test_every_search_finds_what_it_finds_on_the_processor(search, device):
 
 def test_greedy_is_the_papers_procedure(device):
     model, examples = toys.model(Bert).to(device), toys.examples(4)
-    for example, (text,) in zip(examples, model.generate(examples), strict=True):
+    for example, (text,) in zip(examples, generate(model, examples), strict=True):
         with device, torch.no_grad():
-            x = naive.text_prefix(model.backbone, settle(example).inputs["caption"])
+            x = naive.text_prefix(model.backbone, resolve(example).inputs["caption"])
             tokens, score = naive.greedy(model.backbone, x, model.generator.max_tokens)
         assert (list(text.tokens), text.score) == (tokens, pytest.approx(score, abs=1e-4))

@@ -16,20 +16,21 @@ from mmgen_regions import Regions
 from mmgen_text import Text
 from PIL import Image
 
-from mmgen.checkpoint import state
-from mmgen.data import Collator, settle
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import resolve
+from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.parts import Picture, Record
-from mmgen.progress import Progress
-from mmgen.recipe import Step, Training
-from mmgen.stages.train import train
+from mmgen.recipe.tables import Step, Training
+from mmgen.storage.weights import state
 from mmgen.tensors import Example
+from mmgen.training.train import train
 
 
 def flat(model, examples, device, half):
     """(loss, all gradients end to end) of a batch on the device."""
     model.zero_grad()
-    batch = Collator(model, ["caption"])([settle(example) for example in examples]).to(device)
+    batch = Collator(model, ["caption"])([resolve(example) for example in examples]).to(device)
     with torch.autocast(device.type, torch.bfloat16, enabled=half):
         loss = model(batch)
     loss.sum.backward()
@@ -47,9 +48,9 @@ def test_bf16_learns_nearly_the_same(device):
 @torch.inference_mode()
 def test_bf16_writes_with_nearly_the_same_probabilities(device):
     model, examples = toys.model(Bert, width=64).to(device), toys.examples(8)
-    whole = model.generate(examples)
+    whole = generate(model, examples)
     with torch.autocast(device.type, torch.bfloat16):
-        half = model.generate(examples)
+        half = generate(model, examples)
     same = [ours[0].tokens == theirs[0].tokens for ours, theirs in zip(half, whole, strict=True)]
     assert sum(same) >= len(same) / 2
     for ours, theirs, equal in zip(half, whole, same, strict=True):
@@ -100,8 +101,7 @@ def learn(folder, device, precision, stop_at=None, **more):
         return forward(batch)
 
     model.forward = stopping
-    common = {"folder": folder, "accelerator": accelerator(device), "progress": Progress()}
-    train(model, "s", step, examples[:18], examples[18:], seed=0, **common)
+    train(model, toys.context(folder, step, accelerator=accelerator(device)), examples[:18], examples[18:])
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     return {name: tensor.cpu().clone() for name, tensor in state(model).items()}, log
 
