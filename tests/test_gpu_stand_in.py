@@ -34,6 +34,7 @@ def sit(*arguments: str) -> subprocess.CompletedProcess:
 # --- the whole of it ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_stand_in_runs_every_part_and_once_only(tmp_path):
     done = sit("--stand-in", "--folder", str(tmp_path), "--commit", "abc")
     assert done.returncode == 0, done.stdout + done.stderr

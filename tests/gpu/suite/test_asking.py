@@ -20,5 +20,7 @@ def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
     assert done.exit_code == 0, done.output
     told = json.loads((tmp_path / "runs/toy/default/seed-0/environment.json").read_text())
     assert (told["device"] == "cpu") == (device.type == "cpu")
-    run = predict.load("runs/toy/default/seed-0", predict.requests([], "two red tents and a dog"), step="first")
+    run = predict.load(
+        "runs/toy/default/seed-0", predict.requests([], {"caption": "two red tents and a dog"}), step="first"
+    )
     assert run.model.device.type == device.type
