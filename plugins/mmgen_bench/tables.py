@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from mmgen.markdown import table
+
 from .flops import NAIVE, OURS
 from .run import NAIVE_IMAGES, Ratio, Result
 
@@ -94,8 +96,7 @@ def markdown(results: Sequence[Result], settings: dict, unit: str) -> str:
 
 
 def markdown_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|---|---" + "|---:" * (len(header) - 2) + "|"]
-    return "\n".join([*lines, *("| " + " | ".join(map(_plain, row)) + " |" for row in body)])
+    return table([header, *(tuple(map(_plain, row)) for row in body)], texts=2)
 
 
 def _plain(text: str) -> str:
