@@ -1,6 +1,11 @@
 """Small models and examples that tests share. Weights are random but not tiny, so that mistakes show."""
 
+import contextlib
+import json
 import random
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import torch
@@ -8,6 +13,7 @@ from accelerate import Accelerator
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text
+from safetensors.torch import load_file
 
 from mmgen.model import Model, compose
 from mmgen.progress import Progress
@@ -15,6 +21,7 @@ from mmgen.recipe.tables import Step
 from mmgen.tensors import Example
 from mmgen.training.context import StepContext
 
+PLACE = Path("runs/toy/default/seed-0")  # of the toy recipe's run, in the folder that it was started from
 WORDS = "what color is the red ball dog near tree where how many are there big small under house".split()
 
 
@@ -85,39 +92,55 @@ test_size = 6
 type = "discovery"
 """
 
-PICTURED = """\
-name = "toy"
-output = "{output}"
-[backbone]
-type = "bert"
-layers = 2
-width = 32
-heads = 2
-[inputs.image]
-type = "regions"
-[inputs.image.extractor]
-type = "roi"
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 12
-[training]
-batch_size = 16
-epochs = {epochs}
-learning_rate = {rate}
-[steps.words]
-inputs = ["caption"]
-learn = ["backbone"]
-[steps.both]
-inputs = ["image", "caption"]
-learn = ["image", "backbone"]
-start = "words"
-[data]
-type = "scenes"
-train_size = {train}
-val_size = {val}
-test_size = {test}
-[metrics.meaning]
-type = "discovery"
-"""
+
+def recipe(**changes) -> str:
+    """The toy recipe as TOML, with other values. A table's keys are laid over the toy's, but inputs, steps and metrics
+    are those that are given; None takes a table away."""
+    tables = tomllib.loads(RECIPE)
+    for name, change in changes.items():
+        laid_over = isinstance(change, dict) and name not in ("inputs", "steps", "metrics")
+        tables[name] = {**tables.get(name, {}), **change} if laid_over else change
+    return toml({name: table for name, table in tables.items() if table is not None})
+
+
+def toml(table: dict, path: str = "") -> str:
+    """Nested tables of numbers, texts and lists as TOML."""
+    own = "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items() if not isinstance(value, dict))
+    below = "".join(toml(value, f"{path}{key}.") for key, value in table.items() if isinstance(value, dict))
+    return (f"[{path.rstrip('.')}]\n{own}" if path and (own or not below) else own) + below
+
+
+def pictured(output: Path, epochs: int, rate: float, train: int, val: int, test: int) -> str:
+    """A recipe with pictures: one step reads captions, the next one pictures too."""
+    return recipe(
+        output=str(output),
+        backbone={"layers": 2},
+        inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text"}},
+        training={"epochs": epochs, "learning_rate": rate},
+        steps={
+            "words": {"inputs": ["caption"], "learn": ["backbone"]},
+            "both": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "words"},
+        },
+        data={"train_size": train, "val_size": val, "test_size": test},
+    )
+
+
+def weights(folder: Path, step: str) -> dict[str, torch.Tensor]:
+    """What a step of the toy recipe has learnt, in the folder that its run was started from."""
+    return load_file(folder / PLACE / "steps" / step / "weights.safetensors")
+
+
+def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """A command, in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
+
+
+def mmgen_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """A command, in this process: starting one takes seconds."""
+    from click.testing import CliRunner
+
+    from mmgen.cli import main
+
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(main, list(map(str, arguments)))
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import toys
 from click.testing import CliRunner
 from mmgen_humaneval.agreement import alpha
 from mmgen_humaneval.answers import read
@@ -27,27 +28,14 @@ from mmgen.tensors import Example
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
-RECIPE = """\
-name = "toy"
-[backbone]
-type = "bert"
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-[steps.zebrastep]
-inputs = ["caption"]
-learn = ["backbone"]
-[steps.quaggastep]
-inputs = ["caption"]
-learn = ["backbone"]
-start = "zebrastep"
-[data]
-type = "scenes"
-train_size = 4
-val_size = 2
-test_size = 8
-"""
+RECIPE = toys.recipe(
+    steps={
+        "zebrastep": {"inputs": ["caption"], "learn": ["backbone"]},
+        "quaggastep": {"inputs": ["caption"], "learn": ["backbone"], "start": "zebrastep"},
+    },
+    data={"train_size": 4, "val_size": 2, "test_size": 8},
+    metrics=None,
+)
 
 
 def finished(folder: Path, texts=None, test_size: int = 8) -> Path:

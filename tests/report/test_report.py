@@ -38,9 +38,7 @@ CHROMIUM = next(
 def load(folder: Path):
     from mmgen.recipe.load import load
 
-    (folder / "toy.toml").write_text(
-        toys.PICTURED.format(output=folder / "runs", epochs=6, rate="4e-3", train=24, val=4, test=6)
-    )
+    (folder / "toy.toml").write_text(toys.pictured(folder / "runs", epochs=6, rate=4e-3, train=24, val=4, test=6))
     return load(folder / "toy.toml", installed())[0]
 
 

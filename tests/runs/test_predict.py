@@ -1,6 +1,5 @@
 """Runs with pictures: features extracted on the way, a frozen backbone, and questions about pictures never seen."""
 
-import contextlib
 import json
 import os
 import resource
@@ -12,57 +11,29 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import toys
 from click.testing import CliRunner
 from safetensors.torch import load_file
+from toys import mmgen_here as mmgen
 
 from mmgen.errors import RunError
 
-RECIPE = """\
-name = "seeing"
-[backbone]
-type = "bert"
-layers = 1
-width = 32
-heads = 2
-[inputs.image]
-type = "regions"
-extractor = { type = "roi", image_size = 64 }
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 8
-[training]
-batch_size = 16
-epochs = 1
-learning_rate = 1e-3
-[steps.caption]
-inputs = ["caption"]
-learn = ["backbone"]
-[steps.image_frozen]
-inputs = ["image"]
-learn = ["image"]
-start = "caption"
-[steps.both]
-inputs = ["image", "caption"]
-learn = ["image", "backbone"]
-start = "image_frozen"
-[data]
-type = "scenes"
-train_size = 12
-val_size = 2
-test_size = 4
-"""
+RECIPE = toys.recipe(
+    name="seeing",
+    inputs={
+        "image": {"type": "regions", "extractor": {"type": "roi", "image_size": 64}},
+        "caption": {"type": "text"},
+    },
+    generator={"max_tokens": 8},
+    steps={
+        "caption": {"inputs": ["caption"], "learn": ["backbone"]},
+        "image_frozen": {"inputs": ["image"], "learn": ["image"], "start": "caption"},
+        "both": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "image_frozen"},
+    },
+    data={"train_size": 12, "val_size": 2, "test_size": 4},
+    metrics=None,
+)
 PLACE = Path("runs/seeing/default/seed-0")
-
-
-def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """A command, in this process: starting one takes seconds."""
-    from mmgen.cli import main
-
-    with contextlib.chdir(folder):
-        done = CliRunner().invoke(main, arguments)
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="module")

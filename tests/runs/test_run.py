@@ -13,14 +13,9 @@ from pathlib import Path
 
 import pytest
 import toys
-from safetensors.torch import load_file
+from toys import PLACE, mmgen, weights
 
-RECIPE = toys.RECIPE.replace("epochs = 1", "micro_batch = 6\nepochs = 2\ncheckpoint_every = 2")
-PLACE = Path("runs/toy/default/seed-0")
-
-
-def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
+RECIPE = toys.recipe(training={"micro_batch": 6, "epochs": 2, "checkpoint_every": 2})
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +27,6 @@ def whole(tmp_path_factory) -> Path:
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout + done.stderr)
     return folder
-
-
-def weights(folder: Path, step: str) -> dict:
-    return load_file(folder / PLACE / "steps" / step / "weights.safetensors")
 
 
 def same_to_the_bit(one: Path, other: Path) -> None:

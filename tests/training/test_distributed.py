@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 import test_learner
-import test_run
 import toys
-from test_run import PLACE, mmgen, weights
+from toys import PLACE, mmgen, weights
 
 from mmgen.data.plan import Plan
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
 TESTS = [Path(__file__).parents[1], *(Path(__file__).parents[1] / room for room in ("features", "runs", "training"))]
-RECIPE = test_run.RECIPE.replace("micro_batch = 6", "micro_batch = 4").replace("train_size = 24", "train_size = 21")
+RECIPE = toys.recipe(training={"micro_batch": 4, "epochs": 2, "checkpoint_every": 2}, data={"train_size": 21})
 
 # Runs `mmgen` with this process's files opened for writing noted down, and dies in the middle where it is told to.
 WATCHED = """

@@ -17,8 +17,8 @@ from mmgen_text import Text
 from safetensors.torch import load_file
 from test_distributed import RECIPE, WATCHED, log, several
 from test_learner import Cramped, Told, apart, learn, learner_of, step
-from test_run import PLACE, mmgen, weights
 from torch.distributed.tensor import DTensor
+from toys import PLACE, mmgen, weights
 
 import mmgen as front_door
 from mmgen.errors import MmgenError, RunError
