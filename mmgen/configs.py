@@ -16,10 +16,19 @@ import torch, so `build` imports the part's module when it is called:
 
 from __future__ import annotations
 
+import typing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,6 +54,20 @@ class PartConfig(Config):
     kind: ClassVar[str]
     in_recipes: ClassVar[bool] = True  # whether a recipe can name parts of this kind
     type: str
+    _owner: str | None = PrivateAttr(None)  # the distribution, where a recipe asks for the part of this one
+
+    def owned_by(self, distribution: str) -> Self:
+        """The same part, asked for by its owner: a recipe keeps that, as `type = "mmgen-boxes:regions"`."""
+        found = self.model_copy()
+        found._owner = distribution
+        return found
+
+    @model_serializer(mode="wrap")
+    def _with_owner(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        table: dict[str, Any] = handler(self)
+        if self._owner and "type" in table:
+            table["type"] = f"{self._owner}:{self.type}"
+        return table
 
 
 class EmbedderConfig(PartConfig):
@@ -172,3 +195,19 @@ class CommandConfig(PartConfig):
 
     def build(self) -> click.Command:
         raise NotImplementedError
+
+
+def nested_kinds(config: type[Config]) -> dict[str, str]:
+    """Fields of a config that hold a part themselves -> its kind."""
+    found: dict[str, str] = {}
+    for name, info in config.model_fields.items():
+        for cls in classes_in(info.annotation):
+            if isinstance(cls, type) and issubclass(cls, PartConfig):
+                found[name] = cls.kind
+    return found
+
+
+def classes_in(annotation: Any) -> list[Any]:
+    """What an annotation is made of: the classes, of `X | None` X and None."""
+    arguments = typing.get_args(annotation)
+    return [inner for argument in arguments for inner in classes_in(argument)] if arguments else [annotation]

@@ -12,18 +12,19 @@ import difflib
 import importlib.metadata
 import importlib.util
 import inspect
+import re
 import sys
 import typing
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any
 
 import pluggy
 
 from . import API_VERSION, hookspecs
-from .configs import Config, PartConfig
+from .configs import PartConfig, classes_in
 from .errors import PluginError
 
 CHANGED = (
@@ -35,7 +36,7 @@ CHANGED = (
 def _kinds() -> dict[str, tuple[str, type[PartConfig]]]:
     """Every hook of `hookspecs`, by the kind of the configs that it returns."""
     hooks = {name: hook for name, hook in vars(hookspecs).items() if name.startswith("register_")}
-    classes = {name: _flat(typing.get_type_hints(hook)["return"])[0] for name, hook in hooks.items()}
+    classes = {name: classes_in(typing.get_type_hints(hook)["return"])[0] for name, hook in hooks.items()}
     return {config.kind: (name, config) for name, config in classes.items()}
 
 
@@ -46,6 +47,10 @@ class Source:
     plugin: str
     distribution: str
     version: str
+
+    def owns(self, name: str) -> bool:
+        """Whether a distribution's name is this one's; case, "-", "_" and "." make no difference."""
+        return re.sub(r"[-_.]+", "-", name).lower() == re.sub(r"[-_.]+", "-", self.distribution).lower()
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}"
@@ -59,6 +64,11 @@ class Part:
     name: str
     config: type[PartConfig]
     source: Source
+
+    @property
+    def owned(self) -> str:
+        """Its name with its owner's, which no other part has."""
+        return f"{self.source.distribution}:{self.name}"
 
     @property
     def place(self) -> str:
@@ -96,13 +106,18 @@ class Registry:
         return sorted((part for part in self.parts if part.kind == kind), key=lambda part: part.name)
 
     def get(self, kind: str, name: str) -> Part:
-        """The one part of this kind and name. Raises PluginError: unknown (with did-you-mean, what is installed and
-        what is broken), or provided twice."""
-        found = [part for part in self.of_kind(kind) if part.name == name]
+        """The one part of this kind and name, or of its owner ("mmgen-boxes:regions", the distribution first). Raises
+        PluginError: unknown (with did-you-mean, what is installed and what is broken), or provided twice."""
+        owner, _, plain = name.rpartition(":")
+        namesakes = [part for part in self.of_kind(kind) if part.name == plain]
+        found = [part for part in namesakes if not owner or part.source.owns(owner)]
         if len(found) == 1:
             return found[0]
         if found:
             raise PluginError(conflict(found))
+        if namesakes:
+            owners = ", ".join(dict.fromkeys(part.owned for part in namesakes))
+            raise PluginError(f"{owner} provides no {kind} '{plain}'; there is: {owners}")
         names = sorted({part.name for part in self.of_kind(kind)})
         lines = [
             f"no {kind} is called '{name}'{did_you_mean(name, names)}",
@@ -122,6 +137,11 @@ class Registry:
         name = own[0].name if len(own) == 1 else cls.__name__
         return f"{name}, {own[0].source}" if own else name
 
+    def names(self, kind: str) -> dict[str, Part]:
+        """What parts of a kind are called in recipes: by their names, or with their owner where two have one name."""
+        count = Counter(part.name for part in self.of_kind(kind))
+        return {part.name if count[part.name] == 1 else part.owned: part for part in self.of_kind(kind)}
+
     def conflicts(self) -> list[str]:
         keys: dict[tuple[str, str], list[Part]] = {(part.kind, part.name): [] for part in self.parts}
         for part in self.parts:
@@ -134,27 +154,15 @@ def conflict(parts: list[Part]) -> str:
     if len({part.source.distribution for part in parts}) == 1:
         places = " and ".join(dict.fromkeys(part.place for part in parts))
         return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); it must be one"
-    return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
+    return (
+        f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them, or say whose, "
+        f'like type = "{parts[0].owned}"'
+    )
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
-
-
-def nested_kinds(config: type[Config]) -> dict[str, str]:
-    """Fields of a config that hold a part themselves -> its kind."""
-    found = {}
-    for name, info in config.model_fields.items():
-        for cls in _flat(info.annotation):
-            if isinstance(cls, type) and issubclass(cls, PartConfig):
-                found[name] = cls.kind
-    return found
-
-
-def _flat(annotation: Any) -> list[Any]:
-    arguments = typing.get_args(annotation)
-    return [inner for argument in arguments for inner in _flat(argument)] if arguments else [annotation]
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
@@ -296,10 +304,6 @@ def _unknown_hook(error: Exception) -> str:
 def reason(error: BaseException) -> str:
     """An error in one line: its first, with its class where the text alone says too little."""
     text = str(error).strip().partition("\n")[0]
-    return (
-        text
-        if isinstance(error, ImportError) and text
-        else f"{type(error).__name__}: {text}"
-        if text
-        else type(error).__name__
-    )
+    if isinstance(error, ImportError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

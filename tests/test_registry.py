@@ -45,10 +45,77 @@ def test_a_part_knows_who_provides_it():
 def test_two_owners_of_a_name_are_named_and_only_an_error_when_it_is_wanted():
     registry = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")])
     assert registry.conflicts() == [
-        "two plugins provide the embedder 'audio': mmgen-audio 0.3 and mmgen-other 1.0; uninstall one of them"
+        "two plugins provide the embedder 'audio': mmgen-audio 0.3 and mmgen-other 1.0; uninstall one of them, or "
+        'say whose, like type = "mmgen-audio:audio"'
     ]
     with pytest.raises(PluginError, match="mmgen-audio 0.3 and mmgen-other 1.0"):
         registry.get("embedder", "audio")
+
+
+OWNED = """
+name = "owned"
+[backbone]
+type = "bert"
+[inputs.sound]
+type = "{type}"
+[generator]
+type = "masked"
+[steps.one]
+inputs = ["sound"]
+learn = ["sound"]
+[data]
+type = "scenes"
+"""
+
+
+def owned(folder, type_: str):
+    """A recipe that asks for this embedder, where two distributions provide 'audio', and one 'text'."""
+    from mmgen.recipe.load import load
+    from mmgen.registry import Registry, installed
+
+    (folder / "r.toml").write_text(OWNED.format(type=type_))
+    fakes = collect([plugin(AUDIO), plugin(AUDIO, "other", "Mmgen_Other", "1.0")])
+    registry = Registry(installed().parts + fakes.parts, ())
+    return load(folder / "r.toml", registry)[0], registry
+
+
+def test_a_clash_hurts_only_recipes_that_use_the_name(tmp_path):
+    assert owned(tmp_path, "text")[0].inputs["sound"].type == "text"
+    with pytest.raises(mmgen.errors.RecipeError) as told:
+        owned(tmp_path, "audio")
+    assert str(told.value) == (
+        f"{tmp_path}/r.toml:6: inputs.sound.type: two plugins provide the embedder 'audio': mmgen-audio 0.3 and "
+        'Mmgen_Other 1.0; uninstall one of them, or say whose, like type = "mmgen-audio:audio"'
+    )
+
+
+def test_a_recipe_may_ask_for_an_owner_and_keeps_that(tmp_path):
+    from mmgen.recipe.load import from_json
+
+    recipe, registry = owned(tmp_path, "mmgen-other:audio")
+    (part,) = (each for each in registry.parts if each.source.distribution == "Mmgen_Other")
+    assert type(recipe.inputs["sound"]) is part.config
+    saved = recipe.identity()
+    assert saved["inputs"]["sound"]["type"] == "Mmgen_Other:audio"
+    assert from_json(json.dumps(saved), registry, "recipe.json").identity() == saved
+    assert part.config in {type(config) for config in recipe.parts()}
+    with pytest.raises(mmgen.errors.RecipeError) as told:
+        owned(tmp_path, "mmgen-third:audio")
+    assert str(told.value) == (
+        f"{tmp_path}/r.toml:6: inputs.sound.type: mmgen-third provides no embedder 'audio'; there is: "
+        "mmgen-audio:audio, Mmgen_Other:audio"
+    )
+
+
+def test_an_environment_names_the_distributions_of_plugins_and_what_they_need(monkeypatch):
+    from mmgen.storage import environment
+
+    needs = {"mmgen-boxes": ["torch-boxes>=1", 'pytest; extra == "test"'], "mmgen-framework": ["click>=8"]}
+    monkeypatch.setattr(environment, "requires", lambda name: needs[name])
+    monkeypatch.setattr(environment, "version", lambda name: f"1 of {name}")
+    assert environment.environment(["mmgen-boxes"])["versions"] == {
+        name: f"1 of {name}" for name in ("mmgen-framework", "click", "mmgen-boxes", "torch-boxes")
+    }
 
 
 def test_an_unknown_name_gets_did_you_mean_what_is_there_and_what_is_broken():

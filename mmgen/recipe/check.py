@@ -12,9 +12,10 @@ from pydantic import ValidationError
 from ..configs import (
     Config,
     PartConfig,
+    nested_kinds,
 )
 from ..errors import PluginError
-from ..registry import Registry, did_you_mean, nested_kinds
+from ..registry import Registry, did_you_mean
 from .layers import Layered
 from .tables import NAME, PRETRAINED, Recipe, Step, Training
 from .toml_lines import Key
@@ -57,17 +58,20 @@ class _Check:
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
         if not isinstance(table.get("type"), str):
-            names = ", ".join(part.name for part in self.registry.of_kind(kind))
+            names = ", ".join(self.registry.names(kind))
             return self.problem(path, f'has no type; write  type = "..."  with one of: {names or "none installed"}')
         try:
-            config = self.registry.get(kind, table["type"]).config
+            found = self.registry.get(kind, table["type"])
         except PluginError as error:
             return self.problem((*path, "type"), str(error))
+        config, owned = found.config, table["type"] != found.name
+        table = {**table, "type": found.name}
         nested = {name: inner for name, inner in nested_kinds(config).items() if table.get(name) is not None}
         parts = {name: self.part(inner, table[name], (*path, name)) for name, inner in nested.items()}
         if None in parts.values():
             return None
-        return self.table(config, {name: value for name, value in table.items() if name not in nested}, path, parts)
+        made = self.table(config, {name: value for name, value in table.items() if name not in nested}, path, parts)
+        return made.owned_by(found.source.distribution) if made is not None and owned else made
 
     def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] | None = None) -> Any:
         """A config from a table; as JSON and strictly, so that "5" is no number, and a list may be a tuple."""

@@ -63,21 +63,25 @@ def _definitions(registry: Registry) -> dict[str, Schema]:
     for kind, (_, config) in KINDS.items():
         if not config.in_recipes:
             continue
-        parts = registry.of_kind(kind)
-        choices = [{"const": part.name, "description": f"{part.summary} ({part.source})"} for part in parts]
+        parts = registry.names(kind)
+        choices = [{"const": name, "description": f"{part.summary} ({part.source})"} for name, part in parts.items()]
+        asked = [{"pattern": "^[^:]+:[^:]+$"}] if parts else []  # by its owner, which any part may be
         found[kind] = {
             "type": "object",
-            "properties": {"type": {"type": "string", "anyOf": choices or [{}]}},
+            "properties": {"type": {"type": "string", "anyOf": [*choices, *asked] or [{}]}},
             "allOf": [
                 {
-                    "if": {"properties": {"type": {"const": part.name}}, "required": ["type"]},
-                    "then": {"$ref": f"#/$defs/{kind}.{part.name}"},
+                    "if": {
+                        "properties": {"type": {"enum": list(dict.fromkeys([name, part.owned]))}},
+                        "required": ["type"],
+                    },
+                    "then": {"$ref": f"#/$defs/{kind}.{name}"},
                 }
-                for part in parts
+                for name, part in parts.items()
             ],
         }
-        for part in parts:
-            found[f"{kind}.{part.name}"] = closed(part.config)
+        for name, part in parts.items():
+            found[f"{kind}.{name}"] = closed(part.config)
     return found
 
 

@@ -13,10 +13,11 @@ from ..configs import (
     EmbedderConfig,
     GeneratorConfig,
     MetricConfig,
+    PartConfig,
     ProbeConfig,
+    nested_kinds,
 )
 from ..decoding import Decoding
-from ..registry import nested_kinds
 
 NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
 
@@ -106,6 +107,10 @@ class Recipe(Config):
     metrics: dict[str, SerializeAsAny[MetricConfig]] = {}
     probes: dict[str, SerializeAsAny[ProbeConfig]] = {}
 
+    def parts(self) -> list[PartConfig]:
+        """The configs of all parts that it is made of, those inside of others too."""
+        return list(_parts(self))
+
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""
         found = [step]
@@ -136,3 +141,13 @@ NAMED_PARTS = {name: kind for name, kind in _held if name in _named}  # table of
 
 
 TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
+
+
+def _parts(value: Any) -> Iterator[PartConfig]:
+    if isinstance(value, PartConfig):
+        yield value
+    inner = (
+        value.values() if isinstance(value, dict) else [each for _, each in value] if isinstance(value, Config) else ()
+    )
+    for each in inner:
+        yield from _parts(each)

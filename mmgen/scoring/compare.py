@@ -53,8 +53,8 @@ class Comparison:
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
     """Metrics by name; without names all that are installed and need no setting. `sets`: "captioneval.meteor=false"."""
     chosen = list(names) or [
-        part.name
-        for part in registry.of_kind("metric")
+        name
+        for name, part in registry.names("metric").items()
         if not any(info.is_required() for info in part.config.model_fields.values())
     ]
     own = settings_of(sets, chosen, "metric")

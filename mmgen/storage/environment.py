@@ -6,21 +6,26 @@ import contextlib
 import os
 import platform
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
-VERSIONS = ("mmgen-framework", "torch", "transformers", "accelerate", "tokenizers", "timm", "numpy", "pycocoevalcap")
+from packaging.requirements import InvalidRequirement, Requirement
+
+OURS = "mmgen-framework"
 
 
-def environment() -> dict[str, Any]:
-    """Versions, machine and device: what besides recipe and data can change a result."""
+def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
+    """Versions, machine and device: what besides recipe and data can change a result. `providers`: distributions of
+    the parts that are used; versions are theirs, mmgen's own, and those of all that these need."""
     import torch
 
     versions = {}
-    for name in VERSIONS:
-        with contextlib.suppress(PackageNotFoundError):
-            versions[name] = version(name)
+    for name in [OURS, *providers]:
+        for each in (name, *_needs(name)):
+            with contextlib.suppress(PackageNotFoundError):
+                versions[each] = version(each)
     return {
         "command": " ".join(["mmgen", *sys.argv[1:]]),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -33,7 +38,16 @@ def environment() -> dict[str, Any]:
         "processes": int(os.environ.get("WORLD_SIZE", 1)),
         "can change the result": "to rounding, and so in the end other texts: another device, cpu, number of threads "
         "or of processes, or version of "
-        "torch; another version of transformers, tokenizers or timm; steps/*/log.jsonl: `halved`, updates that ran out "
+        "torch; another version of what is listed under versions; steps/*/log.jsonl: `halved`, updates that ran out "
         "of memory. "
         "Not: loader workers, kills and resumes, when checkpoints are written",
     }
+
+
+def _needs(name: str) -> list[str]:
+    """The distributions that one needs, its extras left out."""
+    try:
+        wanted = [Requirement(each) for each in requires(name) or ()]
+    except (PackageNotFoundError, InvalidRequirement):
+        return []
+    return [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]

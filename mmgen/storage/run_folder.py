@@ -121,7 +121,9 @@ class RunFolder:
             lost = [
                 name
                 for name, each in saved["probes"].items()
-                if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"] not in there
+                if isinstance(each, dict)
+                and isinstance(each.get("type"), str)
+                and each["type"].rpartition(":")[2] not in there
             ]
             saved["probes"] = {name: each for name, each in saved["probes"].items() if name not in lost}
         return from_json(json.dumps(saved), registry, str(path))
@@ -153,7 +155,7 @@ class RunFolder:
                     )
                 )
         write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
-        write_json(self.path / "environment.json", self._environments())
+        write_json(self.path / "environment.json", self._environments(recipe))
         write_json(self.path / "recipe.json", recipe.identity())
 
     @contextlib.contextmanager
@@ -189,10 +191,12 @@ class RunFolder:
             for spent in ("checkpoint.safetensors", "best.safetensors"):
                 weights.with_name(spent).unlink(missing_ok=True)
 
-    def _environments(self) -> dict[str, Any]:
+    def _environments(self, recipe: Recipe) -> dict[str, Any]:
         """This sitting's environment, and those of earlier sittings in which something else could have changed the
         result."""
-        now, path = environment(), self.path / "environment.json"
+        used = {type(config) for config in recipe.parts()}
+        providers = sorted({part.source.distribution for part in installed().parts if part.config in used})
+        now, path = environment(providers), self.path / "environment.json"
         earlier = []
         if path.exists() and any(self.path.glob("steps/*/*")):
             before = read_table(path)

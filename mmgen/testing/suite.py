@@ -10,9 +10,9 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
-from ..configs import PartConfig
+from ..configs import PartConfig, nested_kinds
 from ..errors import PluginError
-from ..registry import installed, nested_kinds
+from ..registry import installed
 from .registration import distribution, entry_point, import_problem, unregistered
 
 TOLERANCE = 1e-4  # float32 sums in another order differ by less
