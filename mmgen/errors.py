@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import errno
+from collections.abc import Iterable
 from pathlib import Path
 
 LONGEST_LINE = 800  # characters
@@ -43,6 +45,11 @@ def _printable(line: str) -> str:
 def _cut(line: str) -> str:
     half = LONGEST_LINE // 2
     return line if len(line) <= LONGEST_LINE else f"{line[:half]} [...] {line[-half:]}"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 class RecipeError(MmgenError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import difflib
 import importlib.metadata
 import importlib.util
 import inspect
@@ -25,7 +24,7 @@ import pluggy
 
 from . import API_VERSION, hookspecs
 from .configs import PartConfig, classes_in
-from .errors import PluginError
+from .errors import PluginError, did_you_mean
 
 CHANGED = (
     "modules and classes have other names since 2 (mmgen.store is mmgen.features.store): see 'From 1 to 2' in "
@@ -130,9 +129,8 @@ class Registry:
         """Whose a part (or its config class) is, for people: "regions, mmgen-framework 0.1"; without a plugin, its
         class."""
         cls = part if isinstance(part, type) else type(part)
-        near = [
-            one for one in self.of_kind(kind) if one.config.__module__.split(".")[0] == cls.__module__.split(".")[0]
-        ]
+        package = cls.__module__.split(".")[0]
+        near = [one for one in self.of_kind(kind) if one.config.__module__.split(".")[0] == package]
         own = [one for one in near if one.config is cls] or near
         name = own[0].name if len(own) == 1 else cls.__name__
         return f"{name}, {own[0].source}" if own else name
@@ -158,11 +156,6 @@ def conflict(parts: list[Part]) -> str:
         f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them, or say whose, "
         f'like type = "{parts[0].owned}"'
     )
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
@@ -259,9 +252,8 @@ def _not_a_plugin(source: Source, module: object) -> str:
     if not isinstance(module, ModuleType):
         return f'the entry point must name a module, and names {module!r}; write  {source.plugin} = "PACKAGE"'
     if not any(name.startswith("register_") for name in vars(module)):
-        return (
-            f"provides nothing: {module.__name__} has none of the hooks {', '.join(hook for hook, _ in KINDS.values())}"
-        )
+        hooks = ", ".join(hook for hook, _ in KINDS.values())
+        return f"provides nothing: {module.__name__} has none of the hooks {hooks}"
     return ""
 
 
@@ -284,9 +276,8 @@ def _written_api(module: str) -> object:
         spec = importlib.util.find_spec(module)
         tree = ast.parse(Path(spec.origin).read_bytes())
         plain = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None]
-        assigned = [
-            node for node in plain if ast.unparse(getattr(node, "target", None) or node.targets[0]) == "MMGEN_API"
-        ]
+        names = [ast.unparse(getattr(node, "target", None) or node.targets[0]) for node in plain]
+        assigned = [node for node, name in zip(plain, names, strict=True) if name == "MMGEN_API"]
         return ast.literal_eval(assigned[-1].value) if assigned else API_VERSION
     except Exception:  # it cannot be found or read either; why it could not be imported says more
         return API_VERSION

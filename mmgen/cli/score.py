@@ -66,9 +66,12 @@ if TYPE_CHECKING:
     type=click.IntRange(0),
     help="p of the difference for corpus scores too, by as many shuffles (1000, say): scores twice for each.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the bootstrap and the shuffles.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the bootstrap and the shuffles.")
 @click.option(
-    "--json", "out", type=click.Path(path_type=Path), help="Write everything, every example's scores too, to this file."
+    "--json",
+    "out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write everything, every example's scores too, to this file.",
 )
 def score(
     predictions: Path,
@@ -96,6 +99,7 @@ def score(
     from ..progress import Bars
     from ..registry import installed
 
+    _refuse_overwriting(out, predictions, references, train, against)
     if (profile or split) and not (references.is_dir() or references.suffix == ".toml"):
         raise MmgenError(f"--references {references}: only a recipe or a run folder has profiles and splits")
     if randomisations and not against:
@@ -127,6 +131,11 @@ def score(
     if out:
         _write(out, found, [example.id for example in examples])
         click.echo(f"{out}: written")
+
+
+def _refuse_overwriting(out: Path | None, *inputs: Path | None) -> None:
+    if out and out.exists() and any(own and own.exists() and out.samefile(own) for own in inputs):
+        raise MmgenError(f"--json {out}: is what is scored, and would be overwritten; name another file")
 
 
 def _systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -30,11 +31,12 @@ def score(
             "--fresh"
         )
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
-        together = Scores({})
+        each: dict[str, Scores] = {}
         for called, config in metrics.items():
             metric = config.build()
-            together = merge(together, check_scores(metric.score(best, examples), called, metric, examples))
+            each[called] = check_scores(metric.score(best, examples), called, metric, examples)
             advance()
+        together = gathered(each)
     write_json(
         folder / "scores.json",
         {
@@ -43,6 +45,18 @@ def score(
             "per_example": {k: list(v) for k, v in together.per_example.items()},
         },
     )
+
+
+def gathered(each: Mapping[str, Scores]) -> Scores:
+    """All scores together. A column that several metrics give stands once for each of them, as "METRIC.column"."""
+    count = Counter(column for scores in each.values() for column in {*scores.values, *scores.per_example})
+    together = Scores({})
+    for called, scores in each.items():
+        named = {column: column if count[column] == 1 else f"{called}.{column}" for column in count}
+        values = {named[column]: value for column, value in scores.values.items()}
+        per_example = {named[column]: value for column, value in scores.per_example.items()}
+        together = merge(together, Scores(values, per_example, scores.notes))
+    return together
 
 
 def merge(first: Scores, second: Scores) -> Scores:

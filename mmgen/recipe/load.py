@@ -61,10 +61,10 @@ def part_from(kind: str, name: str, sets: tuple[str, ...], registry: Registry) -
     layers = Layered()
     for setting in sets:
         layers.lay(*setting_table(setting))
-    check = _Check(layers, registry, f"--type {name}")
+    check = _Check(layers, registry, f"--{'metric' if kind == 'metric' else 'type'} {name}")
     part = check.part(kind, {**layers.values, "type": name}, ())
-    if part is None:
-        raise RecipeError("\n".join(check.problems))
+    if part is None:  # its name is said already
+        raise RecipeError("\n".join(problem.replace(f"{name}: type: no", f"{name}: no") for problem in check.problems))
     return part
 
 

@@ -51,7 +51,7 @@ def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
             scores = score.read(folder.step(name))
             steps[name] = scores.values
             notes.update(dict.fromkeys(scores.notes))
-    references = _references(recipe, dataset, notes)
+    references = _references(recipe, dataset, notes, _columns(steps))
     described = dataset.describe()
     if "published_from" in described:
         notes[f"published rows: {described['published_from']}"] = None
@@ -125,17 +125,19 @@ def _columns(rows: Mapping[str, Values]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for values in rows.values() for column in values))
 
 
-def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None]) -> dict[str, Values]:
+def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None], columns: Sequence[str]) -> dict[str, Values]:
     """What people's questions reach, and chance, where a metric says."""
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
-    for config in recipe.metrics.values():
+    for called, config in recipe.metrics.items():
         scores = config.build().references(dataset.split(recipe.data.evaluate))
         if scores is None:
             continue
         notes.update(dict.fromkeys(scores.notes))
         for name, value in scores.values.items():
-            (chance if name.startswith("chance_") else people)[name.removeprefix("chance_")] = value
+            plain = name.removeprefix("chance_")  # under the column that the metric's scores have
+            column = f"{called}.{plain}" if f"{called}.{plain}" in columns else plain
+            (chance if name.startswith("chance_") else people)[column] = value
     return {label: values for label, values in (("people", people), ("chance", chance)) if values}
 
 

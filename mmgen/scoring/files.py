@@ -199,9 +199,18 @@ def _flat(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
     for name in IDS[per]:
-        if isinstance(row.get(name), str | int) and not isinstance(row[name], bool):
-            return image_key(str(row[name]))
+        value = row.get(name)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return _key(str(value))
+        if value is not None:
+            raise DataError(f'{place}: "{name}" must be a text or a whole number, not {json.dumps(value)[:40]}')
     raise DataError(f"{place}: no id; give one of {', '.join(IDS[per])}; it has {_keys(row)}")
+
+
+def _key(own: str) -> str:
+    """An image's key where the id is a path of one; any other id as it is, a slash in it too."""
+    name = image_key(own)
+    return own if name == own.rpartition("/")[2] else name
 
 
 def _keys(row: Mapping[str, Any]) -> str:

@@ -510,3 +510,45 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     assert saved["oracle"]["good.json"]["BLEU-4"] == pytest.approx(100) and len(saved["per_example"]["poor.json"]) == 40
     again = score(good, "--references", references, "--against", good, *FAST)
     assert cells(again.output)["CIDEr"][-1] == "1.000"
+
+
+# --- what mmgen itself wrote, and what is refused
+
+
+def test_ids_with_a_slash_survive(tmp_path):
+    write(tmp_path / "g.jsonl", [{"id": "test-00000/0", "text": "a"}, {"id": "test-00000/1", "text": "b"}], True)
+    assert read_predictions(tmp_path / "g.jsonl") == {"test-00000/0": ["a"], "test-00000/1": ["b"]}
+    write(tmp_path / "p.jsonl", [{"id": "val2014/COCO_val2014_000000000009.jpg", "text": "a"}], True)
+    assert list(read_predictions(tmp_path / "p.jsonl")) == ["9"]
+
+
+def test_two_metrics_of_one_type_have_columns_of_their_own():
+    from mmgen.evaluation.score import gathered
+
+    one, other = Scores({"bleu": 1.0, "only": 3.0}, {"bleu": [1.0]}, ("a",)), Scores({"bleu": 2.0}, {}, ("a",))
+    assert gathered({"short": one, "long": other}) == Scores(
+        {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "told"),
+    [
+        (["--seed", "-1"], 2, "Error: Invalid value for '--seed': -1 is not in the range x>=0."),
+        (["--json", "."], 2, "Error: Invalid value for '--json': File '.' is a directory."),
+        (["--metric", "diversityy"], 1, "error: --metric diversityy: no metric is called 'diversityy'; did you mean "
+         "'diversity'?"),
+        (["--json", "p.jsonl"], 1, "error: --json p.jsonl: is what is scored, and would be overwritten; name another "
+         "file"),
+        (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is what is scored, and would be overwritten; name another "
+         "file"),
+        (["--against", "odd.jsonl"], 1, 'error: odd.jsonl:1: "id" must be a text or a whole number, not 1.0'),
+    ],
+)  # fmt: skip
+def test_what_score_refuses(tmp_path, monkeypatch, more, code, told):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "p.jsonl", [{"id": "1", "text": "a"}], True)
+    write(tmp_path / "r.jsonl", [{"id": "1", "text": "a"}], True)
+    write(tmp_path / "odd.jsonl", [{"id": 1.0, "text": "a"}], True)
+    done = score("p.jsonl", "--references", "r.jsonl", "--resamples", "0", "--metric", "diversity", *more)
+    assert done.exit_code == code and told in done.stderr.splitlines(), done.stderr
