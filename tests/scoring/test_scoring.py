@@ -542,7 +542,7 @@ def test_two_metrics_of_one_type_have_columns_of_their_own():
          "file"),
         (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is what is scored, and would be overwritten; name another "
          "file"),
-        (["--against", "odd.jsonl"], 1, 'error: odd.jsonl:1: "id" must be a text or a whole number, not 1.0'),
+        (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a text or a whole number, not 1.0'),
     ],
 )  # fmt: skip
 def test_what_score_refuses(tmp_path, monkeypatch, more, code, told):
