@@ -13,8 +13,7 @@ LONGEST_LINE = 800  # characters
 class MmgenError(Exception):
     """What is wrong, where, and what to do about it: one line each, shown as it stands.
 
-    But for what files of strangers may bring into it: control characters, which a terminal would obey, are spelt out,
-    and a line without end is cut in its middle.
+    Text from untrusted files is made safe: control characters are escaped, and over-long lines are cut in the middle.
     """
 
     def __str__(self) -> str:

@@ -53,9 +53,9 @@ class Plan:
         bucket: int = 1,
         lengths: Collator | None = None,
     ) -> Plan:
-        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding,
-        and where they are long it holds fewer, lest its slots be far more than usual. `lengths`: tells how long rows
-        are; all are alike by default."""
+        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding. A
+        micro-batch of long examples holds fewer, so that it has no more slots than usual. `lengths` says how long rows
+        are; by default all are alike."""
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [len(example.targets) for example in examples]
@@ -125,9 +125,9 @@ def _bucketed(
     bucket: int,
     draw: random.Random,
 ) -> list[list[int]]:
-    """`order` cut into updates. Of every `bucket` of them, but of no more than a quarter of them all, lest every epoch
-    share out alike, the examples are shared out by length; rows of one length stay as drawn. What is left over goes to
-    the next ones."""
+    """`order` cut into updates. Groups of `bucket` updates (at most a quarter of all, so that epochs differ)
+    redistribute their examples by length; rows of one length stay as drawn. What is left over goes to the next
+    group."""
     runs = _until(order, pairs, batch_size)
     bucket = min(bucket, len(runs) // 4)
     if bucket < 2:

@@ -192,8 +192,8 @@ def precision(device: torch.device) -> contextlib.AbstractContextManager:
 
 @torch.no_grad()
 def _open_branches(module: nn.Module) -> None:
-    """Residual branches begin closed, with a norm of weight 0, which is for learning; untaught they would do
-    nothing."""
+    """Open the residual branches of an untrained network. timm sets the last norm of a branch to zero, which switches
+    the branch off; set it to one."""
     for part in module.modules():
         weight = getattr(part, "weight", None)
         if isinstance(part, nn.BatchNorm2d | nn.GroupNorm | nn.LayerNorm) and weight is not None and not weight.any():

@@ -24,8 +24,8 @@ RANDOM = Chosen(level=0, pool=3, image_size=192)
 class CnnConfig(ExtractorConfig):
     """Features of a timm network, pooled over boxes or cells of its map.
 
-    What is left open is chosen by the weights. Pretrained: the coarsest level, averaged. Random: the finest level in
-    3 x 3 parts, since untaught layers lose what the first one still has.
+    Settings that are left open follow from the weights. Pretrained weights: the coarsest level, averaged. Random
+    weights: the finest level in 3 x 3 parts, because later random layers lose what the first layer still has.
     """
 
     model: str = Field("resnet18", description="name of a timm model")

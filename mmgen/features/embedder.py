@@ -52,7 +52,7 @@ class StoreReader(Reader):
         return self._store
 
     def record(self, example: Example) -> Record:
-        """Raises DataError when there is none, or it is not what W was learnt from."""
+        """The example's features. Raises DataError when it has none, or they are not of the kind that W learnt from."""
         value = example.inputs.get(self.field)
         if isinstance(value, Record):
             if self.width is not None and value.features.shape[1] != self.width:

@@ -1,10 +1,10 @@
-"""Walks through an HDF5 file in a process of its own: `python walk.py PATH SECONDS NAME...`.
+"""Walk through an HDF5 file in a process of its own: `python hdf5_check.py PATH SECONDS NAME...`.
 
 libhdf5 may loop for ever over a damaged file, take memory without end or crash, inside a call that Python cannot
-interrupt. So a file of strangers is walked through here before it is read (see `hdf5.opened`): all is touched that
-reading the names touches. Ends with 0 whatever is wrong with the file in an orderly way, since its reader says that
-better; is killed by the system after so many seconds of computing; and ends with a line that says so when the file
-takes memory without end."""
+interrupt. So an untrusted file is walked through here before it is read (see `untrusted_hdf5.opened`). The walk touches
+everything that reading the names touches. It exits with 0 for ordinary errors, because the reader reports those better.
+The system kills it after so many seconds of computing. It ends with a line that says so when the file takes memory
+without end."""
 
 import contextlib
 import resource

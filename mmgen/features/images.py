@@ -1,4 +1,4 @@
-"""Image files of strangers: which files are images, and opening one."""
+"""Untrusted image files: which files are images, and how one is opened."""
 
 from __future__ import annotations
 

@@ -44,8 +44,8 @@ class Entry(NamedTuple):
 
 
 class Journal:
-    """Opened for appending. `purpose` is what the journal was begun with; raises DataError when the file is none, and
-    RunError when the disk refuses (which is not the fault of any one image)."""
+    """A journal, opened for appending. `purpose` is what the journal was begun with. Raises DataError when the file is
+    no journal, and RunError when the disk refuses a write (which is not the fault of any one image)."""
 
     def __init__(self, path: Path, purpose: dict[str, Any]) -> None:
         self.path, self.entries = path, []

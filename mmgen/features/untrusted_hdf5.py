@@ -1,5 +1,5 @@
-"""HDF5 files of strangers: libhdf5 comes to an end with one, what is taken out of it lies in it, holds no objects, and
-is no larger than it can be."""
+"""Read untrusted HDF5 files: libhdf5 must not hang on one, and what is read lies in the file itself, holds no Python
+objects, and is no larger than the file allows."""
 
 from __future__ import annotations
 

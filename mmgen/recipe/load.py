@@ -18,7 +18,7 @@ from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
 
 LEGACY_DEFAULTS = {
     "training": {"bucket": 1}
-}  # what runs did that are older than a key, where its default is something else
+}  # defaults for keys that older run folders lack, where today's default differs
 
 
 def load(

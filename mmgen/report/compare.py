@@ -70,7 +70,7 @@ def _recipe(folder: RunFolder) -> dict[str, Any]:
 
 
 def _said_once(changes: Sequence[str], steps: int) -> list[str]:
-    """Without what all steps have from the recipe's [training]: it is told of that."""
+    """The changes without those that all steps have from the recipe's [training], which is listed itself."""
     told = [re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change) for change in changes]
     return [change for change, own in zip(changes, told, strict=True) if change == own or told.count(own) <= steps]
 

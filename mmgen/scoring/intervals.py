@@ -36,9 +36,8 @@ def interval(means: np.ndarray) -> Interval:
 
 
 def probability(differences: np.ndarray, groups: int) -> float:
-    """Two-sided: how often the resampled difference is not on its side of nought; never below what the resamples can
-    tell, nor below what so many groups can: a resample of three pairs that agree agrees, yet by chance every fourth
-    such three do."""
+    """Two-sided p: twice the share of resampled differences on the other side of zero. It is never below 1 / resamples.
+    With n groups the smallest possible p is 2^(1-n)."""
     share = min((differences <= 0).mean(), (differences >= 0).mean())
     return float(min(1.0, max(2 * share, 1 / len(differences), 2.0 ** (1 - groups))))
 
@@ -68,7 +67,7 @@ def around(value: float, error: float) -> Interval:
 
 
 def jackknife_probability(value: float, error: float) -> float:
-    """Two-sided p that a score with this standard error is nought: Student's t with BLOCKS - 1 degrees of freedom."""
+    """Two-sided p that a score with this standard error is zero: Student's t with BLOCKS - 1 degrees of freedom."""
     from scipy.special import stdtr
 
     if error == 0:

@@ -70,8 +70,8 @@ class RunFolder:
         ]
 
     def seeds(self) -> dict[int, RunFolder]:
-        """The runs beside this one, and it, by their seed: those whose recipes differ in nothing else, nor their data.
-        The others are told of."""
+        """This run and the runs beside it, by their seed. Only runs that differ in nothing but the seed, with equal
+        data, are among them. A line names the others."""
         own, data = self.identity(), self.fingerprint()
         found = {own["seed"]: self}
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):

@@ -22,8 +22,8 @@ class Grid(mmgen.FeaturesConfig):
 class TimmGrid(CnnConfig):
     """Features of a timm network over a regular grid; a cell's box is its place in the picture.
 
-    What is left open is chosen by the weights. Pretrained: the coarsest level, averaged over a cell. Random: the finest
-    level in 3 x 3 parts of a cell, since untaught layers lose what the first one still has.
+    Settings that are left open follow from the weights. Pretrained weights: the coarsest level, averaged over a cell.
+    Random weights: the finest level in 3 x 3 parts of a cell, because later random layers lose what the first one has.
     """
 
     type: Literal["timm_grid"] = "timm_grid"

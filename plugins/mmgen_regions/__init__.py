@@ -24,8 +24,8 @@ class Regions(mmgen.FeaturesConfig):
 class Roi(CnnConfig):
     """Features of a timm network, pooled over boxes: a picture's own, a detector's, or spread over the picture.
 
-    What is left open is chosen by the weights. Pretrained: the coarsest level, averaged over a box. Random: the finest
-    level in 3 x 3 parts of a box, since untaught layers lose what the first one still has.
+    Settings that are left open follow from the weights. Pretrained weights: the coarsest level, averaged over a box.
+    Random weights: the finest level in 3 x 3 parts of a box, because later random layers lose what the first one has.
     """
 
     type: Literal["roi"] = "roi"
