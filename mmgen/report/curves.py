@@ -10,7 +10,7 @@ from statistics import fmean
 
 from .. import plotting
 from ..errors import RunError
-from ..plotting import COLOURS, INK, PLAIN_INK, colours, inline
+from ..plotting import INK, PLAIN_INK, colours
 
 POINTS = 120  # a curve at most; each is the mean of the updates it stands for
 
@@ -80,6 +80,3 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
             axes.set_title(f"{kind} loss", loc="left")
             axes.legend(frameon=False)
         return plotting.svg(figure)
-
-
-__all__ = ["COLOURS", "INK", "Curve", "colours", "draw", "inline", "read"]

@@ -76,7 +76,9 @@ def write_page(
     context = {
         "recipe": recipe,
         "table": _table(found),
-        "colours": {step: curves.COLOURS.index(colour) for step, colour in curves.colours(list(recipe.steps)).items()},
+        "colours": {
+            step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
+        },
         "probes": _probes(folder.path / "probes"),
         "plots": _plots(recipe, folder, list(found.steps)),
         "cards": [_card(example, texts, looks[example.id], shots.get(example.id)) for example in examples],
@@ -196,7 +198,7 @@ def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str,
     for kind in ("learning", "validation"):
         if any(getattr(curve, kind) for curve in read.values()):
             write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(read, kind, alone=True))
-            drawing = curves.inline(
+            drawing = plotting.inline(
                 curves.draw(read, kind, alone=False), list(read), f"{kind} loss of every step by epoch"
             )
             plots[kind] = Markup(drawing)

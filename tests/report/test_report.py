@@ -15,7 +15,7 @@ from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text
 
-from mmgen import DataError, RunError, report
+from mmgen import DataError, RunError, plotting, report
 from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, words_of
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
@@ -173,7 +173,7 @@ def test_curves_are_read_thinned_and_a_cut_line_is_passed_over(tmp_path):
 def test_curves_stand_in_files_and_in_the_page_in_its_own_colours(done, page):
     alone = (done.path / "curves/validation.svg").read_text()
     assert alone.startswith("<?xml") and "validation loss" in alone and "words" in alone
-    assert page.count('role="img"') == 2 and "var(--curve-1)" in page and curves.INK not in page
+    assert page.count('role="img"') == 2 and "var(--curve-1)" in page and plotting.INK not in page
 
 
 # --- the page
