@@ -4,21 +4,14 @@ import json
 import subprocess
 import sys
 import textwrap
-from types import ModuleType
 from typing import Literal
 
 import pytest
+from thirdparty import plugin
 
 import mmgen
 from mmgen.errors import PluginError
 from mmgen.registry import Source, collect
-
-
-def plugin(code: str, name: str = "audio", distribution: str = "mmgen-audio", version: str = "0.3"):
-    module = ModuleType(f"mmgen_{name}")
-    exec(textwrap.dedent(code), vars(module))
-    return Source(name, distribution, version), module
-
 
 AUDIO = """
     from typing import Literal

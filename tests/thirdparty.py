@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 import sysconfig
+import textwrap
 from pathlib import Path
+from types import ModuleType
+
+from mmgen.registry import Source
 
 SEVERAL = """
 import contextlib
@@ -64,3 +68,10 @@ class Environment:
     def several(self, calls: list[tuple[str, list[str]]], more: str = "") -> subprocess.CompletedProcess:
         """Calls of mmgen in their folders, in one process, so that torch starts once; then some code."""
         return self.run("-c", SEVERAL.format(calls=calls) + more, cwd=Path(calls[0][0]))
+
+
+def plugin(code: str, name: str = "audio", distribution: str = "mmgen-audio", version: str = "0.3"):
+    """A plugin as the registry is handed it: its source, and a module with this code."""
+    module = ModuleType(f"mmgen_{name}")
+    exec(textwrap.dedent(code), vars(module))
+    return Source(name, distribution, version), module

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_store import FINGERPRINT, fill, record, same
+from stores import FINGERPRINT, fill, record, same
 
 from mmgen.cli import main
 from mmgen.errors import DataError

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_registry import plugin as module_of
 from thirdparty import Environment, settings
+from thirdparty import plugin as module_of
 
 import mmgen
 from mmgen import API_VERSION
