@@ -16,12 +16,14 @@ from mmgen_text import Text
 from mmgen import Decoding
 from mmgen.attention_maps import all_layers, collate, token_attention
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import resolve
+from mmgen.data.seeds import resolve, seeded
+from mmgen.errors import RunError
 from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import Example
+from mmgen.training.distributed import refuse_shared_gpus
 from mmgen.training.learner import Learner
 from mmgen.training.train import make_material
 from mmgen.training.validate import validate
@@ -63,7 +65,8 @@ def test_the_pretended_gpu_refuses_to_be_mixed():
                 mixed()
         gpu.waits.clear()
         far[far > 0].sum().item()
-    assert sorted(what for _, what in gpu.waits) == ["index of booleans", "item"]
+        torch.tensor(3, device="cuda")
+    assert sorted(what for _, what in gpu.waits) == ["copy of numbers", "index of booleans", "item"]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
@@ -160,3 +163,25 @@ def test_updates_validation_and_a_resume_work_there(tmp_path):
         two = learner(again.to("cuda"), examples, tmp_path)
         kept = {value.device.type for p in two.learning.values() for value in two.optimizer.state[p].values()}
         assert two.cursor.done == 2 and kept == {"cuda"} and update(one) == update(two)
+
+
+def test_processes_that_would_share_a_gpu_are_refused():
+    refuse_shared_gpus(4, 4)
+    refuse_shared_gpus(4, 0)  # on processors
+    with pytest.raises(RunError) as refused:
+        refuse_shared_gpus(2, 1)
+    assert str(refused.value) == (
+        "2 processes were started on a machine with 1 GPU, and each needs one of its own; start 1: "
+        "`torchrun --nproc-per-node 1 -m mmgen run ...`"
+    )
+
+
+def test_a_seed_of_ones_own_leaves_torchs_alone():
+    torch.manual_seed(1)
+    expected = torch.rand(2)
+    torch.manual_seed(1)
+    drawn = []
+    for place in ("here", "here", "there"):
+        with seeded(0, place):
+            drawn.append(torch.rand(1).item())
+    assert torch.rand(2).equal(expected) and drawn[0] == drawn[1] != drawn[2]

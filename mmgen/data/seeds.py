@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+
+import torch
 
 from ..tensors import Example
 
@@ -24,3 +28,13 @@ def resolve(example: Example, draw: random.Random | None = None) -> Example:
 def seed_from(*place: object) -> int:
     """A seed for torch from where we are."""
     return int.from_bytes(hashlib.sha256("/".join(map(str, place)).encode()).digest()[:7], "big")
+
+
+@contextmanager
+def seeded(*place: object) -> Iterator[None]:
+    """Within, torch draws from where we are; afterwards it goes on as if nothing had been drawn. Of several GPUs only
+    the one in use is looked at, and none where none is in use."""
+    in_use = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
+    with torch.random.fork_rng(in_use):
+        torch.manual_seed(seed_from(*place))
+        yield

@@ -8,10 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ..configs import ProbeConfig
-from ..data.seeds import seed_from
+from ..data.seeds import seeded
 from ..errors import MmgenError
 from ..files import clear_partials, read_table, write_folder, write_json, write_text
 from ..markdown import number, table
@@ -41,8 +39,7 @@ def probe(
 
 def _look(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, folder: Path) -> ProbeResult:
     """What a probe finds, and its files in the folder."""
-    with torch.random.fork_rng(list(range(torch.cuda.device_count()))):
-        torch.manual_seed(seed_from(seed, name, "probe"))
+    with seeded(seed, name, "probe"):
         findings = config.build().run(subject, folder)
     about = {"type": config.type, "settings": config.model_dump(mode="json")}
     shown = {"tables": findings.tables, "plots": findings.plots, "notes": findings.notes}

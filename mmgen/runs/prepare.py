@@ -15,7 +15,7 @@ from ..configs import ExtractorConfig
 from ..data.checked import check_reads
 from ..data.collate import Collator
 from ..data.datasets import Datasets
-from ..data.seeds import resolve, seed_from
+from ..data.seeds import resolve, seeded
 from ..errors import DataError, RunError
 from ..features import extract
 from ..features.store import FeatureStore
@@ -52,8 +52,7 @@ def warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
     """The model as it is before any step: from the recipe and its seed, or from what a run keeps in `folder`."""
     texts = list(datasets.texts()) if datasets else None
-    with torch.random.fork_rng():
-        torch.manual_seed(seed_from(recipe.seed, "model"))
+    with seeded(recipe.seed, "model"):
         return compose(
             recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close
         )

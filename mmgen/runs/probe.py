@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from ..configs import ProbeConfig
 from ..data.datasets import pictures_of
-from ..data.seeds import resolve, seed_from
+from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.generate import generate
@@ -124,8 +124,8 @@ def _placed(model: Model) -> Model:
 def untaught(run: Run) -> Model:
     """The run's model, changed to one that has learnt nothing: the encoder as it is before weights are loaded into it,
     and the embedders' layers drawn anew; what was measured of the features (mean, deviation) stays."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed_from(run.recipe.seed, "untaught"))
+    run.model.cpu()  # a GPU would draw other numbers
+    with seeded(run.recipe.seed, "untaught"):
         run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())
         for embedder in run.model.embedders.values():
             for module in embedder.modules():

@@ -32,7 +32,10 @@ def start() -> Accelerator:
     on_cpus = (
         wanted > 1 and not torch.cuda.is_available()
     )  # accelerate must be told that CPUs are meant, or each is a run of its own
-    accelerator = Accelerator(cpu=on_cpus, kwargs_handlers=[InitProcessGroupKwargs(timeout=PATIENCE)])
+    group = InitProcessGroupKwargs(timeout=PATIENCE)
+    if group.backend == "nccl":
+        refuse_shared_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", wanted)), torch.cuda.device_count())
+    accelerator = Accelerator(cpu=on_cpus, kwargs_handlers=[group])
     if accelerator.num_processes != wanted:
         raise RunError(
             f"{wanted} processes were started, but this one finds {accelerator.num_processes}; start them with "
@@ -41,6 +44,15 @@ def start() -> Accelerator:
     if not accelerator.is_main_process:
         logging.getLogger("mmgen").setLevel(logging.WARNING)  # what is said is said once
     return accelerator
+
+
+def refuse_shared_gpus(processes: int, gpus: int) -> None:
+    """Raises RunError where processes of this machine would share a GPU: NCCL fails then, at their first sum."""
+    if 0 < gpus < processes:
+        raise RunError(
+            f"{processes} processes were started on a machine with {gpus} GPU{'s' * (gpus > 1)}, and each needs one of "
+            f"its own; start {gpus}: `torchrun --nproc-per-node {gpus} -m mmgen run ...`"
+        )
 
 
 def all_reduce_sum(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:

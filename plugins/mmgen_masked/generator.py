@@ -69,7 +69,7 @@ class MaskedGenerator(Generator):
             total = chunk(*chunks[0])
         else:  # logits are made again on the way back instead of being kept
             total = torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
-        return Loss(total, torch.tensor(len(labels), device=labels.device))
+        return Loss(total, torch.full((), len(labels), device=labels.device))  # filled there: a copy would wait
 
     def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
         backbone, writing = model.backbone, Writing(model, model.prefix(batch))

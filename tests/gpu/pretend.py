@@ -68,6 +68,8 @@ class Pretended(TorchFunctionMode):
         if func not in MIXES:
             self._together(func, tensors)
         self._note(func, args)
+        if func is torch.tensor and target is not None and torch.device(target).type == "cuda":
+            self.waits[_place(), "copy of numbers"] += 1
         found = func(*args, **kwargs)
         if target is None:
             on_gpu = any(map(lies_on_gpu, tensors[:1] if func in MIXES else tensors))
