@@ -41,7 +41,7 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
         loader = f"{one['loader']:,.0f}" if one["loader"] else "-"
         cells = (f"{label}, {workers} workers", f"{one['epochs'][0]['seconds']:.2f}", f"{seconds:.2f}")
         more = (f"{checkpoints:.2f}", share(one["waiting"]), loader, share(one["padding"]))
-        rows.append((*cells, *more, goal(seconds, epoch.goal), f"{epoch.paper:g} s"))
+        rows.append((*cells, *more, goal(seconds, epoch.goal, bool(machine.name)), f"{epoch.paper:g} s"))
     header = ("data, loader", "first epoch, s", "later, s", "checkpoints, s", "waiting for the loader")
     told = [
         "Learning alone, checkpoints told apart; median of the epochs behind the first. The goals are for one H200.",

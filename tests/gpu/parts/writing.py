@@ -34,7 +34,9 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
             seconds = median(case["seconds"])
             spread = f"{case['seconds'][0]:.2f}-{case['seconds'][-1]:.2f}"
             cells = (f"{case['pictures']:,} pictures, {case['tokens']} tokens", case["precision"], case["batch"])
-            rows.append((*cells, f"{seconds:.2f}", spread, f"{case['collating']:.2f}", goal(seconds, GOAL)))
+            rows.append(
+                (*cells, f"{seconds:.2f}", spread, f"{case['collating']:.2f}", goal(seconds, GOAL, bool(machine.name)))
+            )
         told += table(("greedy", "precision", "at a time", "s", "lowest-highest", "of them for batches", "goal"), rows)
     if "profile" in found:
         told += [
