@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -20,6 +19,7 @@ from accelerate.utils import InitProcessGroupKwargs, gather_object
 from torch import Tensor, distributed
 
 from ..errors import RunError
+from .meeting import leave_at_exit, meet, world_size
 
 PATIENCE = timedelta(hours=12)  # the others wait while the first extracts features or scores
 TOGETHER_BYTES = 64 << 20  # tensors are sent in lots of this size
@@ -27,8 +27,9 @@ LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? 
 
 
 def start() -> Accelerator:
-    """The processes there are, and the device of this one. Raises RunError when they do not find together."""
-    wanted = int(os.environ.get("WORLD_SIZE", "1"))
+    """The processes there are, and the device of this one. They leave in order when Python ends. Raises RunError when
+    they do not find together."""
+    wanted, met_at = world_size(), meet()
     on_cpus = (
         wanted > 1 and not torch.cuda.is_available()
     )  # accelerate must be told that CPUs are meant, or each is a run of its own
@@ -43,6 +44,9 @@ def start() -> Accelerator:
         )
     if not accelerator.is_main_process:
         logging.getLogger("mmgen").setLevel(logging.WARNING)  # what is said is said once
+    if wanted > 1:
+        leave_at_exit()
+    del met_at  # the process group has a store of its own by now
     return accelerator
 
 

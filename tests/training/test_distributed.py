@@ -22,7 +22,7 @@ RECIPE = toys.recipe(training={"micro_batch": 4, "epochs": 2, "checkpoint_every"
 
 # Runs `mmgen` with this process's files opened for writing noted down, and dies in the middle where it is told to.
 WATCHED = """
-    import os, signal, sys
+    import atexit, os, signal, sys
     rank = os.environ["RANK"]
     opened = open(f"opened-{rank}.txt", "w")
 
@@ -33,6 +33,11 @@ WATCHED = """
                 opened.write(f"{event} {args[0]}\\n")
                 opened.flush()
 
+    def left():  # called last of all: whether the process group was taken down by then
+        from torch import distributed
+        open(f"left-{rank}.txt", "w").write(str(not distributed.is_initialized()))
+
+    atexit.register(left)
     sys.addaudithook(watch)
     from mmgen.cli import main
     if f"DIE_{rank}" in os.environ:
@@ -125,6 +130,7 @@ def test_three_processes_learn_what_one_learns_and_only_the_first_writes(one, tm
     assert said.count("first: learning") == said.count("built on the spot") == said.count("everything is in") == 1
     assert (tmp_path / "opened-0.txt").read_text()
     assert (tmp_path / "opened-1.txt").read_text() == (tmp_path / "opened-2.txt").read_text() == ""
+    assert [(tmp_path / f"left-{rank}.txt").read_text() for rank in range(3)] == ["True"] * 3
 
 
 def test_two_processes_write_and_score_what_one_does(one, tmp_path):
@@ -153,6 +159,7 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):
     assert told.startswith("error: process 0 of 2: another process has ended (") and told.endswith(
         "the same command goes on from the last checkpoint"
     )
+    assert (tmp_path / "left-0.txt").read_text() == "True"
     assert json.loads((tmp_path / PLACE / "steps/first/log.jsonl").read_text().splitlines()[-1])["update"] == 5
     done = mmgen(tmp_path, "run", "toy.toml", "--step", "first")
     assert done.returncode == 0, done.stderr

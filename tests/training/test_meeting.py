@@ -1,0 +1,70 @@
+"""Processes that do not find each other say so, in a line and within bounds; what they leave behind is taken down."""
+
+import os
+import socket
+
+import pytest
+import torch
+
+from mmgen.errors import RunError
+from mmgen.training import distributed, meeting
+
+NAMES = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", meeting.WAIT)
+
+
+@pytest.fixture
+def start(monkeypatch):
+    """Starts with these variables of the environment and no others of their kind -> what it says."""
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+
+    def tried(**environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, str(value))
+        with pytest.raises(RunError) as error:
+            distributed.start()
+        return str(error.value)
+
+    return tried
+
+
+@pytest.mark.parametrize("value", ["abc", "0", "-1", ""])
+def test_a_world_size_that_is_no_number(start, value):
+    said = f"WORLD_SIZE is '{value}' in the environment, and not a number from 1 on; {meeting.HOW}"
+    assert start(WORLD_SIZE=value, RANK=0) == said
+
+
+def test_what_a_launcher_left_behind(start):
+    assert start(WORLD_SIZE=2) == f"WORLD_SIZE is 2 in the environment, but RANK is not set; {meeting.HOW}"
+    assert start(RANK=0) == f"WORLD_SIZE is 2 in the environment, but MASTER_ADDR is not set; {meeting.HOW}"
+    more = {"RANK": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 1}
+    assert start(**more) == f"RANK is 2 in the environment, and WORLD_SIZE 2, so it is 1 at most; {meeting.HOW}"
+
+
+def test_waiting_ends(start, caplog, monkeypatch):
+    monkeypatch.setattr(meeting, "SAID_AFTER", 0.2)
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    said = start(WORLD_SIZE=2, RANK=0, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **{meeting.WAIT: 1})
+    place = f"127.0.0.1:{port}"
+    assert said == (
+        f"process 0 of 2: the others did not come to {place} within 1 s; {meeting.HOW}; to wait longer, set "
+        "MMGEN_WAIT_SECONDS"
+    )
+    assert caplog.messages == [f"process 0 of 2: waiting for the others at {place} (WORLD_SIZE is 2), 1 s at most"]
+
+
+def test_a_group_is_taken_down_once(tmp_path):
+    meeting.leave()  # there is none
+    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    meeting.leave()
+    assert not torch.distributed.is_initialized()
+    meeting.leave()
+
+
+def test_of_one_process_nothing_is_asked(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    assert meeting.meet() is None and "MASTER_ADDR" not in os.environ
