@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 import test_learner
+import test_oom
 import toys
 from toys import PLACE, mmgen, weights
 
 from mmgen.data.plan import Plan
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.storage import generations
 
 TESTS = [Path(__file__).parents[1], *(Path(__file__).parents[1] / room for room in ("features", "runs", "training"))]
 RECIPE = toys.recipe(training={"micro_batch": 4, "epochs": 2, "checkpoint_every": 2}, data={"train_size": 21})
@@ -53,20 +55,28 @@ WATCHED = """
     main()
 """
 
-# Learns with little memory in the second process only; no dropout, so that cuts change nothing.
+# Learns and writes with little memory in the second process only; no dropout, so that cuts change nothing.
 CRAMPED = """
     import os, sys
     from pathlib import Path
     import toys
     from test_learner import Cramped, step
+    from test_oom import cramp, written
     from mmgen.training import distributed
     from mmgen.training.train import train
     model = toys.model(dropout=0.0)
     accelerator = distributed.start()
     if accelerator.process_index == 1:
         Cramped(model, pairs=4)
-    train(model, toys.context(Path(sys.argv[1]), step(), accelerator=accelerator), toys.examples(20), ())
+    train(model, toys.context(Path("learnt"), step(), accelerator=accelerator), toys.examples(20), ())
+    model = toys.model()
+    if accelerator.process_index == 1:
+        cramp(model, most=3)
+    written(Path("written"), model, accelerator=accelerator)
 """
+
+
+pytestmark = pytest.mark.slow
 
 
 def several(
@@ -159,7 +169,6 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):
     assert told.startswith("error: process 0 of 2: another process has ended (") and told.endswith(
         "the same command goes on from the last checkpoint"
     )
-    assert (tmp_path / "left-0.txt").read_text() == "True"
     assert json.loads((tmp_path / PLACE / "steps/first/log.jsonl").read_text().splitlines()[-1])["update"] == 5
     done = mmgen(tmp_path, "run", "toy.toml", "--step", "first")
     assert done.returncode == 0, done.stderr
@@ -169,15 +178,29 @@ def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):
     assert json.loads((tmp_path / PLACE / "environment.json").read_text())["earlier sittings"][0]["processes"] == 2
 
 
-def test_one_process_out_of_memory_makes_all_of_them_cut(tmp_path):
+@pytest.fixture(scope="module")
+def cramped(tmp_path_factory) -> tuple[Path, str]:
+    """What two processes have learnt and written, of which the second is short of memory, and what they said."""
+    folder = tmp_path_factory.mktemp("two")
+    done = several(2, folder, CRAMPED)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stderr
+
+
+def test_one_process_out_of_memory_makes_all_of_them_cut(cramped, tmp_path):
     model = toys.model(dropout=0.0)
     test_learner.Cramped(model, pairs=4)
     alone = test_learner.learn(tmp_path / "alone", model)
-    (tmp_path / "two").mkdir()
-    done = several(2, tmp_path / "two", CRAMPED, ".")
-    assert done.returncode == 0, done.stderr
-    assert alone[-1]["halved"] and log(tmp_path / "two")[-1]["halved"]
-    for ours, theirs in zip(alone, log(tmp_path / "two"), strict=True):
+    together = log(cramped[0] / "learnt")
+    assert alone[-1]["halved"] and together[-1]["halved"]
+    for ours, theirs in zip(alone, together, strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-5) and ours["grad_norm"] == pytest.approx(
             theirs["grad_norm"], rel=1e-3
         )
+
+
+def test_while_writing_one_process_cuts_alone(cramped, tmp_path):
+    folder, said = cramped
+    test_oom.alike(generations.read(folder / "written"), test_oom.written(tmp_path / "whole", toys.model()))
+    line = "step 's', writing, process 1: out of memory; from here on 2 examples at a time"
+    assert said.count(line) == said.count("writing, process") == 1

@@ -46,9 +46,10 @@ KEYS = (
 )  # the gradient of attention's keys' biases is rounding alone, which Adam blows up
 STOPPED = 4  # the update at which a run is as good as killed
 SLICES = """
+    import sys
     from pathlib import Path
     from test_fsdp import in_slices, with_little_memory
-    in_slices(Path())
+    in_slices(Path(), sys.argv[1:])
     with_little_memory(Path())
 """
 
@@ -104,6 +105,7 @@ def frozen(**training):
 # back.
 MODELS = {name: (lambda family=family: toys.model(family, dropout=0.1)) for name, family in ENCODERS.items()}
 MODELS |= {"tiny": tiny, "frozen": bent, "best": bent, "long": toys.model}
+MORE = ("electra", "distilbert", "squeezebert")  # heads and names of their own; the others show the rest
 STEPS = {
     "best": {"epochs": 4, "learning_rate": 0.1, "warmup": 0.0, "keep": "best"},
     "long": {"epochs": 1, "batch_size": 500, "micro_batch": 300},
@@ -118,14 +120,15 @@ def examples(name):
     return toys.examples(200 if name == "long" else 16)
 
 
-def in_slices(folder: Path) -> None:
-    """What two processes do, in folders of their own: everything of MODELS, and the rest that tests look at."""
+def in_slices(folder: Path, names: list[str]) -> None:
+    """What two processes do, in folders of their own: these of MODELS, and the rest that tests look at."""
     accelerator = distributed.start()
 
     def context(name, step):
         return toys.context(folder / name, step, accelerator=accelerator)
 
-    for name, make in MODELS.items():
+    for name in names:
+        make = MODELS[name]
         model = make()
         modules, tied = [type(module) for module in model.modules()], len(model.state_dict())
         train(model, context(name, chosen(name, shard=True)), examples(name), VALIDATION)
@@ -227,14 +230,15 @@ def torch_can() -> None:
 
 
 @pytest.fixture(scope="module")
-def slices(torch_can, tmp_path_factory) -> Path:
+def slices(torch_can, tmp_path_factory, pytestconfig) -> Path:
     """What two processes have learnt in slices; two of the runs go on from where a single process was stopped."""
     folder = tmp_path_factory.mktemp("slices")
     for name in ("resumed", "halved"):
         with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
             stop(patch)
             learn(folder / name, starting(name), step(checkpoint_every=1), validation=VALIDATION)
-    done = several(2, folder, SLICES)
+    names = [name for name in MODELS if name not in MORE or pytestconfig.getoption("exhaustive")]
+    done = several(2, folder, SLICES, *names)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -256,7 +260,11 @@ def close(ours: dict, theirs: dict) -> None:
         assert (ours[name] - theirs[name]).abs().max() < 5e-5 or name.endswith(KEYS), name
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in MORE else ()) for name in MODELS]
+)
+@pytest.mark.slow
 def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
     alike(
         log(slices / name), learn(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION)
@@ -265,6 +273,7 @@ def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
     assert {path.name for path in (slices / name).iterdir()} == {path.name for path in (tmp_path / "s").iterdir()}
 
 
+@pytest.mark.slow
 def test_what_is_frozen_stays_as_it_was(slices):
     before, after = bent().state_dict(), load_file(slices / "frozen/weights.safetensors")
     assert {name for name in after if not after[name].equal(before[name])} == {
@@ -273,6 +282,7 @@ def test_what_is_frozen_stays_as_it_was(slices):
     }
 
 
+@pytest.mark.slow
 def test_the_best_weights_are_kept(slices):
     losses = [record["validation_loss"] for record in log(slices / "best") if "validation_loss" in record]
     assert losses[-1] > min(losses)
@@ -282,6 +292,7 @@ def test_the_best_weights_are_kept(slices):
     assert validate(learner, VALIDATION) == pytest.approx(min(losses), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resumed", "halved"])
 def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, tmp_path):
     """Where that one had to cut its micro-batches, they go on with the pieces."""
@@ -290,6 +301,7 @@ def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, 
     close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices, tmp_path):
     tensors, about = read_tensors(slices / "stopped/checkpoint.safetensors")
     assert json.loads(about["cursor"])["done"] == STOPPED
@@ -301,6 +313,7 @@ def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices,
     close(load_file(slices / "stopped/weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
 
 
+@pytest.mark.slow
 def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
     whole = learn(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
     assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx(
@@ -309,6 +322,7 @@ def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
     assert {tensor.dtype for tensor in load_file(slices / "bf16/weights.safetensors").values()} == {torch.float32}
 
 
+@pytest.mark.slow
 def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
     """Weights and AdamW's two moments take 3 times the parameters where nothing is cut."""
     told = [json.loads((slices / f"told-{rank}.json").read_text()) for rank in (0, 1)]
@@ -320,6 +334,7 @@ def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
     assert sum(each["slices"] for each in told) >= told[0]["parameters"]
 
 
+@pytest.mark.slow
 def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first_writes(torch_can, tmp_path):
     """Updates of four micro-batches and of one: some process has more to do, or nothing, and goes through as many
     passes."""
@@ -349,6 +364,7 @@ TOO_LARGE = (
 )
 
 
+@pytest.mark.slow
 def test_out_of_memory_ends_the_run_with_one_line_of_what_to_do(slices):
     assert (slices / "said-1.txt").read_text() == f"step 's', update 0: {TOO_LARGE}"
     assert (slices / "said-0.txt").read_text().startswith("process 0 of 2: another process has ended (")

@@ -1,0 +1,95 @@
+"""Files of weights: equal ones byte by byte, older ones still read, and nothing left of a writer that was killed."""
+
+import json
+import signal
+
+import pytest
+import torch
+import toys
+from safetensors.torch import save_file
+from test_learner import learner_of
+
+from mmgen.errors import RunError
+from mmgen.files import clear_partials
+from mmgen.recipe.tables import Step, Training
+from mmgen.storage.weights import ABOUT, CHECKSUM, checksum, read_tensors, write_tensors
+from mmgen.training.optimizer import make_optimizer, rates
+from mmgen.training.signals import HEEDED, handling
+
+TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.ones(2)}
+
+
+def test_equal_weights_are_equal_files(tmp_path):
+    about = {"format": "pt", "step": "s", "more": "x"}
+    for name in "xyz":
+        write_tensors(tmp_path / name, dict(sorted(TENSORS.items())), about)
+        about = dict(reversed(about.items()))
+    assert len({(tmp_path / name).read_bytes() for name in "xyz"}) == 1
+    tensors, read = read_tensors(tmp_path / "x")
+    assert read == about and all(tensors[name].equal(TENSORS[name]) for name in TENSORS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x", "y", "z"]
+
+
+def test_a_file_of_the_first_edition_is_read(tmp_path):
+    about = {"format": "pt", "step": "s"}
+    save_file(TENSORS, tmp_path / "old", about | {CHECKSUM: checksum(TENSORS, about)})
+    tensors, read = read_tensors(tmp_path / "old")
+    assert read == about and tensors["b"].equal(TENSORS["b"])
+
+
+@pytest.mark.parametrize("about", ["{", "[1]", "7", "[" * 100_000, json.dumps({CHECKSUM: "0"})])
+def test_metadata_that_are_damaged(tmp_path, about):
+    save_file(TENSORS, tmp_path / "x", {ABOUT: about})
+    with pytest.raises(RunError, match="x: damaged: "):
+        read_tensors(tmp_path / "x")
+
+
+def test_what_a_killed_writer_left_is_cleared(tmp_path):
+    """A folder in which safetensors was writing, and the file that older versions let it write anywhere."""
+    unfinished = tmp_path / "steps/s/.checkpoint.safetensors.7.folder.partial"
+    unfinished.mkdir(parents=True)
+    (unfinished / ".tmpAb12Cd").write_bytes(b"half")
+    (tmp_path / "steps/s/.tmpx0y1z2").write_bytes(b"half")
+    kept = [tmp_path / "steps/s" / name for name in ("checkpoint.safetensors", ".tmp", ".tmpfiles", ".tmpx0y1z2.txt")]
+    for path in kept:
+        path.write_text("")
+    clear_partials(tmp_path)
+    assert sorted((tmp_path / "steps/s").iterdir()) == sorted(kept)
+
+
+@pytest.mark.parametrize("number", HEEDED, ids=lambda number: number.name)
+def test_every_signal_that_asks_to_stop_is_heeded(number):
+    before, called = signal.getsignal(number), []
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        with handling(lambda: called.append(number)):
+            signal.raise_signal(number)
+        assert called == [number] and signal.getsignal(number) is signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN)  # as nohup does
+        with handling(lambda: called.append(number)):
+            signal.raise_signal(number)
+        assert called == [number]
+    finally:
+        signal.signal(number, before)
+
+
+def rates_of(names, **training):
+    parameters = {name: torch.nn.Parameter(torch.ones(2)) for name in names}
+    learning = Step(inputs=("caption",), learn=("backbone",), training=Training(learning_rate=0.5, **training))
+    return rates(make_optimizer(parameters, learning))
+
+
+def test_the_logs_rate_is_the_one_that_was_used():
+    both, image = ("backbone.x", "embedders.image.w"), ("embedders.image.w",)
+    assert rates_of(both) == rates_of(image) == {"lr": 0.5}
+    assert rates_of(image, input_learning_rate=0.25) == {"lr": 0.25}
+    assert rates_of(both, input_learning_rate=0.25) == {"lr": 0.5, "input_lr": 0.25}
+
+
+def test_padding_is_what_the_rows_hold(tmp_path):
+    model = toys.model()
+    learner = learner_of(model, tmp_path)
+    batch = learner.material.collate(learner.material.cut(0, 0, 0)[0])
+    learner.update(0, [(0, batch)])
+    rows, _ = model.rows(batch)
+    assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
