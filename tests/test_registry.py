@@ -11,7 +11,7 @@ from thirdparty import plugin
 
 import mmgen
 from mmgen.errors import PluginError
-from mmgen.registry import Source, collect
+from mmgen.registry import KINDS, Source, collect
 
 AUDIO = """
     from typing import Literal
@@ -290,3 +290,18 @@ def test_a_config_is_frozen_and_closed():
         Named(nonsense=1)
     with pytest.raises(ValidationError):
         Named().reads = ("x",)
+
+
+def test_a_kind_is_a_hook_and_the_class_it_returns():
+    """hookspecs.py is the list; a recipe's tables are read off the recipe, and each class is at the front door."""
+    from mmgen import hookspecs
+    from mmgen.recipe.tables import NAMED_PARTS, PARTS
+
+    assert [hook for hook, _ in KINDS.values()] == [name for name in vars(hookspecs) if name.startswith("register_")]
+    for kind, (hook, config) in KINDS.items():
+        assert hook == f"register_{kind}s" and getattr(mmgen, config.__name__) is config
+        assert config.__name__ in mmgen.__all__
+    assert {*PARTS.values(), *NAMED_PARTS.values()} <= {
+        kind for kind, (_, config) in KINDS.items() if config.in_recipes
+    }
+    assert PARTS["data"] == "dataset" and NAMED_PARTS["inputs"] == "embedder"
