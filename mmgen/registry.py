@@ -152,10 +152,8 @@ def conflict(parts: list[Part]) -> str:
     if len({part.source.distribution for part in parts}) == 1:
         places = " and ".join(dict.fromkeys(part.place for part in parts))
         return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); it must be one"
-    return (
-        f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them, or say whose, "
-        f'like type = "{parts[0].owned}"'
-    )
+    cure = f', or say whose, like type = "{parts[0].owned}"' if parts[0].config.in_recipes else ""
+    return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them{cure}"
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
