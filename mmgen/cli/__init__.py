@@ -75,3 +75,4 @@ def main() -> None:
     logging.basicConfig(format="%(message)s")
     logging.getLogger("mmgen").setLevel(logging.INFO)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch starts; see `mmgen.training.threads`

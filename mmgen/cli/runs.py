@@ -25,6 +25,12 @@ from ..errors import MmgenError
     help="How many runs, with seeds that follow one another; the table then has mean and spread.",
 )
 @click.option("--fresh", is_flag=True, help="Throw away what the run folder holds and begin anew.")
+@click.option(
+    "--threads",
+    type=click.IntRange(1, 1024),
+    help="Processor threads to learn and write with; by default OMP_NUM_THREADS, else one for a small encoder and all "
+    "for a larger one.",
+)
 @goes_on("the same command goes on from the last checkpoint")
 def run(
     recipe: Path,
@@ -34,6 +40,7 @@ def run(
     seed: int | None,
     seeds: int,
     fresh: bool,
+    threads: int | None,
 ) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
     chosen, _ = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
@@ -42,9 +49,12 @@ def run(
     quiet()
     from ..progress import Bars
     from ..runs.run import run as run_recipe
+    from ..training.threads import AUTO
 
     for each in range(chosen.seed, chosen.seed + seeds):
-        run_recipe(chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars())
+        run_recipe(
+            chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars(), threads=threads or AUTO
+        )
 
 
 @click.command()

@@ -23,14 +23,23 @@ from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, load_weights, state
 from ..training import distributed, train
 from ..training.context import StepContext
+from ..training.threads import choose_threads, use_threads
 from .load import load_run
 from .prepare import build_model, fill_stores, find_gaps, introduce, keep_parts, warn_of_cut
 
 
-def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progress: Progress | None = None) -> RunFolder:
+def run(
+    recipe: Recipe,
+    *,
+    only: str | None = None,
+    fresh: bool = False,
+    progress: Progress | None = None,
+    threads: int | str | None = None,
+) -> RunFolder:
     """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
-    from."""
+    from. `threads`: see `training.threads.choose_threads`."""
     accelerator = distributed.start()
+    use_threads(threads)
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
     began = time.monotonic()
@@ -49,8 +58,10 @@ def run(recipe: Recipe, *, only: str | None = None, fresh: bool = False, progres
             model = build_model(recipe, datasets)
             warn_of_cut(model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
+            progress.say(choose_threads(threads, model))
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
+                folder.note_environment()
                 keep_parts(model, folder)
         for name in todo:
             with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():

@@ -155,8 +155,11 @@ class RunFolder:
                     )
                 )
         write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
-        write_json(self.path / "environment.json", self._environments(recipe))
         write_json(self.path / "recipe.json", recipe.identity())
+
+    def note_environment(self, recipe: Recipe) -> None:
+        """What this sitting computes with; called once that is settled, before anything is learnt."""
+        write_json(self.path / "environment.json", self._environments(recipe))
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:

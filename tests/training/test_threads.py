@@ -1,0 +1,94 @@
+"""How many threads a run computes with: the rule, who may change it, and that a run says it and keeps it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import toys
+from torch import nn
+
+from mmgen.training import threads
+
+SMALL, LARGE = nn.Linear(10, 10), nn.Linear(threads.SMALL, 1, device="meta")
+PLACE = Path("runs/toy/default/seed-0")
+
+
+@pytest.fixture(autouse=True)
+def nobody_asks(monkeypatch):
+    """An environment in which nobody has chosen, and torch's own setting is two."""
+    for name in threads.ASKED:
+        monkeypatch.delenv(name, raising=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("model, count", [(SMALL, 1), (LARGE, 2)])
+def test_the_size_of_the_model_decides(model, count):
+    said = threads.choose_threads(threads.AUTO, model)
+    assert torch.get_num_threads() == count
+    assert said.startswith(f"computing with {count} thread") and f" on {threads.cores()} core" in said
+    assert "--threads sets another number" in said
+
+
+@pytest.mark.parametrize("model", [SMALL, LARGE])
+def test_a_number_holds_for_any_model_and_from_the_start(model):
+    threads.use_threads(3)
+    assert torch.get_num_threads() == 3
+    assert "computing with 3 threads" in threads.choose_threads(3, model) and torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize("name", threads.ASKED)
+def test_whoever_has_set_a_variable_has_chosen(monkeypatch, name):
+    monkeypatch.setenv(name, "2")
+    assert f"as {name} says" in threads.choose_threads(threads.AUTO, SMALL)
+    assert torch.get_num_threads() == 2
+
+
+def test_in_python_torch_s_own_setting_holds():
+    assert "computing with 2 threads" in threads.choose_threads(None, SMALL)
+    assert torch.get_num_threads() == 2
+
+
+def run(folder: Path, *arguments: str, **variables: str) -> tuple[str, dict]:
+    """What a run of the toy says, and the environment that it keeps."""
+    (folder / "toy.toml").write_text(toys.RECIPE)
+    own = {name: value for name, value in os.environ.items() if name not in threads.ASKED}
+    command = [sys.executable, "-m", "mmgen", "run", "toy.toml", "--step", "first", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=own | variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, json.loads((folder / PLACE / "environment.json").read_text())
+
+
+def test_a_run_says_its_threads_and_keeps_them(tmp_path):
+    said, kept = run(tmp_path)
+    assert "computing with 1 thread on" in said and kept["threads"] == 1
+    said, kept = run(tmp_path, "--fresh", "--threads", "2")
+    assert "computing with 2 threads on" in said and kept["threads"] == 2
+
+
+def test_a_resume_with_another_number_is_noted(tmp_path):
+    run(tmp_path, OMP_NUM_THREADS="2")
+    (tmp_path / PLACE / "steps/first/weights.safetensors").unlink()
+    (tmp_path / PLACE / "steps/first/scores.json").unlink()
+    said, kept = run(tmp_path)
+    assert "computing with 1 thread on" in said and kept["threads"] == 1
+    assert [sitting["threads"] for sitting in kept["earlier sittings"]] == [2]
+
+
+def test_threads_that_wait_sleep_unless_somebody_wants_otherwise(monkeypatch):
+    from click.testing import CliRunner
+
+    from mmgen.cli import main
+
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    CliRunner().invoke(main, ["plugins"])
+    assert os.environ["OMP_WAIT_POLICY"] == "passive"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    CliRunner().invoke(main, ["plugins"])
+    assert os.environ["OMP_WAIT_POLICY"] == "active"
