@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from random import Random
 
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter
@@ -67,9 +68,14 @@ def _background(scene: Scene, rng: Random, side: int) -> Image.Image:
 
 def _gradient(colors: tuple[Color, Color], width: int, height: int) -> Image.Image:
     """From the first colour, above, to the second."""
+    return _strip(colors, height).resize((width, height), Image.Resampling.NEAREST)
+
+
+@lru_cache(maxsize=2048)  # there are few heights and colours, and many scenes
+def _strip(colors: tuple[Color, Color], height: int) -> Image.Image:
     strip = Image.new("RGB", (1, height))
     strip.putdata([mix(*colors, y / max(height - 1, 1)) for y in range(height)])
-    return strip.resize((width, height))
+    return strip
 
 
 def _wavy(rng: Random, side: int, y: float, height: float) -> list[tuple[float, float]]:
