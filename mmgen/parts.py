@@ -167,7 +167,8 @@ class Generator(Objective):
 
 @dataclass(frozen=True)
 class Picture:
-    """A raw image on its way into a feature store. `load` opens it: files are touched only when it is called."""
+    """A raw image on its way into a feature store. `load` opens it: files are touched only when it is called,
+    which may be in another thread, one picture after another."""
 
     key: str
     load: Any  # () -> PIL.Image.Image, RGB

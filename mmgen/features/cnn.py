@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -165,17 +167,38 @@ def described(
         named=lambda opened: opened[0].key,
     )
     batch: list[Opened] = []
-    for picture in source:
-        if picture.key in skip:
-            continue
+    with contextlib.closing(_opened((picture for picture in source if picture.key not in skip), size)) as pictures:
+        for picture in pictures:
+            if isinstance(picture, FailedImage):
+                yield picture
+                continue
+            batch.append(picture)
+            if len(batch) == size:
+                yield from _records(batch, describe, halving)
+                batch = []
+        yield from _records(batch, describe, halving)
+
+
+def _opened(source: Iterable[Picture], ahead: int) -> Iterator[Opened | FailedImage]:
+    """Pictures in their order. One thread opens the next `ahead` of them while the network computes."""
+    pool, waiting = ThreadPoolExecutor(1, "pictures"), deque()
+
+    def first() -> Opened | FailedImage:
+        picture, loading = waiting.popleft()
         try:
-            batch.append((picture, picture.load()))
+            return picture, loading.result()
         except (DataError, OSError) as error:
-            yield FailedImage(picture.key, str(error))
-        if len(batch) == size:
-            yield from _records(batch, describe, halving)
-            batch = []
-    yield from _records(batch, describe, halving)
+            return FailedImage(picture.key, str(error))
+
+    try:
+        for picture in source:
+            waiting.append((picture, pool.submit(picture.load)))
+            if len(waiting) > ahead:
+                yield first()
+        while waiting:
+            yield first()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _records(
