@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..configs import MetricConfig
 from ..data.checked import check_scores
 from ..errors import RunError
 from ..files import read_table, write_json
+from ..parts import Metric
 from ..progress import Progress
 from ..tensors import Example, Generation, Scores
 
@@ -19,7 +19,7 @@ def score(
     name: str,
     texts: Sequence[list[Generation]],
     examples: Sequence[Example],
-    metrics: Mapping[str, MetricConfig],
+    metrics: Mapping[str, Metric],
     folder: Path,
     progress: Progress,
 ) -> None:
@@ -32,8 +32,7 @@ def score(
         )
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
         each: dict[str, Scores] = {}
-        for called, config in metrics.items():
-            metric = config.build()
+        for called, metric in metrics.items():
             each[called] = check_scores(metric.score(best, examples), called, metric, examples)
             advance()
         together = gathered(each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -14,7 +14,7 @@ from .. import report
 from ..data.datasets import Datasets
 from ..evaluation import generate, score
 from ..model import Model
-from ..parts import Dataset
+from ..parts import Dataset, Metric
 from ..progress import Progress
 from ..recipe.tables import PRETRAINED, Recipe
 from ..registry import installed
@@ -59,14 +59,15 @@ def run(
             warn_of_cut(model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
             progress.say(choose_threads(threads, model))
+            metrics = {name: config.build() for name, config in recipe.metrics.items()}  # once: some keep a program
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
-                folder.note_environment()
+                folder.note_environment(recipe)
                 keep_parts(model, folder)
         for name in todo:
             with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
                 context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)
-                run_step(context, recipe, model, initial, datasets, folder)
+                run_step(context, recipe, model, initial, datasets, metrics, folder)
         if accelerator.is_main_process:
             show(
                 recipe,
@@ -100,6 +101,7 @@ def run_step(
     model: Model,
     initial: dict[str, Tensor],
     datasets: Datasets,
+    metrics: Mapping[str, Metric],
     folder: RunFolder,
 ) -> None:
     """One row of the table, from wherever it was left."""
@@ -119,7 +121,7 @@ def run_step(
         generate.generate_split(model, context, test, recipe.decoding)
     if context.accelerator.is_main_process:
         texts = generations.read(place)
-        score.score(name, texts, test, recipe.metrics, place, progress)
+        score.score(name, texts, test, metrics, place, progress)
         progress.say(report.samples(texts, test))
     context.accelerator.wait_for_everyone()
 

@@ -29,17 +29,16 @@ ALPHA, BETA, GAMMA, DELTA = 0.85, 0.2, 0.6, 0.75  # of METEOR 1.5 for English, t
 STAGES = np.array([1.0, 0.6, 0.8, 0.6])  # weights of exact matches, stems, synonyms, paraphrases
 
 
-def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], patience: float = 120.0) -> np.ndarray:
+def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], program: Program) -> np.ndarray:
     """(Q, 23) counts of Q segments. Texts are words parted by spaces, already tokenised.
 
-    Raises UnavailableError when Java or the program is missing, fails, or gives no answer for `patience` seconds.
+    Raises UnavailableError when Java or the program is missing, fails, or gives no answer in time.
     """
     requests = [
         " ||| ".join(["SCORE", *map(_clean, texts), _clean(hypothesis)])
         for hypothesis, texts in zip(hypotheses, references, strict=True)
     ]
-    with _Program(patience) as program:
-        answers = program.ask(requests, len(requests))
+    answers = program.ask(requests, len(requests))
     return np.array([_numbers(line) for line in answers], np.float64).reshape(-1, STATISTICS)
 
 
@@ -80,18 +79,21 @@ def _clean(text: str) -> str:
     return " ".join(one_line(text).replace("|||", " ").split())
 
 
-class _Program:
-    """The running program. Its errors go to a file and its answers through a thread, so that no pipe ever fills up."""
+class Program:
+    """The program, started when it is first asked, and running until `close`: its start takes seconds, an answer none.
+    Its errors go to a file and its answers through a thread, so that no pipe ever fills up. Raises UnavailableError
+    when it is missing, fails, or gives no answer for `patience` seconds; it is closed then."""
 
-    def __init__(self, patience: float):
+    def __init__(self, patience: float = 120.0):
         self.patience = patience
+        self.process: subprocess.Popen[str] | None = None
+
+    def _open(self) -> None:
         self.answers: queue.Queue[str | None] = queue.Queue()
         self.threads: list[threading.Thread] = []
-
-    def __enter__(self) -> _Program:
         jar = shipped(PROGRAM)
         command = [java(), "-Xmx2G", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-jar", str(jar)]
-        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `close`)
         try:
             self.process = subprocess.Popen(
                 [*command, "-", "-", "-stdio", "-l", "en", "-norm"],
@@ -106,9 +108,10 @@ class _Program:
             self.stderr.close()
             raise UnavailableError(f"Java cannot be started: {error.strerror}") from None
         self._start(self._read)
-        return self
 
-    def __exit__(self, *exception: object) -> None:
+    def close(self) -> None:
+        if self.process is None:
+            return
         self.process.kill()
         self.process.wait()
         for thread in self.threads:
@@ -117,6 +120,7 @@ class _Program:
             self._pipe(self.process.stdin).close()
         self._pipe(self.process.stdout).close()
         self.stderr.close()
+        self.process = None
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
         self.threads.append(threading.Thread(target=work, args=arguments, daemon=True))
@@ -141,6 +145,16 @@ class _Program:
 
     def ask(self, requests: Sequence[str], answers: int) -> list[str]:
         """Sends the requests while reading that many lines of answers."""
+        if self.process is None or self.process.poll() is not None:  # it may have died since
+            self.close()
+            self._open()
+        try:
+            return self._answers(requests, answers)
+        except BaseException:  # Ctrl-C too: what is still to come answers no later request
+            self.close()
+            raise
+
+    def _answers(self, requests: Sequence[str], answers: int) -> list[str]:
         self._start(self._write, requests)
         lines = []
         for _ in range(answers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
@@ -15,7 +16,7 @@ from mmgen.parts import Metric
 from mmgen.tensors import Example, Generation, Scores
 
 from . import CaptionScores, java, ptb
-from .meteor import meteor, statistics
+from .meteor import Program, meteor, statistics
 
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
 NO_CIDER = "CIDEr: unavailable, its document frequencies come from the references and one image gives none"
@@ -37,6 +38,8 @@ class CaptionMetric(Metric):
         self.how = ""  # who has found the words
         self.segments: dict[tuple[str, ...], np.ndarray] = {}  # a text and its references -> METEOR's statistics
         self.no_meteor = ""
+        self.program = Program(config.patience)
+        weakref.finalize(self, self.program.close)
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
         """Raises DataError for an example without references, UnavailableError where Java is asked for and fails."""
@@ -87,7 +90,7 @@ class CaptionMetric(Metric):
         new = list(dict.fromkeys(key for key in keys if key not in self.segments))
         if new and not self.no_meteor:
             try:
-                told = statistics([key[0] for key in new], [key[1:] for key in new], self.config.patience)
+                told = statistics([key[0] for key in new], [key[1:] for key in new], self.program)
                 self.segments.update(zip(new, told, strict=True))
             except UnavailableError as error:
                 self.no_meteor = f"METEOR: unavailable, {error}"

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mmgen_captioneval import CaptionScores, Diversity
 from mmgen_captioneval.java import java, one_line, tokenise_all
-from mmgen_captioneval.meteor import meteor, statistics
+from mmgen_captioneval.meteor import Program, meteor, statistics
 from mmgen_captioneval.ptb import PUNCTUATION, tokenise
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.bleu.bleu_scorer import BleuScorer
@@ -255,7 +255,7 @@ def test_bad_input_is_named():
 def test_meteor_s_program_sees_one_line_a_segment_and_no_bars_but_its_own(monkeypatch, tmp_path):
     fake_java(tmp_path, monkeypatch, "print('Error:', sys.stdin.readline())")
     with pytest.raises(UnavailableError, match=r"Error: SCORE \|\|\| a cat sat \|\|\| the cat \|\|\| a dog runs$"):
-        statistics(["a dog\nruns |||"], [["a cat\u2028sat", "the\r\n||| cat"]])
+        statistics(["a dog\nruns |||"], [["a cat\u2028sat", "the\r\n||| cat"]], Program())
 
 
 COUNTS = {  # as the program's SCORE counts, and what its EVAL makes of them; the last is of all together
@@ -284,6 +284,23 @@ def test_what_java_has_said_of_a_text_is_kept(monkeypatch, tmp_path):
     assert metric.score(generations[1:], examples[1:]).values["METEOR"] == pytest.approx(38.324640284911277)
     assert metric.score(generations, examples).values == whole.values
     assert (tmp_path / "starts").read_text() == "."
+
+
+def test_meteor_s_program_is_started_once_for_all_texts_and_again_when_it_has_died(monkeypatch, tmp_path):
+    line = " ".join(next(iter(COUNTS)).split())
+    answers = f"for line in sys.stdin:\n    print('{line}', flush=True)"
+    fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\n{answers}")
+    metric = CaptionScores(meteor=True, tokenizer="own").build()
+    values = [metric.score(*pairs((text, "a dog"))).values["METEOR"] for text in ("a dog", "the dog")]
+    assert values[0] == values[1] and (tmp_path / "starts").read_text() == "."
+    process = metric.program.process
+    process.kill()
+    process.wait()
+    assert metric.score(*pairs(("dogs", "a dog"))).values["METEOR"] == values[0]
+    assert (tmp_path / "starts").read_text() == ".."
+    process = metric.program.process
+    del metric
+    assert process.poll() is not None  # it ends with the metric
 
 
 def test_a_java_that_fails_is_not_asked_again(monkeypatch, tmp_path):
