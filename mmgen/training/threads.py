@@ -14,7 +14,7 @@ from torch import nn
 
 AUTO = "auto"  # choose; None leaves torch's own setting as it is
 ASKED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # whoever sets one of them has chosen
-SMALL = 5_000_000  # weights up to which one thread learns about as fast as two: 1.1 times at 0.5 million, 1.7 at 11
+SMALL = 5_000_000  # weights. With half a million, two threads learn 1.1 times as fast as one; the limit is a guess
 
 
 def cores() -> int:
