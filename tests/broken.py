@@ -579,5 +579,5 @@ BROKEN = [
     (metric(DividesByNothing), "test_one_example_and_an_empty_text", "raises ZeroDivisionError"),
     (metric(SaysNothing), "test_values", "hits cannot be had here, and no note says why"),
     (extractor(BoxesInPixels), "test_one_record_an_image", "are not (x0, y0, x1, y1) relative to the image's size"),
-    (extractor(StopsAtBroken), "test_a_broken_picture_stops_nothing", "yield Broken(key, reason)"),
+    (extractor(StopsAtBroken), "test_a_broken_picture_stops_nothing", "yield FailedImage(key, reason)"),
 ]

@@ -1,0 +1,197 @@
+"""Every part that mmgen provides passes its public suite: those whose suite stands nowhere else, and a walk over all
+that are installed."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+import transformers
+from mmgen_captioneval import CaptionScores, Diversity
+from mmgen_encoders import FAMILIES
+from mmgen_grid import Grid, TimmGrid
+from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Regions, Roi
+
+import mmgen.testing
+from mmgen.features.writer import StoreWriter
+from mmgen.parts import Record
+from mmgen.registry import installed
+from mmgen.tensors import Example
+from mmgen.testing import EmbedderSuite, ExtractorSuite, MetricSuite
+
+TESTS = Path(__file__).resolve().parents[1]
+RNG = np.random.default_rng(0)
+BOXES = np.array([[0, 0, 0.5, 0.5], [0.1, 0.25, 1, 1], [0.5, 0.5, 0.6, 0.6]], np.float32)
+PIXELS = BOXES * [100, 80, 100, 80]  # of an image of 100 x 80
+FEATURES = RNG.random((3, 3, 5), np.float32)
+
+
+class Stored(EmbedderSuite):
+    """An embedder of a store with images of two and three regions."""
+
+    @pytest.fixture(autouse=True)
+    def store(self, tmp_path):
+        self.file = tmp_path / "s.h5"
+        with StoreWriter(self.file, {"extractor": "made"}) as writer:
+            for count in (2, 3):
+                writer.add(Record(str(count), FEATURES[0][:count], BOXES[:count]))
+            writer.finish()
+
+    def examples(self):
+        return [Example("a", {"image": "2"}), Example("b", {"image": "3"})]
+
+
+class TestRegions(Stored):
+    def config(self):
+        return Regions(features=self.file, reads=("image",), normalise="standard", extractor=Roi(image_size=64))
+
+
+class TestGrid(Stored):
+    def config(self):
+        return Grid(features=self.file, reads=("image",))
+
+
+class TestRoi(ExtractorSuite):
+    def config(self):
+        return Roi(image_size=64, spread=2, pool=1)
+
+
+class TestTimmGrid(ExtractorSuite):
+    def config(self):
+        return TimmGrid(image_size=64, grid=2, pool=1)
+
+
+@pytest.fixture(scope="module")
+def detr(tmp_path_factory):
+    """A small DETR with random weights."""
+    folder = tmp_path_factory.mktemp("detr")
+    backbone = transformers.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8] * 4, depths=[1] * 4, layer_type="basic", out_features=["stage4"]
+    )
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2}
+    sizes |= {"decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "num_queries": 6}
+    plain = {"use_timm_backbone": False, "backbone": None, "use_pretrained_backbone": False, "num_labels": 5}
+    torch.manual_seed(0)
+    config = transformers.DetrConfig(backbone_config=backbone, **sizes, **plain)
+    transformers.DetrForObjectDetection(config).save_pretrained(folder)
+    size = {"shortest_edge": 64, "longest_edge": 96}
+    transformers.DetrImageProcessor(size=size).save_pretrained(folder)
+    return folder
+
+
+class TestDetector(ExtractorSuite):
+    @pytest.fixture(autouse=True)
+    def folder(self, detr):
+        self.weights = detr
+
+    def config(self):
+        return Detector(model=str(self.weights), max_regions=3)
+
+
+@pytest.mark.slow
+class TestFasterRcnn(ExtractorSuite):
+    def config(self):
+        return FasterRcnn(model="fasterrcnn_mobilenet_v3_large_320_fpn", weights="random", max_regions=3)
+
+
+class Published(ExtractorSuite):
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path):
+        self.made = tmp_path
+
+    def path(self):
+        return self.made / "f"
+
+
+class TestBottomUpTsv(Published):
+    def config(self):
+        return BottomUpTsv()
+
+    def path(self):
+        def b64(values):
+            return base64.b64encode(np.asarray(values, "<f4").tobytes()).decode()
+
+        rows = [[key, 100, 80, 3, b64(PIXELS), b64(features)] for key, features in enumerate(FEATURES)]
+        (self.made / "f.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+        return self.made / "f.tsv"
+
+
+class TestNpzFolder(Published):
+    def config(self):
+        return NpzFolder()
+
+    def path(self):
+        (self.made / "f").mkdir(exist_ok=True)
+        for key, features in enumerate(FEATURES):
+            np.savez(self.made / "f" / f"{key}.npz", x=features, bbox=PIXELS, num_bbox=3, image_w=100, image_h=80)
+        return self.made / "f"
+
+
+class TestLxmertH5(Published):
+    def config(self):
+        (self.made / "index.json").write_text(json.dumps({str(key): key for key in range(3)}))
+        return LxmertH5(index=self.made / "index.json")
+
+    def path(self):
+        spatial = np.concatenate([BOXES, BOXES[:, 2:] - BOXES[:, :2]], 1)
+        with h5py.File(self.made / "f.hdf5", "w") as file:
+            file["image_features"], file["image_bb"] = FEATURES, np.stack([PIXELS] * 3)
+            file["spatial_features"] = np.stack([spatial] * 3)
+        return self.made / "f.hdf5"
+
+
+class TestCaptionScores(MetricSuite):
+    def config(self):
+        return CaptionScores(meteor=False, tokenizer="own")
+
+
+class TestDiversity(MetricSuite):
+    def config(self):
+        return Diversity()
+
+
+def suites() -> dict[str, set[str]]:
+    """Of every class of tests/ that is a suite by name or by descent: the names that its `config` uses."""
+    classes = [
+        node
+        for path in TESTS.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    kinds = {name: name for name in mmgen.testing.__all__ if name.endswith("Suite")}  # class -> its suite
+    for _ in classes:  # until those that descend from others are found too
+        found = {
+            node.name: kinds[name]
+            for node in classes
+            for base in node.bases
+            if (name := ast.unparse(base).rpartition(".")[2]) in kinds
+        }
+        if found.items() <= kinds.items():
+            break
+        kinds |= found
+    tried: dict[str, set[str]] = {}
+    for node in classes:
+        for method in node.body:
+            if node.name in kinds and isinstance(method, ast.FunctionDef) and method.name == "config":
+                names = {inner.id for inner in ast.walk(method) if isinstance(inner, ast.Name)}
+                tried.setdefault(kinds[node.name], set()).update(names)
+    return tried
+
+
+def test_every_part_has_its_suite():
+    """Encoders are tried in test_testing.py, a family at a time."""
+    tried, ours = suites(), [part for part in installed().parts if part.source.distribution == "mmgen-framework"]
+    tried["BackboneSuite"] |= {family.__name__ for family in FAMILIES}
+    wanted = {kind: f"{kind.title()}Suite" for kind in {part.kind for part in ours}}
+    without = [
+        f"{part.kind} '{part.name}': no {wanted[part.kind]} in tests/ whose config() is {part.config.__name__}"
+        for part in ours
+        if wanted[part.kind] in dir(mmgen.testing) and part.config.__name__ not in tried.get(wanted[part.kind], ())
+    ]
+    assert len(ours) > 25 and not without, "\n".join(without)
