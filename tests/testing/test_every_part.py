@@ -157,7 +157,7 @@ class TestDiversity(MetricSuite):
 
 
 def suites() -> dict[str, set[str]]:
-    """Of every class of tests/ that is a suite by name or by descent: the names that its `config` uses."""
+    """Of every class of tests/ that is a suite by name or by descent: the names and texts that its `config` uses."""
     classes = [
         node
         for path in TESTS.rglob("test_*.py")
@@ -179,7 +179,11 @@ def suites() -> dict[str, set[str]]:
     for node in classes:
         for method in node.body:
             if node.name in kinds and isinstance(method, ast.FunctionDef) and method.name == "config":
-                names = {inner.id for inner in ast.walk(method) if isinstance(inner, ast.Name)}
+                names = {
+                    inner.id if isinstance(inner, ast.Name) else str(inner.value)
+                    for inner in ast.walk(method)
+                    if isinstance(inner, ast.Name | ast.Constant)
+                }
                 tried.setdefault(kinds[node.name], set()).update(names)
     return tried
 
@@ -192,6 +196,6 @@ def test_every_part_has_its_suite():
     without = [
         f"{part.kind} '{part.name}': no {wanted[part.kind]} in tests/ whose config() is {part.config.__name__}"
         for part in ours
-        if wanted[part.kind] in dir(mmgen.testing) and part.config.__name__ not in tried.get(wanted[part.kind], ())
+        if wanted[part.kind] in dir(mmgen.testing) and not {part.config.__name__, part.name} & tried.get(wanted[part.kind], set())
     ]
     assert len(ours) > 25 and not without, "\n".join(without)

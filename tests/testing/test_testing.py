@@ -83,7 +83,11 @@ class TestDiscovery(mmgen.testing.MetricSuite):
         return Scenes(train_size=6, val_size=1, test_size=1).build().split("train")
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+@pytest.mark.parametrize(
+    "family",
+    [FAMILIES[0], *(pytest.param(family, marks=pytest.mark.slow) for family in FAMILIES[1:])],
+    ids=[family.__name__ for family in FAMILIES],
+)
 def test_every_encoder_passes(family):
     assert failures(backbone_suite(lambda: family(layers=2, width=32, heads=2, vocabulary=100))) == {}
 
