@@ -196,6 +196,7 @@ def test_every_part_has_its_suite():
     without = [
         f"{part.kind} '{part.name}': no {wanted[part.kind]} in tests/ whose config() is {part.config.__name__}"
         for part in ours
-        if wanted[part.kind] in dir(mmgen.testing) and not {part.config.__name__, part.name} & tried.get(wanted[part.kind], set())
+        if wanted[part.kind] in dir(mmgen.testing)
+        and not {part.config.__name__, part.name} & tried.get(wanted[part.kind], set())
     ]
     assert len(ours) > 25 and not without, "\n".join(without)
