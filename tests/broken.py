@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from dataclasses import replace
 from typing import Literal
@@ -20,6 +21,7 @@ from mmgen.errors import DataError, UnavailableError
 from mmgen.parts import Extractor, FailedImage, Metric, Record
 from mmgen.tensors import WRITTEN, Example, Loss, Scores, Segment
 from mmgen.testing import Greedy, Tiny, TinyBackbone, Toy, ToyDataset, Words
+from mmgen.testing.rows import last, prefix
 from mmgen.testing.tiny import SPECIAL, TinyCache
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
@@ -175,6 +177,26 @@ class ClaimsLongRows(TinyBackbone):
     def __init__(self, config, words):
         super().__init__(config, words)
         self.max_positions += 1
+
+
+class LooksNear(TinyBackbone):
+    """Over a window of four positions to either side."""
+
+    def seen(self, slots, cache):
+        return super().seen(slots, cache) & ((slots.positions.unsqueeze(1) - slots.positions.unsqueeze(2)).abs() <= 4)
+
+
+def forgets_its_window():
+    """A backbone that looks over whole rows, where its source looks over a window."""
+
+    def source_logits(self, backbone, ids):
+        source = copy.deepcopy(backbone)
+        source.__class__ = LooksNear
+        return source.logits(last(source, prefix(source, ids.tolist())))
+
+    suite = tiny(TinyBackbone)
+    suite.source_logits = source_logits
+    return suite
 
 
 class DropsInEvaluation(TinyBackbone):
@@ -467,6 +489,7 @@ BROKEN = [
     (tiny(CountsSlots), "test_a_batch_gives_what_single_rows_give", "count by `slots.positions`, not by slots"),
     (tiny(ForgetsTheWrongEnd), "test_cache_forgets", "after cache.forget(n), the same slots have other states"),
     (tiny(TilesItsCache), "test_cache_repeats_and_selects", "cache.repeat(2) must give every row twice in a row"),
+    (forgets_its_window(), "test_equals_its_source", "plain rows of 64 slots have other logits than the source model"),
     (tiny(ClaimsLongRows), "test_longest_row", "a row of max_positions (65) slots fails"),
     (tiny(DropsInEvaluation), "test_same_again", "in eval mode the same row has other states the second time"),
     (

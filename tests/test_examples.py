@@ -1,5 +1,5 @@
-"""The packages in examples/: installed from their own folders, their tests pass and their recipes run, three inputs in
-one prefix, behind either generator."""
+"""The packages in examples/: installed from their own folders, their tests pass and their recipes run: three inputs in
+one prefix behind either generator, and an encoder of somebody else's."""
 
 import json
 import shutil
@@ -25,6 +25,7 @@ FEW = (
 )
 SMALL = settings(*FEW)
 AUDIO = EXAMPLES / "mmgen_audio"
+MODERN = EXAMPLES / "mmgen_modernbert"
 RECIPES = ("recipe.toml", "rivals.toml")
 SET_UPS = {  # name -> recipe, and what its run is called with
     "masked": ("recipe.toml", []),
@@ -61,6 +62,7 @@ def ran(environment, folder) -> subprocess.CompletedProcess:
         (str(place), ["run", recipe, *SMALL, "--set", f'output="runs/{name}"', *more])
         for name, (recipe, more) in SET_UPS.items()
     ]
+    calls.append((str(folder / MODERN.name), ["run", "recipe.toml", *SMALL, "--set", 'output="runs/modern"']))
     return environment.several(calls)
 
 
@@ -75,7 +77,7 @@ def steps(folder: Path, set_up: str) -> dict[str, list]:
 
 
 def test_the_examples_are_those_that_the_docs_name():
-    assert PACKAGES == ["mmgen_audio"]
+    assert PACKAGES == ["mmgen_audio", "mmgen_modernbert"]
     assert [path.name for path in sorted(AUDIO.glob("*.toml"))] == ["pyproject.toml", *RECIPES]
 
 
@@ -101,8 +103,16 @@ def test_they_stand_beside_everybody_else(environment, folder):
 
 
 def test_their_recipes_hold(environment, folder):
-    done = environment.mmgen("check", *RECIPES, cwd=folder / AUDIO.name)
-    assert done.stdout == "3 set-ups in 2 recipes: all well\n", done.stderr
+    done = environment.mmgen("check", *RECIPES, "../mmgen_modernbert/recipe.toml", cwd=folder / AUDIO.name)
+    assert done.stdout == "4 set-ups in 3 recipes: all well\n", done.stderr
+
+
+def test_a_third_partys_encoder_learns_and_writes(ran, folder):
+    """Its sizes are in the run's folder, where `mmgen generate` finds them."""
+    (place,) = (folder / MODERN.name / "runs").glob("modern/*/*/seed-0")
+    assert len((place / "steps/caption/generations.jsonl").read_text().splitlines()) == 3
+    config = json.loads((place / "backbone/config.json").read_text())
+    assert config["model_type"] == "modernbert" and config["local_attention"] == 16
 
 
 @pytest.mark.parametrize("set_up", ["masked", "causal", "rival"])

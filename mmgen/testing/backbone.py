@@ -6,17 +6,46 @@ import tempfile
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
+from ..parts import Backbone
 from ..tensors import MASK
 from .caching import CacheSuite
 from .rows import last, prefix, some_ids
 from .sight import ENCODE, SightSuite
-from .suite import expect, expect_equal
+from .suite import expect, expect_equal, skip
 from .toy import TEXTS
 
 
 class BackboneSuite(SightSuite, CacheSuite):
-    """What every generator relies on. `config()` returns a `BackboneConfig`; keep it small: every test builds it."""
+    """What every generator relies on. `config()` returns a `BackboneConfig`; keep it small: every test builds it.
+
+    A suite that defines `source_logits` compares the backbone with the model that it is made from. Let `source_length`
+    be beyond every window of the encoder, or make the windows in `config()` small.
+    """
+
+    source_length = 160  # slots of the rows that are compared; fewer where max_positions is smaller
+
+    def source_logits(self, backbone: Backbone, ids: Tensor) -> Tensor:
+        """Logits (B, L, V) that the source model itself gives for plain rows of tokens (B, L), without padding. What
+        the backbone drops everywhere alike (a window, a scale) shows only here."""
+        return skip("has no source model to compare with; define source_logits")
+
+    def test_equals_its_source(self) -> None:
+        backbone, length = self.backbone(), self.source_length
+        words = some_ids(backbone, 8)
+        length = min(length, backbone.max_positions)
+        ids = torch.tensor([[words[(5 * n + n // 8 + shift) % 8] for n in range(length)] for shift in range(2)])
+        with torch.no_grad():
+            wanted = self.source_logits(backbone, ids)
+            found = backbone.logits(last(backbone, prefix(backbone, ids.tolist())))
+        expect_equal(
+            found,
+            wanted,
+            f"plain rows of {length} slots have other logits than the source model gives; does a window, a scale or a "
+            "head get lost?",
+            ENCODE,
+        )
 
     def test_what_it_declares(self) -> None:
         backbone = self.backbone()

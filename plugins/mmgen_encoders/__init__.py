@@ -1,21 +1,36 @@
 """Masked-language-model encoders of transformers: BERT, RoBERTa, and their relatives that pass the backbone suite.
 
-Left out because the masked generator is not exact on them (they bend attention or positions in ways a mask cannot
-undo): MPNet, DeBERTa, RoFormer, Nystromformer, ConvBERT, ModernBERT beyond its window.
+A plugin of your own may subclass `Encoder` for another family, and override what is different there: see "Another
+encoder" in docs/plugins.md. ModernBERT (examples/mmgen_modernbert) wants masks of its own, one for layers that look
+near. DeBERTa would want its relative positions counted from `Slots.positions`. Not tried that way, and not exact as
+they are: MPNet, RoFormer, Nystromformer, ConvBERT.
 """
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
 import mmgen
 
+if TYPE_CHECKING:
+    from .encoder import EncoderBackbone
+
 
 class Encoder(mmgen.BackboneConfig):
     """What all families share. With `weights` the encoder is pretrained; without, it is built on the spot from the
-    sizes below and its vocabulary is learnt from the data set's training texts."""
+    sizes below and its vocabulary is learnt from the data set's training texts.
 
+    Other families subclass it. What may be overridden: the class variables, `backbone_class` and `sizes`.
+    """
+
+    model_type: ClassVar[str | None] = None  # transformers' name of the family, where `type` is another
+    dropouts: ClassVar[tuple[str, ...]] = (  # those fields of transformers' config that `dropout` sets
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "dropout",
+        "attention_dropout",
+    )
     positions_after_padding: ClassVar[bool] = False  # RoBERTa's: position ids start after the padding index
     caches: ClassVar[bool] = True
     attentions_are_scores: ClassVar[bool] = False  # hands out attention scores instead of their softmax
@@ -38,6 +53,22 @@ class Encoder(mmgen.BackboneConfig):
         from .loading import build
 
         return build(self, texts, folder)
+
+    @property
+    def family(self) -> str:
+        """transformers' name of the family."""
+        return self.model_type or self.type
+
+    def backbone_class(self) -> type["EncoderBackbone"]:
+        """The class of the backbone. Import it here: the config must not import torch."""
+        from .encoder import EncoderBackbone
+
+        return EncoderBackbone
+
+    def sizes(self) -> dict[str, Any]:
+        """Fields of transformers' config that this family has besides the usual ones, for an encoder that is built on
+        the spot: name -> value. What is here wins over what the usual settings (layers, width, ...) give."""
+        return {}
 
 
 class Bert(Encoder):

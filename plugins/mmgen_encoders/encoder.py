@@ -16,7 +16,7 @@ from transformers import DynamicCache, PreTrainedModel
 
 from mmgen.attention import Cache, visible
 from mmgen.parts import Backbone
-from mmgen.tensors import Encoded, Slots, taken
+from mmgen.tensors import Encoded, Slots, apply, taken
 
 from . import Encoder
 
@@ -24,14 +24,21 @@ ASKED = "asked_slots"  # a keyword that travels through the encoder to its last 
 
 
 class EncoderCache(Cache):
-    """Keys and values in transformers' own cache, kept in step with their layout."""
+    """Keys and values in transformers' own cache, kept in step with their layout and their positions."""
 
     def __init__(self) -> None:
         super().__init__()
         self.states = DynamicCache()
+        self.positions: Tensor | None = None  # (B, M)
+
+    def place(self, positions: Tensor) -> Tensor:
+        """Remember the positions (B, L) of slots that `grow` takes; those of all slots that are remembered now."""
+        self.positions = positions if self.positions is None else torch.cat([self.positions, positions], 1)
+        return self.positions
 
     def _change(self, change) -> None:
         super()._change(change)
+        self.positions = change(self.positions)
         for layer in self.states.layers:
             layer.keys, layer.values = (change(t.transpose(1, 2)).transpose(1, 2) for t in (layer.keys, layer.values))
 
@@ -75,7 +82,8 @@ class Known:
 class EncoderBackbone(Backbone):
     """A `...ForMaskedLM` of transformers as `mmgen.parts.Backbone` describes it.
 
-    `model` is that very module: take it out, or put another's weights in, as you like.
+    `model` is that very module: take it out, or put another's weights in, as you like. Backbones of other families
+    subclass this one; what differs most is `attention_masks` and where `logits` finds the head.
     """
 
     def __init__(self, config: Encoder, model: PreTrainedModel, tokenizer) -> None:
@@ -101,9 +109,21 @@ class EncoderBackbone(Backbone):
     def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:
         return self._encode(slots, cache, output, {})
 
-    def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
+    def attention_masks(self, seen: Tensor, positions: Tensor, key_positions: Tensor) -> Tensor | dict[str, Tensor]:
+        """What the model is handed as its `attention_mask`, boolean: True where a slot looks. By default `seen` itself.
+
+        seen           (B, 1, L, M) bool, who may look at whom
+        positions      (B, L) of the slots that look; packed rows are not in their order
+        key_positions  (B, M) of those looked at, the ones in the cache first
+        A family whose layers look over a window gives narrower masks, of the same shape. Several are a dict, under the
+        names that the model knows them by.
+        """
+        return seen
+
+    def _encode(self, slots: Slots, cache: EncoderCache | None, output: Sequence[str], more: dict) -> Encoded:
         keys = slots.layout if cache is None else cache.grow(slots.layout)
-        mask = visible(slots.layout, keys).unsqueeze(1)  # (B, 1, L, M)
+        key_positions = slots.positions if cache is None else cache.place(slots.positions)
+        masks = self.attention_masks(visible(slots.layout, keys).unsqueeze(1), slots.positions, key_positions)
         more |= {} if cache is None else {"past_key_values": cache.states}
         if "token_type_ids" in self._accepts:
             more["token_type_ids"] = slots.types
@@ -111,7 +131,7 @@ class EncoderBackbone(Backbone):
         with self._eager() if eager else contextlib.nullcontext():
             out = self.model.base_model(
                 inputs_embeds=slots.states,
-                attention_mask=additive(mask, slots.states.dtype) if eager else mask,
+                attention_mask=apply(masks, lambda mask: additive(mask, slots.states.dtype)) if eager else masks,
                 position_ids=slots.positions + self.first_position,
                 output_hidden_states="hidden" in output,
                 output_attentions="attentions" in output,
@@ -145,6 +165,7 @@ class EncoderBackbone(Backbone):
         )
 
     def logits(self, states: Tensor) -> Tensor:
+        """The masked-language-model head. Override it for a family that keeps its head elsewhere."""
         model = self.model
         if hasattr(model, "generator_predictions"):  # ELECTRA
             return model.generator_lm_head(model.generator_predictions(states))
@@ -184,4 +205,6 @@ def head(model: PreTrainedModel) -> nn.Module:
     for name in ("cls", "lm_head", "predictions"):
         if hasattr(model, name):
             return getattr(model, name)
-    raise RuntimeError(f"no masked-language-model head found in {type(model).__name__}")
+    raise RuntimeError(
+        f"no masked-language-model head found in {type(model).__name__}; override EncoderBackbone.logits"
+    )

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -16,8 +16,10 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTra
 from mmgen.errors import DataError, RunError
 
 from . import Encoder
-from .encoder import EncoderBackbone
 from .vocabulary import learn
+
+if TYPE_CHECKING:
+    from .encoder import EncoderBackbone
 
 LARGEST = {"num_hidden_layers": 1000, "num_attention_heads": 10_000}  # no encoder that there is has more
 MOST = 10_000_000  # words, widths, positions
@@ -53,7 +55,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
         config.width,
         len(tokenizer),
     )
-    return EncoderBackbone(config, _from_sizes(sizes), tokenizer)
+    return config.backbone_class()(config, _from_sizes(sizes), tokenizer)
 
 
 def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
@@ -63,8 +65,8 @@ def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
     tokenizer = _damaged(
         folder / "tokenizer.json", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     )
-    if sizes.model_type != config.type:
-        raise RunError(f"{path}: an encoder of type '{sizes.model_type}', and the recipe's is '{config.type}'")
+    if sizes.model_type != config.family:
+        raise RunError(f"{path}: an encoder of type '{sizes.model_type}', and the recipe's is '{config.family}'")
     claimed = {
         name: value
         for name, value in sizes.to_dict().items()
@@ -75,7 +77,7 @@ def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
             f"{path}: damaged: {', '.join(f'{name} = {value}' for name, value in claimed.items())} cannot be"
         )
     _damaged(path, lambda: _check_room(sizes))
-    backbone = _damaged(path, lambda: EncoderBackbone(config, _from_sizes(sizes), tokenizer))
+    backbone = _damaged(path, lambda: config.backbone_class()(config, _from_sizes(sizes), tokenizer))
     _damaged(folder / "tokenizer_config.json", lambda: _usable(backbone))
     words = backbone.model.get_input_embeddings().num_embeddings
     if max(tokenizer.get_vocab().values(), default=0) >= words:
@@ -120,7 +122,7 @@ def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
 def _sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
     if config.width % config.heads:
         raise DataError(f"backbone.width ({config.width}) must be a multiple of backbone.heads ({config.heads})")
-    sizes, inner = AutoConfig.for_model(config.type), config.intermediate or 4 * config.width
+    sizes, inner = AutoConfig.for_model(config.family), config.intermediate or 4 * config.width
     wanted = {
         "vocab_size": vocabulary,
         "hidden_size": config.width,
@@ -139,14 +141,16 @@ def _sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
     for name, value in wanted.items():
         if name in known or name in sizes.attribute_map:
             setattr(sizes, name, value)
-    _set_dropout(sizes, config.dropout)
+    for name, value in config.sizes().items():
+        setattr(sizes, name, value)
+    _set_dropout(config, sizes)
     return sizes
 
 
-def _set_dropout(sizes: PreTrainedConfig, dropout: float | None) -> None:
-    for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
-        if dropout is not None and hasattr(sizes, name):
-            setattr(sizes, name, dropout)
+def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
+    for name in config.dropouts:
+        if config.dropout is not None and hasattr(sizes, name):
+            setattr(sizes, name, config.dropout)
 
 
 def _pretrained(config: Encoder) -> EncoderBackbone:
@@ -157,13 +161,13 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
             AutoTokenizer.from_pretrained(name, trust_remote_code=False),
         ),
     )
-    if sizes.model_type != config.type:
+    if sizes.model_type != config.family:
         raise DataError(
             f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = "
             f'"{sizes.model_type}"'
         )
     _load(config, lambda _: _check_room(sizes))
-    _set_dropout(sizes, config.dropout)
+    _set_dropout(config, sizes)
     model, found = _load(
         config,
         lambda name: AutoModelForMaskedLM.from_pretrained(
@@ -190,7 +194,7 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
             "the identity",
             config.weights,
         )
-    return EncoderBackbone(config, model, tokenizer)
+    return config.backbone_class()(config, model, tokenizer)
 
 
 def _load(config: Encoder, load):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -89,7 +90,9 @@ class TestDiscovery(mmgen.testing.MetricSuite):
     ids=[family.__name__ for family in FAMILIES],
 )
 def test_every_encoder_passes(family):
-    assert failures(backbone_suite(lambda: family(layers=2, width=32, heads=2, vocabulary=100))) == {}
+    suite = backbone_suite(lambda: family(layers=2, width=32, heads=2, vocabulary=100))
+    suite.source_logits = lambda self, backbone, ids: backbone.model(input_ids=ids).logits
+    assert failures(suite) == {}
 
 
 @pytest.mark.parametrize("suite, test, words", BROKEN, ids=[words[:40] for _, _, words in BROKEN])
@@ -113,6 +116,16 @@ def test_a_broken_part_is_caught_in_words(suite, test, words):
 )
 def test_what_the_broken_ones_are_made_from_passes(suite):
     assert failures(suite) == {}
+
+
+def test_rotary_positions_pass():
+    """Positions that count only by how far apart they are."""
+
+    class Relative(TinyBackbone):
+        def encode(self, slots, cache=None, output=()):
+            return super().encode(replace(slots, positions=slots.positions - slots.positions[:, :1]), cache, output)
+
+    tiny(Relative)().test_positions_matter()
 
 
 # --- the suites themselves ---

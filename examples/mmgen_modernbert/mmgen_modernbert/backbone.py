@@ -1,0 +1,19 @@
+"""The backbone: two masks in place of one, and the head where ModernBERT keeps it."""
+
+from mmgen_encoders.encoder import EncoderBackbone
+from torch import Tensor
+
+
+class ModernBertBackbone(EncoderBackbone):
+    """Handed one 4-D mask, transformers would forget the window of the narrow layers without a word."""
+
+    def attention_masks(self, seen: Tensor, positions: Tensor, key_positions: Tensor) -> dict[str, Tensor]:
+        """The window is counted in positions: slots of packed rows do not stand in their order."""
+        apart = (positions.unsqueeze(-1) - key_positions.unsqueeze(-2)).abs().unsqueeze(1)  # (B, 1, L, M)
+        return {
+            "full_attention": seen,
+            "sliding_attention": seen & (apart <= self.model.config.sliding_window),
+        }
+
+    def logits(self, states: Tensor) -> Tensor:
+        return self.model.decoder(self.model.head(states))
