@@ -205,9 +205,9 @@ def test_a_page_that_is_made_says_in_the_checkout_where_it_can_be_read():
     assert source == ["one\n\ntwo\n"]
 
 
-def test_the_page_of_examples_has_both_recipes_and_no_link_into_nowhere():
+def test_the_page_of_examples_has_every_recipe_and_no_link_into_nowhere():
     page = extension("pages").examples()
-    assert page.count("```toml") == 2 and "](../" not in page and "](mmgen" not in page
+    assert page.count("```toml") == 3 and "](../" not in page and "](mmgen" not in page
 
 
 def test_links_into_the_examples_stay_on_the_site_and_absent_pages_leave_the_navigation():

@@ -14,6 +14,8 @@ from pydantic import Field
 import mmgen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .encoder import EncoderBackbone
 
 
@@ -59,7 +61,7 @@ class Encoder(mmgen.BackboneConfig):
         """transformers' name of the family."""
         return self.model_type or self.type
 
-    def backbone_class(self) -> type["EncoderBackbone"]:
+    def backbone_class(self) -> "Callable[..., EncoderBackbone]":
         """The class of the backbone. Import it here: the config must not import torch."""
         from .encoder import EncoderBackbone
 
