@@ -16,7 +16,7 @@ from ..data.checked import check_reads
 from ..data.collate import Collator
 from ..data.datasets import Datasets
 from ..data.seeds import resolve, seeded
-from ..errors import DataError, RunError
+from ..errors import DataError, MmgenError, RunError
 from ..features import extract
 from ..features.store import FeatureStore
 from ..files import read_table, write_folder, write_json
@@ -94,12 +94,30 @@ def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
 
 def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
     """Where the features of an input lie that its extractor makes of the run's pictures."""
-    data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
-    made_from = json.dumps(
-        [extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint]
-    )
+    data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
+    made_from = [extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint]
+    path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
+    if not path.exists() and (older := _older_features_file(name, fingerprint, folder)):
+        return older
+    return path
+
+
+def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
+
+
+def _older_features_file(name: str, fingerprint: str, folder: RunFolder) -> Path | None:
+    """The file of a run of the first edition, whose name followed from the tables in the order of its recipe.json."""
+    path = folder.path / "recipe.json"
+    try:
+        tables = read_table(path, inputs=dict, data=dict, steps=dict)
+        own = [step["data"] for step in tables["steps"].values() if step.get("data") is not None]
+        made_from = json.dumps([tables["inputs"][name]["extractor"], tables["data"], *own, fingerprint])
+    except (MmgenError, KeyError, AttributeError, TypeError):  # whoever needs the recipe says what is wrong with it
+        return None
+    older = _features_path(name, made_from, folder)
+    return older if older.exists() else None
 
 
 def keep_parts(model: Model, folder: RunFolder) -> None:

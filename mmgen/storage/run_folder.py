@@ -155,7 +155,9 @@ class RunFolder:
                     )
                 )
         write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
-        write_json(self.path / "recipe.json", recipe.identity())
+        path, identity = self.path / "recipe.json", recipe.identity()
+        if not path.exists() or read_json(path) != identity:  # an equal one stays: features are named after its tables
+            write_json(path, identity)
 
     def note_environment(self, recipe: Recipe) -> None:
         """What this sitting computes with; called once that is settled, before anything is learnt."""
