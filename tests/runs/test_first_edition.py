@@ -1,4 +1,4 @@
-"""A run of the first edition (0.1.0), kept as it was written: today's code loads it, writes the same texts, and goes on."""
+"""A run of the first edition (0.1.0), kept as it was written: today's code loads it, writes its texts, and goes on."""
 
 import json
 import shutil
