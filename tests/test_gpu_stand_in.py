@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,11 +13,14 @@ import pytest
 from gpu import page
 from gpu.checkout import ROOT, environment
 from gpu.journal import DONE, FAILED, STOPPED, Journal
-from gpu.launch import judged, launch
-from gpu.machine import Machine
+from gpu.launch import Ended, judged, launch, offspring
+from gpu.launch import _end as end
+from gpu.launch import _started as started
+from gpu.machine import Machine, asked
 from gpu.measures.epochs import seconds
-from gpu.measures.on_gpu import Counting
+from gpu.measures.on_gpu import Counting, allocations, watch
 from gpu.measures.tracing import busy, kernels
+from gpu.needs import lacking, needed, refusal
 from gpu.parts import PARTS
 from gpu.parts.suites import collectable
 from gpu.sitting import Part, Sitting, Step, todo
@@ -83,7 +88,9 @@ def test_what_failed_is_run_again_and_what_is_done_is_not(tmp_path):
     counted = python(f"open({str(tmp_path / 'count')!r}, 'a').write('1'); print('{{\"a\": 1}}')")
     steps = Step("good", counted), Step("bad", python("import sys; sys.exit('no memory of it')"))
     one, part, said = sitting(tmp_path, *steps)
-    assert not one.hold([part]) and not one.hold([part])
+    assert not one.hold([part]) and not one.hold([part])  # a sitting tries once
+    one, part, said = sitting(tmp_path, *steps)
+    assert not one.hold([part])
     assert (tmp_path / "count").read_text() == "1"
     journal = one.journal(part)
     assert journal.steps["good"]["figures"] == {"a": 1} and journal.steps["bad"]["state"] == FAILED
@@ -111,6 +118,58 @@ def test_a_signal_is_a_failure_and_a_limit_is_a_stop(tmp_path):
     assert (crash.state, crash.why) == (FAILED, "ended by SIGSEGV") and judged(-9)[0] == FAILED
     slow = launch(python("import time; time.sleep(60)"), tmp_path / "o", tmp_path / "l", 0.3)
     assert slow.state == STOPPED and slow.seconds < 30
+
+
+def test_a_crash_says_where_and_the_sitting_goes_on(tmp_path):
+    crash = python("import faulthandler; faulthandler.enable(); import os; os.kill(os.getpid(), 11)")
+    one, part, said = sitting(tmp_path, Step("crash", crash), Step("next", python("print('{}')")))
+    assert not one.hold([part]) and one.journal(part).done("next")
+    why = one.journal(part).steps["crash"]["why"]
+    assert why == "ended by SIGSEGV: Fatal Python error: Segmentation fault"
+    assert judged(-60) == (FAILED, "ended by signal 60")
+
+
+def test_a_part_whose_minutes_are_over_is_stopped_and_its_figures_are_kept(tmp_path, monkeypatch):
+    clock = [0.0]
+
+    def slow(arguments, out, log, limit, forked):
+        clock[0] += limit
+        out.write_text('{"a": 1}\n{"a": 2}\n')
+        return Ended(STOPPED, "its limit", limit)
+
+    monkeypatch.setattr("gpu.sitting.launch", slow)
+    monkeypatch.setattr("gpu.sitting.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    one, part, said = sitting(tmp_path, Step("slow", ()), Step("late", ()))
+    assert not one.hold([part]) and clock == [480.0]
+    result = one.journal(part).steps["slow"]
+    assert (result["state"], result["figures"], result["seconds"]) == (STOPPED, {"a": 2}, 480.0)
+    assert "p: late: left for the next sitting, the time is over" in said
+
+
+def test_what_was_stopped_or_failed_waits_for_what_was_not_tried(tmp_path):
+    steps = [Step(name, python("print('{}')")) for name in ("slow", "new")]
+    one, part, said = sitting(tmp_path, *steps)
+    one.journal(part).keep("slow", {"state": STOPPED, "commit": "abc"})
+    assert one.hold([part]) and [line.split(": ")[1] for line in said[::2]] == ["new", "slow"]
+    again, part, said = sitting(tmp_path / "mended", *steps)
+    again.journal(part).keep("slow", {"state": FAILED, "commit": "another"})
+    assert again.hold([part]) and [line.split(": ")[1] for line in said[::2]] == ["slow", "new"]
+
+
+def test_nothing_is_left_behind_of_what_a_step_has_started(tmp_path):
+    """torchrun's workers have sessions of their own, and may not hear SIGTERM."""
+    sleeper = tmp_path / "sleeper.py"
+    sleeper.write_text("import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)")
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, {str(sleeper)!r}], start_new_session=True)"
+    with (tmp_path / "out").open("wb") as out:
+        pid, poll = started(python(parent), out.fileno(), out.fileno())
+        while not (tmp_path / "out").stat().st_size:  # the sleeper is there
+            time.sleep(0.01)
+        ((child, _),) = offspring(pid)
+        end(pid, poll, grace=0.1)
+    stat = Path(f"/proc/{child}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
 
 
 def test_no_step_begins_when_the_time_is_over(tmp_path):
@@ -168,9 +227,48 @@ def test_peaks_are_those_of_known_devices_alone(name, memory, bandwidth):
     assert (peaks and peaks.bandwidth) == bandwidth
 
 
-def test_two_machines_have_journals_of_their_own():
-    h100, h200 = (Machine(f"NVIDIA {name}", 1.0, 1, "p", 2, {}) for name in ("H100 80GB HBM3", "H200"))
-    assert h100.slug != h200.slug and "/" not in h100.slug
+def test_machines_have_journals_of_their_own():
+    cases = (("H100 80GB HBM3", 85.0, 1), ("H100 80GB HBM3", 85.0, 2), ("H200", 150.0, 1))
+    assert [Machine(f"NVIDIA {name}", memory, count, "p", 2, {}).slug for name, memory, count in cases] == [
+        "nvidia-h100-80gb-hbm3-85gb",
+        "2-x-nvidia-h100-80gb-hbm3-85gb",
+        "nvidia-h200-150gb",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("import time; time.sleep(60)", "error: this machine does not say within 0.5 s which GPU it has; see whether"),
+        ("raise OSError('no driver')", "error: this machine does not say which GPU it has: OSError: no driver; `"),
+        ("", "error: this machine does not say which GPU it has: it says nothing, and ends with 0; `python -c ''`"),
+    ],
+)
+def test_a_machine_that_does_not_answer_is_a_line(code, line, monkeypatch):
+    monkeypatch.setattr("gpu.machine.ASK", (sys.executable, "-c", code))
+    monkeypatch.setattr("gpu.machine.PATIENCE", 0.5 if "sleep" in code else 60)
+    with pytest.raises(SystemExit) as left:
+        asked()
+    assert str(left.value).startswith(line) and "\n" not in str(left.value)
+
+
+def test_versions_belong_to_steps(tmp_path):
+    journals = [Journal(tmp_path / f"{name}.json") for name in ("a", "b")]
+    for journal, torch in zip(journals, ("2.6", "2.6"), strict=True):
+        journal.keep("one", {"state": DONE, "versions": {"torch": torch}})
+    assert page.versions(journals) == "torch 2.6"
+    journals[1].keep("two", {"state": DONE, "versions": {"torch": "2.11"}})
+    assert page.versions(journals) == "torch 2.6 (a/one, b/one); torch 2.11 (b/two)"
+
+
+def test_a_page_is_written_whatever_the_journals_hold(tmp_path):
+    one, part, _ = sitting(tmp_path, Step("good", python("print('{\"a\": 0}')")))
+    broken = Part("p", "A part", part.steps, lambda found, machine: [str(1 / found["good"]["a"])])
+    assert one.hold([part])
+    (tmp_path / "journal" / one.slug / "machine.json").write_text("{")
+    page.write(tmp_path / "page.md", tmp_path, [broken], stand_in=False)
+    told = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "Not enough was measured for a table (ZeroDivisionError: division by zero)." in told and "## no-gpu" in told
 
 
 def event(kind, name, start, end, **more):
@@ -205,6 +303,41 @@ def test_only_tests_that_take_memory_of_a_gpu_are_counted(monkeypatch, capfd):
         next(around), next(around, None)
         counting.pytest_runtest_logreport(SimpleNamespace(nodeid=name, failed=False, skipped=False, when="call"))
     assert counting.on_gpu == {"gpu"} and counting.ended == {"meta": "passed", "gpu": "passed"}
+
+
+def test_a_process_that_takes_memory_of_a_gpu_counts_as_the_test_that_started_it(tmp_path, monkeypatch):
+    """A torch that is made up says that memory was taken; the sitecustomize behind ours is run too."""
+    for name in ("MMGEN_GPU_SEEN", "PYTHONPATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "sitecustomize.py").write_text("print('behind')")
+    (tmp_path / "torch.py").write_text(
+        "class cuda:\n    is_available = is_initialized = staticmethod(lambda: TAKEN > 0)\n"
+        "    memory_stats = staticmethod(lambda: {'allocation.all.allocated': TAKEN})\nTAKEN = 0\n"
+    )
+    watch(str(tmp_path / "seen"))
+    for code in ("pass", "import torch", "import torch; torch.TAKEN = 3"):
+        before = allocations()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("behind\n", "")
+        assert allocations() - before == ("TAKEN" in code)
+
+
+def test_missing_packages_are_one_line():
+    assert lacking(needed()) == {}
+    assert lacking(["filelock>=999", "torch>=2.6", "nosuchthing"]) == {
+        "filelock>=999": version("filelock"),
+        "nosuchthing": None,
+    }
+    place = f"--only-binary=:all: --python-version {sys.version_info[0]}.{sys.version_info[1]}"
+    place += " --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64"
+    assert refusal({"filelock>=3.30": "3.20", "pydantic>=2.9": None, "timm>=1": None, "torch>=2.6": None}) == (
+        "error: a sitting needs filelock>=3.30 (3.20 is here), pydantic>=2.9, timm>=1, torch>=2.6; "
+        "too large to carry, so choose a machine that has them: torch>=2.6; small wheels to carry: "
+        f"`python -m pip download -d wheels {place} 'filelock>=3.30' 'pydantic>=2.9'` && "
+        f"`python -m pip download --no-deps -d wheels {place} 'timm>=1'`, and on this machine "
+        "`python -m pip install --no-index --find-links wheels 'filelock>=3.30' 'pydantic>=2.9' 'timm>=1'`"
+    )
 
 
 def test_the_suites_need_no_caption_metrics():

@@ -11,12 +11,20 @@ import sys
 import time
 from pathlib import Path
 
+if sys.version_info < (3, 11):  # noqa: UP036  before anything that an older Python cannot read
+    raise SystemExit(f"error: a sitting needs Python 3.11 or newer, and this is {sys.version.split()[0]}")
+
 from .checkout import READY, ROOT, commit, environment
+from .needs import lacking, needed, refusal
 
 
 def main() -> int:
     """0 where everything that was asked for is done, or there is no GPU and nothing was asked."""
     chosen = options()
+    if missing := lacking(needed()):
+        print(refusal(missing), file=sys.stderr)
+        if not chosen.list:
+            return 1
     if os.environ.get(READY) != "1":  # the processes of a sitting need paths, entry points and threads from the start
         ready = environment(chosen.folder / "installed", chosen.stand_in)
         os.execve(sys.executable, [sys.executable, "-m", "tests.gpu", *sys.argv[1:]], ready)
@@ -31,7 +39,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="PART", help="this part; may be repeated")
     parser.add_argument("--again", action="append", metavar="PART", default=[], help="measure this part anew")
     parser.add_argument("--stand-in", action="store_true", help="tiny sizes on the processor; no figure means anything")
-    parser.add_argument("--minutes", type=float, help="begin nothing after so many minutes")
+    parser.add_argument("--minutes", type=float, help="end after so many minutes; what runs then is stopped")
     parser.add_argument("--folder", type=Path, default=Path("runs/gpu"), help="journals, logs and what is made")
     parser.add_argument("--page", type=Path, help="where the page goes; by default page.md in the folder")
     parser.add_argument("--commit", help="the commit, where there is no git to ask")
@@ -48,7 +56,7 @@ def picked(chosen: argparse.Namespace) -> list:
     for name in [*(chosen.only or []), *chosen.again]:
         if name not in names:
             raise SystemExit(f"error: there is no part '{name}'; there are: {', '.join(names)}")
-    return [part for part in PARTS if not chosen.only or part.name in chosen.only]
+    return [part for part in PARTS if not chosen.only or part.name in [*chosen.only, *chosen.again]]
 
 
 def listed(chosen: argparse.Namespace) -> int:
@@ -79,7 +87,7 @@ def sit(chosen: argparse.Namespace) -> int:
     sitting = Sitting(chosen.folder, here, commit(chosen.commit), TINY if chosen.stand_in else REAL)
     if chosen.stand_in:
         sitting.forked, sitting.slug = True, page.STAND_IN  # never among what a GPU has measured
-    sitting.until = time.monotonic() + 60 * chosen.minutes if chosen.minutes else None
+    sitting.until = time.monotonic() + 60 * chosen.minutes if chosen.minutes is not None else None
     for part in parts:
         if part.name in chosen.again:
             sitting.journal(part).forget()
@@ -88,17 +96,15 @@ def sit(chosen: argparse.Namespace) -> int:
         preload()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a machine that is taken away is a Ctrl-C
     print(f"{here}; commit {sitting.commit}", flush=True)
-    done = True
+    if sitting.commit == "unknown":
+        print("there is no git to ask for the commit: `--commit` names it, and without it the figures are of nothing")
     try:
-        for part in parts:
-            done &= sitting.hold([part])
-            page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in)  # now, since a machine may just vanish
+        sitting.hold(parts, behind=lambda: page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in))
     except KeyboardInterrupt:
         print("stopped; the same command goes on")
-        done = False
     page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in)
     print(f"the page: {chosen.page}")
-    return 0 if done else 1
+    return 0 if sitting.finished(parts) else 1
 
 
 def preload() -> None:

@@ -56,7 +56,8 @@ def launch(arguments: Sequence[str], out: Path, log: Path, limit: float, forked:
 def judged(code: int) -> tuple[str, str]:
     """The state of a process that ended by itself, and why. A signal that nobody of us sent is a failure."""
     if code < 0:
-        return FAILED, f"ended by {signal.Signals(-code).name}"
+        known = {number.value: number.name for number in signal.Signals}
+        return FAILED, f"ended by {known.get(-code, f'signal {-code}')}"
     return (FAILED, f"ended with exit status {code}") if code else (DONE, "")
 
 
@@ -103,15 +104,43 @@ def _ran(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else int(code is not None)
 
 
-def _end(pid: int, poll: Callable[[], int | None]) -> None:
-    """SIGTERM to the process and all it has started; after a while SIGKILL."""
-    for number, patience in ((signal.SIGTERM, GRACE), (signal.SIGKILL, GRACE)):
+def _end(pid: int, poll: Callable[[], int | None], grace: float = GRACE) -> None:
+    """SIGTERM to the process and its group; after a while SIGKILL to all that it has started. torchrun's workers have
+    groups of their own: what is left of them would hold memory of the GPU."""
+    started = offspring(pid)
+    for number, patience in ((signal.SIGTERM, grace), (signal.SIGKILL, GRACE)):
         with suppress(ProcessLookupError):
             os.killpg(pid, number)
         until = time.monotonic() + patience
-        while time.monotonic() < until:
-            if poll() is not None:
-                with suppress(ProcessLookupError):
-                    os.killpg(pid, signal.SIGKILL)  # what it has left behind
-                return
+        while time.monotonic() < until and poll() is None:
+            started |= offspring(pid)
             time.sleep(LOOK)
+        if poll() is not None:
+            break
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)  # what it has left behind
+    now = _running()
+    for child, born in started:
+        if child in now and now[child][1] == born:  # not another process, which has its number by now
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+
+
+def offspring(pid: int) -> set[tuple[int, str]]:
+    """What a process has started, and what that has: number and time of birth of each; nothing without /proc."""
+    running = _running()
+    found, wanted = set(), {pid}
+    while wanted:
+        wanted = {each for each, (parent, _) in running.items() if parent in wanted}
+        found |= {(each, running[each][1]) for each in wanted}
+    return found
+
+
+def _running() -> dict[int, tuple[int, str]]:
+    """Every process: its parent and its time of birth."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, IndexError):  # it has just ended
+            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            found[int(path.parent.name)] = int(fields[1]), fields[19]
+    return found

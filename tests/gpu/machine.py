@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -17,6 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from .checkout import ROOT
+
+ASK = (sys.executable, "-m", "tests.gpu.machine")
+PATIENCE = 120  # seconds
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,12 @@ class Machine:
     @property
     def slug(self) -> str:
         """Names the folder of its journals: what one machine has measured is never another's."""
-        return re.sub(r"\W+", "-", f"{self.name} {self.memory:.0f}GB").strip("-").lower() if self.name else "no-gpu"
+        several = f"{self.count} x " if self.count > 1 else ""
+        return (
+            re.sub(r"\W+", "-", f"{several}{self.name} {self.memory:.0f}GB").strip("-").lower()
+            if self.name
+            else "no-gpu"
+        )
 
     def __str__(self) -> str:
         if self.name is None:
@@ -74,8 +83,8 @@ def here() -> Machine:
 
     there = torch.cuda.is_available()
     properties = torch.cuda.get_device_properties(0) if there else None
-    versions = {"python": platform.python_version(), "torch": torch.__version__}
-    versions |= {"transformers": version("transformers"), "cuda": str(torch.version.cuda)}
+    versions = {"python": platform.python_version(), "torch": torch.__version__, "cuda": str(torch.version.cuda)}
+    versions |= {name: version(name) for name in ("transformers", "accelerate", "timm")}
     return Machine(
         torch.cuda.get_device_name(0) if there else None,
         properties.total_memory / 1e9 if properties else 0.0,
@@ -88,11 +97,19 @@ def here() -> Machine:
 
 def asked() -> Machine:
     """This machine, found out by a process of its own."""
-    command = [sys.executable, "-m", "tests.gpu.machine"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        raise SystemExit(f"error: this machine cannot be described:\n{done.stderr.strip()}")
-    return Machine(**json.loads(done.stdout.strip().splitlines()[-1]))
+    try:
+        done = subprocess.run(ASK, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        raise SystemExit(
+            f"error: this machine does not say within {PATIENCE} s which GPU it has; see whether `nvidia-smi` answers"
+        ) from None
+    try:
+        return Machine(**json.loads(done.stdout.strip().splitlines()[-1]))
+    except (ValueError, IndexError, TypeError):
+        why = (done.stderr.strip().splitlines() or [f"it says nothing, and ends with {done.returncode}"])[-1]
+        raise SystemExit(
+            f"error: this machine does not say which GPU it has: {why}; `{shlex.join(['python', *ASK[1:]])}` says more"
+        ) from None
 
 
 def _processor() -> str:

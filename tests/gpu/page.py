@@ -6,7 +6,7 @@ It is made from the journals alone, so it can be written again at any time, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .journal import DONE, Journal, Result
@@ -35,14 +35,34 @@ def _intro() -> list[str]:
 
 def machine_section(place: Path, parts: Sequence[Part]) -> list[str]:
     """Everything that one machine has measured."""
-    machine = Machine(**json.loads((place / "machine.json").read_text(encoding="utf-8")))
+    machine = described(place)
     journals = {part.name: Journal(place / f"{part.name}.json") for part in parts}
     commits = dict.fromkeys(result["commit"] for journal in journals.values() for result in journal.steps.values())
-    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
-    lines = [f"## {machine}", "", f"{versions}. Commit {', '.join(commits) or 'unknown'}.", *_peaks(machine.peaks)]
+    software = versions(journals.values())
+    lines = [f"## {machine}", "", f"{software}. Commit {', '.join(commits) or 'unknown'}.", *_peaks(machine.peaks)]
     for part in parts:
         lines += ["", f"### {part.title}", "", *part_section(part, journals[part.name], machine, len(commits) > 1)]
     return lines
+
+
+def described(place: Path) -> Machine:
+    """The machine of a folder of journals; where its description cannot be read, one that has the folder's name."""
+    try:
+        return Machine(**json.loads((place / "machine.json").read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        return Machine(place.name, 0.0, 1, "a processor that nobody knows", 0, {})
+
+
+def versions(journals: Iterable[Journal]) -> str:
+    """What the steps ran with. Where sittings had different ones, the steps of each are named."""
+    found: dict[str, list[str]] = {}
+    for journal in journals:
+        for name, result in journal.steps.items():
+            software = ", ".join(f"{package} {number}" for package, number in result.get("versions", {}).items())
+            found.setdefault(software or "unknown versions", []).append(f"{journal.path.stem}/{name}")
+    if len(found) < 2:
+        return next(iter(found), "Nothing was run")
+    return "; ".join(f"{software} ({', '.join(steps)})" for software, steps in found.items())
 
 
 def _peaks(peaks: Peaks | None) -> list[str]:
@@ -59,7 +79,7 @@ def part_section(part: Part, journal: Journal, machine: Machine, name_commits: b
     figures = {name: result["figures"] for name, result in journal.steps.items() if result.get("figures")}
     try:
         told = part.lines(figures, machine)
-    except (KeyError, ValueError, IndexError, TypeError) as error:  # half of what a line needs is not there yet
+    except Exception as error:  # half of what a line needs is not there yet; the sitting goes on whatever it is
         told = [f"Not enough was measured for a table ({type(error).__name__}: {error})."]
     lines = [*(told if figures else ["Nothing was measured."]), "", *_commands(journal, name_commits)]
     kept = [each for each in journal.earlier if each["state"] == DONE]

@@ -1,7 +1,8 @@
 """A sitting: goes through the parts in order of worth, and writes down what became of every step as soon as it ends.
 
-Each part has 8 minutes a sitting. What is done is not done again; what was stopped or failed is run by the next
-sitting, and a run of mmgen goes on from its checkpoint.
+Each part has 8 minutes a sitting. What is done is not done again. What was stopped or failed is run by the next
+sitting, behind all that this commit has not tried yet: one part which is slow or broken never keeps the others from a
+GPU that is there for minutes. A run of mmgen goes on from its checkpoint.
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ class Sitting:
     say: Callable[[str], None] = partial(print, flush=True)
     until: float | None = None  # time.monotonic() after which nothing begins
     slug: str = field(default="")
+    spent: dict[str, float] = field(default_factory=dict)  # seconds of each part
+    tried: set[tuple[str, str]] = field(default_factory=set)  # part and step, in this sitting
 
     def __post_init__(self) -> None:
         self.slug = self.slug or self.machine.slug
@@ -82,10 +85,15 @@ class Sitting:
     def journal(self, part: Part) -> Journal:
         return Journal(self.folder / "journal" / self.slug / f"{part.name}.json")
 
-    def hold(self, parts: Sequence[Part]) -> bool:
-        """Every part, one after the other; whether all their steps are done. Ctrl-C ends the sitting."""
+    def hold(self, parts: Sequence[Part], behind: Callable[[], object] = lambda: None) -> bool:
+        """Every part, one after the other, and then what was stopped or failed before; whether all their steps are
+        done. `behind` is called behind every part, since a machine may just vanish. Ctrl-C ends the sitting."""
         self._describe()
-        return all([self._part(part) for part in parts])
+        for again in (False, True):
+            for part in parts:
+                self._part(part, again)
+                behind()
+        return self.finished(parts)
 
     def finished(self, parts: Sequence[Part]) -> bool:
         """Whether nothing is left to do."""
@@ -94,26 +102,38 @@ class Sitting:
     def _describe(self) -> None:
         path = self.folder / "journal" / self.slug / "machine.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asdict(self.machine)), encoding="utf-8")
+        partial = path.with_suffix(".partial")
+        partial.write_text(json.dumps(asdict(self.machine)), encoding="utf-8")
+        partial.replace(path)
 
-    def _part(self, part: Part) -> bool:
-        journal, work = self.journal(part), self.work / part.name
+    def _part(self, part: Part, again: bool) -> None:
+        """What there is to do of a part: what this commit has not tried yet, or (`again`) what an earlier sitting
+        has."""
+        journal, work, began = self.journal(part), self.work / part.name, time.monotonic()
         work.mkdir(parents=True, exist_ok=True)
-        steps, until = part.steps(self.sizes, work), time.monotonic() + 60 * MINUTES
+        until = began + 60 * MINUTES - self.spent.get(part.name, 0.0)
         until = min(until, self.until) if self.until else until
-        for step in todo(steps, journal):
+        for step in todo(part.steps(self.sizes, work), journal):
+            if (part.name, step.name) in self.tried or self._before(journal, step) != again:
+                continue
             if lacking := [name for name in step.after if not journal.done(name)]:
                 self.say(f"{part.name}: {step.name}: left out, since {', '.join(lacking)} is not done")
             elif until - time.monotonic() < LEAST:
                 self.say(f"{part.name}: {step.name}: left for the next sitting, the time is over")
             else:
+                self.tried.add((part.name, step.name))
                 self._step(part, step, journal, work, until - time.monotonic())
-        return all(journal.done(step.name) for step in steps)
+        self.spent[part.name] = self.spent.get(part.name, 0.0) + time.monotonic() - began
+
+    def _before(self, journal: Journal, step: Step) -> bool:
+        """Whether this commit has tried a step, and it is not done."""
+        result = journal.steps.get(step.name, {})
+        return result.get("commit") == self.commit and result["state"] != DONE
 
     def _step(self, part: Part, step: Step, journal: Journal, work: Path, limit: float) -> None:
         out, log = work / f"{step.name}.out", work / f"{step.name}.log"
         shown = shlex.join(["python", *step.arguments]).replace(f"{ROOT}/", "")
-        about = {"command": shown, "commit": self.commit}
+        about = {"command": shown, "commit": self.commit, "versions": self.machine.versions}
         self.say(f"{part.name}: {step.name}: {shown}")
         journal.keep(step.name, {"state": BEGUN, **about})
         try:
@@ -149,6 +169,10 @@ def _found(step: Step, out: Path, ended: Ended) -> tuple[Ended, Figures]:
 
 
 def _last(log: Path) -> str:
-    """The last line that says something."""
+    """The last line that says something; of an interpreter that has crashed, what it says and where."""
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    crash = next((number for number, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    if crash is not None:
+        place = next((line for line in lines[crash:] if line.startswith("File ") and str(ROOT) in line), "")
+        return f"{lines[crash]} {place}".replace(f"{ROOT}/", "").strip()[:300]
     return (lines[-1] if lines else "no output")[:300]

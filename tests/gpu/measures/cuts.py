@@ -6,9 +6,10 @@ all weights; and every text. A case whose memory did not end at all is a failure
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -97,11 +98,10 @@ def compared(whole: Learnt, cut: Learnt) -> dict:
     return found | {"weights": _apart(whole.weights, cut.weights)}
 
 
-def learning(chosen: Arguments) -> list[dict]:
+def learning(chosen: Arguments) -> Iterator[dict]:
     """A case for each share of memory."""
     whole = learn(chosen, Memory(chosen.device))
     stays, peak = whole.found["stays"], whole.found["peak"]
-    cases = []
     for share in SHARES:
         memory = Memory(chosen.device)
         limit = int(stays + share * max(0, peak - stays))
@@ -110,14 +110,12 @@ def learning(chosen: Arguments) -> list[dict]:
         good = memory.failures > 0 and cut.log[-1].get("halved", 0) > 0 and max(differences.values()) <= CLOSE
         halved = cut.log[-1].get("halved", 0)
         case = {"work": "learning", "share": share, "peak": peak, "limit": limit, "ended": memory.failures}
-        cases.append(case | {"halved": halved, "moved": whole.moved, "differences": differences, "good": good})
-    return cases
+        yield case | {"halved": halved, "moved": whole.moved, "differences": differences, "good": good}
 
 
-@torch.inference_mode()
-def writing(chosen: Arguments) -> list[dict]:
+def writing(chosen: Arguments) -> Iterator[dict]:
     """Greedy search and beams with less than half of the memory: the same texts."""
-    composed, material, cases = model(chosen), examples(chosen, chosen.images, 1), []
+    composed, material = model(chosen), examples(chosen, chosen.images, 1)
     stays = sum(parameter.nbytes for parameter in composed.parameters())
     for name, options in SEARCHES.items():
         memory, found, said = Memory(chosen.device), {}, []
@@ -133,10 +131,10 @@ def writing(chosen: Arguments) -> list[dict]:
         good = memory.failures > 0 and bool(said) and same == len(whole) and score <= CLOSE
         case = {"work": f"writing, {name}", "share": 0.4, "peak": found["peak"], "limit": limit}
         case |= {"ended": memory.failures, "halved": len(said), "differences": {"score": score}}
-        cases.append(case | {"same": same, "texts": len(whole), "good": good})
-    return cases
+        yield case | {"same": same, "texts": len(whole), "good": good}
 
 
+@torch.inference_mode()
 def _written(composed, material: Sequence[Example], options: Decoding, said: list[str]) -> list:
     retry = OomRetry("writing", "use fewer beams", say=said.append)
     found = generate(composed, material, options, batch_size=len(material), retry=retry)
@@ -145,8 +143,10 @@ def _written(composed, material: Sequence[Example], options: Decoding, said: lis
 
 if __name__ == "__main__":
     given = arguments(__doc__, lambda parser: parser.add_argument("--images", type=int, default=64))
-    every = learning(given) + writing(given)
-    tell({"cases": every})
+    every: list[dict] = []
+    for each in itertools.chain(learning(given), writing(given)):
+        every.append(each)
+        tell({"cases": every})  # the last line counts, so what is known when the next case breaks is kept
     wrong = [f"{case['work']} with {case['share']:.0%}" for case in every if not case["good"]]
     if wrong:
         raise SystemExit(f"not the same as without cuts, or not cut: {', '.join(wrong)}")

@@ -128,4 +128,4 @@ def tidy(device: str) -> None:
 
 
 def tell(found: dict) -> None:
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)

@@ -1,12 +1,17 @@
 """A plugin of pytest: counts how tests ended, and which of them took memory of the GPU; prints it as JSON at the end.
 
-A test that only mentions a device, or uses torch's `meta`, takes none and is not counted.
+A test that only mentions a device, or uses torch's `meta`, takes none and is not counted. What a test starts counts as
+the test itself, so long as it is Python and ends by itself.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,8 +19,21 @@ import torch
 KINDS = ("passed", "failed", "skipped")
 
 
+WATCHING = Path(__file__).resolve().parents[1] / "watching"
+SEEN = "MMGEN_GPU_SEEN"  # in the environment: where processes that tests start leave a word
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    """A sitting whose time is over stops this as a Ctrl-C does, so that what was found is still printed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    watch(tempfile.mkdtemp(prefix="mmgen-gpu-seen-"))
     config.pluginmanager.register(Counting(), "tests-on-gpu")
+
+
+def watch(folder: str) -> None:
+    """From now on Python processes that are started say in the folder that they have taken memory of the device."""
+    os.environ[SEEN] = folder
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(WATCHING), os.environ.get("PYTHONPATH")]))
 
 
 class Counting:
@@ -53,10 +71,12 @@ class Counting:
 
 
 def allocations() -> int:
-    """How often this process has taken memory of the device since it began."""
+    """How often this process has taken memory of the device since it began, and how many have that it has started."""
+    seen = os.environ.get(SEEN)
+    others = len(list(Path(seen).iterdir())) if seen else 0
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():
-        return 0
-    return torch.cuda.memory_stats().get("allocation.all.allocated", 0)
+        return others
+    return others + torch.cuda.memory_stats().get("allocation.all.allocated", 0)
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:

@@ -28,7 +28,7 @@ def writing(chosen: Arguments) -> list[dict]:
     for length in chosen.lengths:
         composed, material = model(chosen, max_tokens=length), examples(chosen, chosen.written, 1)
         never_end(composed)
-        for name in PRECISIONS:
+        for name in chosen.precisions:
             for batch in chosen.batches:
                 seconds = []
                 for _ in range(chosen.rounds + 1):  # the first warms up
@@ -83,6 +83,7 @@ def _more(parser) -> None:
     parser.add_argument("what", choices=["writing", "profiles"])
     parser.add_argument("--written", type=int, default=1250)
     parser.add_argument("--lengths", type=int, nargs="+", default=[20, 10])
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[32, 256, 1250])
 

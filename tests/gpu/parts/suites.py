@@ -12,7 +12,9 @@ from ..sitting import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 
-ABSENT = re.compile(r"captioneval|test_scoring|from fuzz|import fuzz|sphinx|pip install|test_readme|test_distributed")
+ABSENT = re.compile(
+    r"captioneval|test_scoring|from fuzz|import fuzz|sphinx|pip install|hypothesis|test_readme|test_distributed"
+)
 OWN = "tests/gpu/suite"
 BESIDE = (
     "runs/test_predict.py",
@@ -26,16 +28,18 @@ PYTEST = ("-m", "pytest", "-q", "-p", "tests.gpu.measures.on_gpu", "-p", "no:cac
 
 
 def collectable(paths: list[Path]) -> list[str]:
-    """Of test files those that need nothing but what a sitting has: no caption metrics, no network, no other test file
-    that does."""
+    """Of test files those that need nothing but what a sitting has: no caption metrics, no network, no tools of
+    testing but pytest, no other test file that does."""
     return [str(path.relative_to(ROOT)) for path in paths if not ABSENT.search(path.read_text(encoding="utf-8"))]
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    chosen = ("-k", sizes.families) if sizes.families else ()
-    found = [Step("own", (*PYTEST, OWN, "--device", sizes.device, *chosen))]
+    """Each file in a process of its own: an error of the device spoils all that comes behind it in a process."""
     if sizes.device != "cuda":
-        return found
+        chosen = ("-k", sizes.families) if sizes.families else ()
+        return [Step("own", (*PYTEST, OWN, "--device", sizes.device, *chosen))]
+    own = [str(path.relative_to(ROOT)) for path in sorted((ROOT / OWN).glob("test_*.py"))]
+    found = [Step(f"own-{Path(path).stem}", (*PYTEST, path, "--device", sizes.device)) for path in own]
     plugins = collectable(sorted((ROOT / "tests" / "plugins").glob("test_*.py")))
     beside = collectable([path for name in BESIDE if (path := ROOT / "tests" / name).exists()])
     found.append(Step("conformance", (*PYTEST, *plugins, "-k", "test_devices")))
@@ -51,7 +55,7 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
     return [
         *table(header, rows),
         "",
-        "*On the GPU*: the test itself took memory of the device, counted by its allocator.",
+        "*On the GPU*: the test, or a process that it started, took memory of the device, counted by its allocator.",
     ]
 
 

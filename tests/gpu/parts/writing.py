@@ -19,18 +19,20 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
     batches = [str(batch) for batch in sizes.batches]
     counts = ("--written", str(sizes.written), "--batches", *batches, "--rounds", str(sizes.rounds))
     command = ("-m", "tests.gpu.measures.passes")
-    lengths = ("--lengths", *map(str, sizes.lengths))
-    return [
-        Step("writing", (*command, "writing", *sizes.shape, *counts, *lengths)),
-        Step("profile", (*command, "profiles", *sizes.shape, *counts)),
-    ]
+    found = [Step("profile", (*command, "profiles", *sizes.shape, *counts))]  # the least to do, and it says the most
+    for precision in ("bf16", "fp32"):
+        for length in sizes.lengths:
+            case = ("--precisions", precision, "--lengths", str(length))
+            found.append(Step(f"writing-{precision}-{length}", (*command, "writing", *sizes.shape, *counts, *case)))
+    return found
 
 
 def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
     told = []
-    if "writing" in found:
+    cases = [case for name, one in found.items() if name.startswith("writing-") for case in one["cases"]]
+    if cases:
         rows = []
-        for case in found["writing"]["cases"]:
+        for case in cases:
             seconds = median(case["seconds"])
             spread = f"{case['seconds'][0]:.2f}-{case['seconds'][-1]:.2f}"
             cells = (f"{case['pictures']:,} pictures, {case['tokens']} tokens", case["precision"], case["batch"])

@@ -1,0 +1,77 @@
+"""What a sitting needs beside Python, and one line that names everything which is missing and how to bring it.
+
+It is read from pyproject.toml. Caption metrics are left out, since the main job goes without them; pytest is added.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+
+from .checkout import ROOT
+
+OPTIONAL = ("pycocoevalcap",)
+TESTING = ("pytest>=8",)
+LARGE = ("torch", "torchvision")  # gigabytes, and they have to fit the driver
+ALONE = ("accelerate", "timm", "transformers")  # small, but what they need is not: their wheels are fetched alone
+PARTS = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
+
+
+def needed() -> list[str]:
+    """Requirements, such as `filelock>=3.30`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [each for each in [*project["dependencies"], *TESTING] if _name(each) not in OPTIONAL]
+
+
+def lacking(requirements: list[str]) -> dict[str, str | None]:
+    """Requirements that are not met, with the version that is here instead."""
+    found: dict[str, str | None] = {}
+    for each in requirements:
+        name, least = PARTS.match(each).groups()
+        try:
+            here = version(name)
+        except PackageNotFoundError:
+            found[each] = None
+            continue
+        if least and _numbers(here) < _numbers(least):
+            found[each] = here
+    return found
+
+
+def refusal(missing: dict[str, str | None]) -> str:
+    """The line: what is missing, which wheels to carry, and what the machine itself must have."""
+    named = [f"{each} ({here} is here)" if here else each for each, here in missing.items()]
+    large = [each for each in missing if _name(each) in LARGE]
+    told = [f"error: a sitting needs {', '.join(named)}"]
+    if large:
+        told.append(f"too large to carry, so choose a machine that has them: {', '.join(large)}")
+    small = [each for each in missing if _name(each) not in LARGE]
+    fetched = [_download([each for each in small if _name(each) not in ALONE])]
+    fetched.append(_download([each for each in small if _name(each) in ALONE], "--no-deps "))
+    if small:
+        quoted = " ".join(f"'{each}'" for each in small)
+        told.append(
+            f"small wheels to carry: {' && '.join(filter(None, fetched))}, and on this machine "
+            f"`python -m pip install --no-index --find-links wheels {quoted}`"
+        )
+    return "; ".join(told)
+
+
+def _download(wanted: list[str], more: str = "") -> str:
+    if not wanted:
+        return ""
+    place = f"--only-binary=:all: --python-version {sys.version_info[0]}.{sys.version_info[1]}"
+    platforms = "--platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64"
+    quoted = " ".join(f"'{each}'" for each in wanted)
+    return f"`python -m pip download {more}-d wheels {place} {platforms} {quoted}`"
+
+
+def _name(requirement: str) -> str:
+    return PARTS.match(requirement)[1]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """3.30.1 as numbers; what follows a letter or a plus is left out."""
+    return tuple(int(part) for part in re.match(r"[\d.]*", text)[0].split(".") if part)
