@@ -12,7 +12,7 @@ from ..configs import CommandConfig
 from .suite import Suite, expect, skip
 
 
-class CommandSuite(Suite):
+class CommandSuite(Suite[CommandConfig]):
     """Checks of a command: what it builds, its help, and that help waits for nothing heavy."""
 
     def config(self) -> CommandConfig:

@@ -15,11 +15,8 @@ from .suite import Suite, expect, expect_json
 DATASET, EXAMPLE = "mmgen.parts.Dataset", "mmgen.tensors.Example"
 
 
-class DatasetSuite(Suite):
+class DatasetSuite(Suite[DatasetConfig]):
     """What a run relies on. `config()` returns a `DatasetConfig`, over files small enough to be read for every test."""
-
-    def config(self) -> DatasetConfig:
-        return super().config()
 
     def dataset(self) -> Dataset:
         return self.config().build()

@@ -20,11 +20,8 @@ from .toy import TEXTS
 FORWARD, READER = "mmgen.parts.Embedder.forward", "mmgen.parts.Reader"
 
 
-class EmbedderSuite(Suite):
+class EmbedderSuite(Suite[EmbedderConfig]):
     """What a model relies on. `config()` returns an `EmbedderConfig`; `examples()` some inputs for it."""
-
-    def config(self) -> EmbedderConfig:
-        return super().config()
 
     def examples(self) -> Sequence[Example]:
         """At least two, whose inputs have different numbers of slots where that is possible."""

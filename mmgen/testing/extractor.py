@@ -12,18 +12,15 @@ import numpy as np
 from ..configs import ExtractorConfig
 from ..errors import DataError
 from ..parts import Extractor, FailedImage, Picture, Record
-from .suite import Suite, expect, expect_json, skip
+from .suite import Suite, expect, expect_json, fail, skip
 from .toy import Toy
 
 RECORDS, RECORD = "mmgen.parts.Extractor.records", "mmgen.parts.Record"
 
 
-class ExtractorSuite(Suite):
+class ExtractorSuite(Suite[ExtractorConfig]):
     """What feature stores rely on. `config()` returns an `ExtractorConfig`. One whose source is a file gives `path()`,
     a file or folder of three images at least; the tests of pictures are left out then."""
-
-    def config(self) -> ExtractorConfig:
-        return super().config()
 
     def pictures(self) -> Sequence[Picture]:
         """At least three."""
@@ -56,7 +53,8 @@ class ExtractorSuite(Suite):
             )
         widths = set()
         for key, record in found.items():
-            expect(isinstance(record, Record), f"a good picture is called broken: {record}", RECORDS)
+            if not isinstance(record, Record):
+                fail(f"a good picture is called broken: {record}", RECORDS)
             features = record.features
             expect(
                 isinstance(features, np.ndarray) and features.ndim == 2 and features.dtype.kind == "f",
@@ -125,10 +123,10 @@ class ExtractorSuite(Suite):
             skip("reads a file")
         pictures = self.pictures()
         together, alone = self.records(pictures), self.records(pictures[:1])
-        key = pictures[0].key
-        same = together[key].features.shape == alone[key].features.shape and np.allclose(
-            together[key].features, alone[key].features, atol=1e-3
-        )
+        one, other = together[pictures[0].key], alone[pictures[0].key]
+        if not isinstance(one, Record) or not isinstance(other, Record):
+            fail(f"a good picture is called broken: {one}, {other}", RECORDS)
+        same = one.features.shape == other.features.shape and np.allclose(one.features, other.features, atol=1e-3)
         expect(same, "an image has other features when others are extracted with it", RECORDS)
 
     def test_fingerprint(self) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..parts import Generator
 from ..tensors import Example, Loss, Tail
-from .suite import expect, expect_equal
+from .suite import expect, expect_equal, fail
 from .writing import GENERATE, WritingSuite
 
 FORWARD, LAY_OUT = "mmgen.parts.Objective.forward", "mmgen.parts.Objective.lay_out"
@@ -49,7 +49,8 @@ class GeneratorSuite(WritingSuite):
     def test_layout_of_targets(self) -> None:
         model = self.model()
         tail = self.batch(model, self.examples()).tail
-        expect(isinstance(tail, Tail), "lay_out must give a Tail", LAY_OUT)
+        if not isinstance(tail, Tail):
+            fail("lay_out must give a Tail", LAY_OUT)
         parts = (tail.ids, tail.offsets, tail.layout.role, tail.layout.group, tail.layout.time, tail.labels)
         expect(
             len({part.shape for part in parts}) == 1 and tail.ids.ndim == 2,
@@ -79,6 +80,7 @@ class GeneratorSuite(WritingSuite):
             "mmgen.parts.Objective",
         )
         batch = self.batch(model, self.examples())
+        assert batch.tail is not None  # `batch` lays targets out
         laid_out = sorted(batch.tail.ids[batch.tail.layout.real].tolist())
         embedded: list[list[int]] = []
         embed, pad = model.backbone.embed, model.backbone.pad_id

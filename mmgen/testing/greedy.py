@@ -57,6 +57,7 @@ class GreedyGenerator(Generator):
         return Tail(ids, offsets, Layout(role, group, time), labels)
 
     def forward(self, model: Any, batch: Batch) -> Loss:
+        assert batch.tail is not None  # a batch to learn from has targets
         asked = batch.tail.labels != -100
         logits = self._logits(model, model.prefix(batch), batch.tail)[asked]
         return Loss(F.cross_entropy(logits, batch.tail.labels[asked], reduction="sum"), asked.sum())
@@ -67,16 +68,15 @@ class GreedyGenerator(Generator):
         prefix = model.prefix(batch)
         found = []
         for row, id_ in enumerate(batch.ids):
-            one = Slots(
-                *(t[row : row + 1] for t in (prefix.states, prefix.positions, prefix.types)), _row(prefix.layout, row)
-            )
-            tokens, total = self._write(model, one)
+            states, positions, types = (t[row : row + 1] for t in (prefix.states, prefix.positions, prefix.types))
+            tokens, total = self._write(model, Slots(states, positions, types, _row(prefix.layout, row)))
             found.append([Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))])
         return found
 
     def _write(self, model: Any, prefix: Slots) -> tuple[list[int], float]:
         """One row's tokens and their log-probability."""
-        tokens, total = [], 0.0
+        tokens: list[int] = []
+        total = 0.0
         while len(tokens) < self.max_tokens and self.end_id not in tokens:
             tail = self.lay_out([[[*tokens, self.end_id]]])
             best = self._logits(model, prefix, tail)[0, -1].log_softmax(-1).max(-1)

@@ -14,11 +14,8 @@ from .toy import Toy
 SCORE, SCORES = "mmgen.parts.Metric.score", "mmgen.tensors.Scores"
 
 
-class MetricSuite(Suite):
+class MetricSuite(Suite[MetricConfig]):
     """What scoring relies on. `config()` returns a `MetricConfig`; `examples()` may give others to score."""
-
-    def config(self) -> MetricConfig:
-        return super().config()
 
     def examples(self) -> Sequence[Example]:
         """At least three examples with targets."""
@@ -71,13 +68,13 @@ class MetricSuite(Suite):
         generations, metric = self.generations(examples), self.metric()
         scores, back = metric.score(generations, examples), metric.score(generations[::-1], examples[::-1])
         for name, value in scores.values.items():
-            same = value == back.values[name] or (
-                value is not None and math.isclose(value, back.values[name], rel_tol=1e-6, abs_tol=1e-9)
+            other = back.values[name]
+            same = value == other or (
+                value is not None and other is not None and math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-9)
             )
             expect(
                 same,
-                f"{name} is {value} in one order and {back.values[name]} in another; generations and examples go "
-                "together by place",
+                f"{name} is {value} in one order and {other} in another; generations and examples go together by place",
                 SCORE,
             )
 

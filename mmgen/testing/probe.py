@@ -26,13 +26,10 @@ from .toy import TEXTS, Toy, Words
 RUN, FINDINGS = "mmgen.parts.Probe.run", "mmgen.parts.ProbeResult"
 
 
-class ProbeSuite(Suite):
+class ProbeSuite(Suite[ProbeConfig]):
     """What a report relies on. `config()` returns a `ProbeConfig`. It looks into a run of two steps, with random
     weights: the tiny backbone behind the toy data set's captions, unless `inputs`, `backbone_config`,
     `generator_config`, `examples` or `pictures` say otherwise."""
-
-    def config(self) -> ProbeConfig:
-        return super().config()
 
     def backbone_config(self) -> BackboneConfig:
         return Tiny()

@@ -32,6 +32,7 @@ def distribution(config: type[PartConfig]) -> str | None:
 
 def unregistered(config: type[PartConfig], entry: importlib.metadata.EntryPoint) -> str:
     """Why a recipe cannot name this part, though its package has an entry point; empty when it can."""
+    assert entry.dist is not None  # only entry points that somebody makes by hand have none
     registry = installed()
     for broken in registry.broken:
         if (broken.source.plugin, broken.source.distribution) == (entry.name, entry.dist.name):

@@ -48,10 +48,10 @@ def behind(backbone: Backbone, before: Slots, targets: Sequence[Sequence[Ids]], 
     rows = []
     for number, groups in enumerate(targets):
         slots = []
-        for group, target in enumerate(groups, 1):
+        for k, target in enumerate(groups, 1):
             times = range(1, len(target) + 1) if not steps else [steps[number]]
-            slots += [(target[t - 1], t, WRITTEN, group) for t in range(1, times[-1])]
-            slots += [(backbone.mask_id, t, MASK, group) for t in times]
+            slots += [(target[t - 1], t, WRITTEN, k) for t in range(1, times[-1])]
+            slots += [(backbone.mask_id, t, MASK, k) for t in times]
         rows.append(torch.tensor(slots))  # (S, 4)
     ids, time, role, group = pad_sequence(rows, batch_first=True).unbind(-1)  # padded with role 0, which is PAD
     ids = torch.where(role == PAD, backbone.pad_id, ids)
@@ -75,11 +75,8 @@ def with_states(slots: Slots, where: Tensor, backbone: Backbone, token: int) -> 
     return replace(slots, states=torch.where(where.unsqueeze(-1), other, slots.states))
 
 
-class BuildsRows(Suite):
+class BuildsRows(Suite[BackboneConfig]):
     """A backbone under test, and rows for it."""
-
-    def config(self) -> BackboneConfig:
-        return super().config()
 
     def backbone(self) -> Backbone:
         """Built anew, in eval mode, with the same weights every time."""

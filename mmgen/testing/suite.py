@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unittest
-from typing import Any
+from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
 from pydantic import ValidationError
@@ -17,8 +17,10 @@ from .registration import distribution, entry_point, import_problem, unregistere
 
 TOLERANCE = 1e-4  # float32 sums in another order differ by less
 
+Tried = TypeVar("Tried", bound=PartConfig)  # the config class of a kind
 
-class Suite:
+
+class Suite(Generic[Tried]):
     """Checks of one part. A subclass names the part in `config`; it may add tests, but not replace any here."""
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -31,7 +33,7 @@ class Suite:
                     "under another name"
                 )
 
-    def config(self) -> PartConfig:
+    def config(self) -> Tried:
         """The config of the part under test; asked for before every test."""
         raise NotImplementedError(
             f"{type(self).__name__} must define config(), which returns the config of the part to test"
@@ -69,8 +71,7 @@ class Suite:
             package, owner = config.__module__.partition(".")[0], distribution(config)
             if owner is None or package == "mmgen":  # a class of a test, or a fake
                 skip(f"{package} is no installed package")
-            expect(
-                False,
+            fail(
                 f"{owner} has no entry point for {package}, so no recipe can name {config.__name__}; write "
                 f'[project.entry-points.mmgen] and {package.removeprefix("mmgen_")} = "{package}" into its '
                 "pyproject.toml, and install it again",
@@ -123,7 +124,12 @@ def _again(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -> 
 def expect(holds: Any, wrong: str, read: str) -> None:
     """Fail with what is wrong and what to read, unless it holds."""
     if not holds:
-        raise AssertionError(f"{wrong}. Read: {read}")
+        fail(wrong, read)
+
+
+def fail(wrong: str, read: str) -> NoReturn:
+    """Fail with what is wrong and what to read."""
+    raise AssertionError(f"{wrong}. Read: {read}")
 
 
 def expect_equal(first: Tensor, second: Tensor, wrong: str, read: str, tolerance: float = TOLERANCE) -> None:
@@ -145,7 +151,7 @@ def expect_json(value: Any, what: str, read: str) -> None:
         raise AssertionError(f"{what} cannot be written as JSON: {error}. Read: {read}") from None
 
 
-def skip(reason: str) -> None:
+def skip(reason: str) -> NoReturn:
     """Leave a test out; pytest shows it as skipped."""
     raise unittest.SkipTest(reason)
 

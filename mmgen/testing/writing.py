@@ -21,11 +21,8 @@ REFUSES = "mmgen.configs.GeneratorConfig.refuses"
 OBEY = "obey an option, or refuse it with an UnavailableError that names it"
 
 
-class WritingSuite(Suite):
+class WritingSuite(Suite[GeneratorConfig]):
     """A generator under test, and what it writes."""
-
-    def config(self) -> GeneratorConfig:
-        return super().config()
 
     def backbone_config(self) -> BackboneConfig:
         return Tiny(width=32)
