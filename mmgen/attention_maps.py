@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .errors import UnavailableError
-from .tensors import Batch, Example, Layout
+from .tensors import Batch, Example, Layout, Tail, apply
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,17 @@ def word_attention(
     found = []
     for row, (example, tokens) in enumerate(zip(examples, texts, strict=True)):
         by_way = {way: each[row] for way, each in gazes.items()}
-        words = words_of(range(len(tokens)), lambda count, tokens=tokens: model.backbone.decode_text(tokens[:count]))
+        words = words_of(range(len(tokens)), _first_of(model, tokens))
         seen = {name: weights.shape[1] for name, weights in next(iter(by_way.values())).inputs.items()}
         told = {name: units(model, name, example, count) for name, count in seen.items()}
         weights = {way: _by_word(gazed, told, [pieces for _, pieces in words]) for way, gazed in by_way.items()}
         found.append(WordAttention(tuple(word for word, _ in words), told, weights))
     return found
+
+
+def _first_of(model: Any, tokens: Sequence[int]) -> Callable[[int], str]:
+    """The text of so many tokens from the first."""
+    return lambda count: model.backbone.decode_text(tokens[:count])
 
 
 @torch.inference_mode()
@@ -120,8 +125,8 @@ def token_attention(
             "shown"
         )
     prefix = model.prefix(batch)
-    tail = model.generator.lay_out([[list(text)] for text in texts])
-    tail = Batch(batch.ids, {}, tail).to(prefix.states.device).tail
+    laid_out: Tail = model.generator.lay_out([[list(text)] for text in texts])
+    tail = apply(laid_out, lambda tensor: tensor.to(prefix.states.device, non_blocking=True))
     encoded = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail)), output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")

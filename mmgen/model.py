@@ -5,8 +5,9 @@ It lays rows out as the paper does (bertgen, section 3): `[CLS] image [SEP] capt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import ItemsView, Mapping, Sequence, ValuesView
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,18 @@ from .errors import DataError, PluginError
 from .parts import Backbone, Embedder, Generator
 from .registry import installed
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, apply, taken
+
+
+class Embedders(nn.ModuleDict):
+    """Embedders by the names of their inputs."""
+
+    if TYPE_CHECKING:  # torch's own says that its items are modules, and no more
+
+        def __getitem__(self, key: str) -> Embedder: ...
+
+        def items(self) -> ItemsView[str, Embedder]: ...
+
+        def values(self) -> ValuesView[Embedder]: ...
 
 
 class Model(nn.Module):
@@ -40,7 +53,7 @@ class Model(nn.Module):
                 raise _wrong(name, embedder, "keeps the backbone as its own; write self._backbone = [backbone], a list")
         self.backbone, self.generator, self.close = backbone, generator, close
         try:
-            self.embedders = nn.ModuleDict(embedders)
+            self.embedders = Embedders(embedders)
         except KeyError as error:
             raise PluginError(f"an input cannot be called like that: {str(error).strip(chr(34))}") from None
 
@@ -116,6 +129,7 @@ class Model(nn.Module):
         """Whole rows to learn from, the prefix and then the tail, and the labels of their slots (B, L), -100 where
         nothing is predicted. Real slots stand in front: a row is padded once, at its end, and not behind every
         input."""
+        assert batch.tail is not None  # a batch to learn from has targets
         prefix = self.prefix(batch)
         whole = prefix.followed_by(self.behind(prefix, batch.tail))
         real = whole.layout.real

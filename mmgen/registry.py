@@ -240,7 +240,7 @@ def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], con
             source,
             f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"',
         )
-    if config.build is wanted.build:
+    if getattr(config, "build", None) is getattr(wanted, "build", None):
         return BrokenPlugin(source, f"{hook}: {config.__name__} has no method build, which makes the part")
     return Part(kind, name, config, source)
 
@@ -272,11 +272,12 @@ def _written_api(module: str) -> object:
     """The `MMGEN_API` in the source of a module that could not be imported: what one contract has, another lacks."""
     try:
         spec = importlib.util.find_spec(module)
+        assert spec is not None and spec.origin is not None
         tree = ast.parse(Path(spec.origin).read_bytes())
-        plain = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None]
-        names = [ast.unparse(getattr(node, "target", None) or node.targets[0]) for node in plain]
-        assigned = [node for node, name in zip(plain, names, strict=True) if name == "MMGEN_API"]
-        return ast.literal_eval(assigned[-1].value) if assigned else API_VERSION
+        plain = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        names = [node.target if isinstance(node, ast.AnnAssign) else node.targets[0] for node in plain]
+        values = {ast.unparse(name): node.value for node, name in zip(plain, names, strict=True) if node.value}
+        return ast.literal_eval(values["MMGEN_API"]) if "MMGEN_API" in values else API_VERSION
     except Exception:  # it cannot be found or read either; why it could not be imported says more
         return API_VERSION
 

@@ -64,7 +64,9 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
     """
     if options.num_beam_groups > 1:
         raise UnavailableError("this generator has no diverse beam search; leave num_beam_groups at 1")
-    out = _Driven(stepper, start, limits.words).generate(start, generation_config=_generation_config(options, limits))
+    # untyped: the type that `generate` names for its `self` has more than it uses
+    driven: Any = _Driven(stepper, start, limits.words)
+    out = driven.generate(start, generation_config=_generation_config(options, limits))
     tokens = out.sequences[:, start.shape[1] :]
     ends = tokens == limits.end_id
     after = ends.cumsum(1) - ends.long() > 0  # slots after the end
@@ -95,23 +97,27 @@ class _Driven(PreTrainedModel, GenerationMixin):
     config_class = PreTrainedConfig
 
     def __init__(self, stepper: Stepper, start: Tensor, words: int) -> None:
-        super().__init__(PreTrainedConfig(vocab_size=words, tie_word_embeddings=False))
+        sizes: dict[str, Any] = {"vocab_size": words, "tie_word_embeddings": False}  # it keeps what it does not know
+        super().__init__(PreTrainedConfig(**sizes))
         self.stepper, self.start = stepper, start
 
     device = property(lambda self: self.start.device)
     dtype = property(lambda self: torch.float32)
 
-    def _supports_default_dynamic_cache(self) -> bool:
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
         return False  # keys and values stay with the stepper
 
-    def prepare_inputs_for_generation(self, input_ids: Tensor, **kwargs: Any) -> dict[str, Tensor]:
+    def prepare_inputs_for_generation(self, input_ids: Tensor, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
         return {"input_ids": input_ids}
 
     def forward(self, input_ids: Tensor, **kwargs: Any) -> CausalLMOutputWithPast:
         logits = self.stepper.next_logits(input_ids[:, self.start.shape[1] :])
-        return CausalLMOutputWithPast(logits=logits.unsqueeze(1), past_key_values=_Kept(self.stepper))
+        kept: Any = _Kept(self.stepper)  # has what `generate` asks of a cache
+        return CausalLMOutputWithPast(logits=logits.unsqueeze(1), past_key_values=kept)
 
-    def _check_early_stop_heuristic(self, *args: Any, **kwargs: Any) -> Tensor:
+    # a static method of transformers, which asks it of the object: here it has a stepper to tell
+    def _check_early_stop_heuristic(self, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
         """Where beams can improve no more, `generate` ignores what is written from then on, but goes on until that is
         so of every input; what (B, 1) it finds lets the others leave."""
         improvable = super()._check_early_stop_heuristic(*args, **kwargs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 
@@ -14,6 +14,8 @@ from ..errors import PluginError
 from ..parts import Embedder, Generator, Metric, Reader, Record
 from ..registry import installed
 from ..tensors import Example, Generation, Scores
+
+Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
 
 class Examples:
@@ -34,10 +36,11 @@ class Examples:
                 wrong = f"its id is in '{self.known[example.id]}' too; put the split's name into it"
             if wrong:
                 raise self._error(split, example, wrong)
-        if len({example.id for example in examples}) < len(examples):
-            seen: set[str] = set()
-            twice = next(example for example in examples if example.id in seen or seen.add(example.id))
-            raise self._error(split, twice, "its id is there twice; ids name the texts that are written")
+        seen: set[str] = set()
+        for example in examples:
+            if example.id in seen:
+                raise self._error(split, example, "its id is there twice; ids name the texts that are written")
+            seen.add(example.id)
         self.read.add(split)
         return examples
 
@@ -66,9 +69,7 @@ def example_problem(example: Example) -> str:
     return ""
 
 
-def check_texts(
-    texts: Sequence[Sequence[Generation]], ids: Sequence[str], wanted: int, generator: Generator
-) -> Sequence[Sequence[Generation]]:
+def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Generator) -> Texts:
     """What a generator wrote for the examples with these ids: `wanted` texts for each. Raises PluginError."""
     wrong = ""
     if len(texts) != len(ids):

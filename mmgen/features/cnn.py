@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -179,9 +179,10 @@ def described(
         yield from _records(batch, describe, halving)
 
 
-def _opened(source: Iterable[Picture], ahead: int) -> Iterator[Opened | FailedImage]:
+def _opened(source: Iterable[Picture], ahead: int) -> Generator[Opened | FailedImage, None, None]:
     """Pictures in their order. One thread opens the next `ahead` of them while the network computes."""
-    pool, waiting = ThreadPoolExecutor(1, "pictures"), deque()
+    pool = ThreadPoolExecutor(1, "pictures")
+    waiting: deque[tuple[Picture, Future[Image.Image]]] = deque()
 
     def first() -> Opened | FailedImage:
         picture, loading = waiting.popleft()

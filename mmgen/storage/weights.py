@@ -73,18 +73,19 @@ def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
     total = zlib.crc32(json.dumps(sorted(metadata.items())).encode())
     for name, tensor in sorted(tensors.items()):
         total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
-        total = zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy(), total)
+        total = zlib.crc32(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data, total)
     return f"{total:08x}"
 
 
 def state(module: nn.Module) -> dict[str, Tensor]:
     """Parameters and buffers by name, each tensor once: a tied head is its word embeddings."""
+    found: dict[str, Tensor] = {}
     seen: set[int] = set()
-    return {
-        name: tensor
-        for name, tensor in module.state_dict(keep_vars=True).items()
-        if not (id(tensor) in seen or seen.add(id(tensor)))
-    }
+    for name, tensor in module.state_dict(keep_vars=True).items():
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            found[name] = tensor
+    return found
 
 
 @torch.no_grad()
