@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option
 from ..errors import DataError, MmgenError
 from .runs import load
+
+if TYPE_CHECKING:
+    from ..configs import ExtractorConfig
 
 
 @click.group()
@@ -74,12 +78,13 @@ def info(store: Path) -> None:
         click.echo(f"{name:<14} {value}")
 
 
-def _extractor(kind: str, sets: tuple[str, ...]):
+def _extractor(kind: str, sets: tuple[str, ...]) -> ExtractorConfig:
     """The extractor's config from its name and settings, checked as in a recipe."""
+    from ..configs import ExtractorConfig
     from ..recipe.load import part_from
     from ..registry import installed
 
-    return part_from("extractor", kind, sets, installed())
+    return part_from(ExtractorConfig, kind, sets, installed())
 
 
 def _fill(config, source, store: Path, float32: bool) -> None:

@@ -78,7 +78,8 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
 
     problems, count = [], 0
     for recipe in recipes:
-        for profile in profiles(recipe) or [None]:
+        every: list[str | None] = [*profiles(recipe)]
+        for profile in every or [None]:
             count += 1
             try:
                 load(recipe, profile, sets)

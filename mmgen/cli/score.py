@@ -13,6 +13,7 @@ from ..markdown import number, table
 
 if TYPE_CHECKING:
     from ..scoring import Comparison, System
+    from ..scoring.files import Per
     from ..tensors import Example
 
 
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
 def score(
     predictions: Path,
     references: Path,
-    per: str,
+    per: Per,
     profile: str | None,
     split: str | None,
     train: Path | None,

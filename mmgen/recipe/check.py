@@ -43,7 +43,8 @@ class _Check:
         """A table of named tables. None stands for what is no table: told here, and not once more by what builds on
         it."""
         if not isinstance(value, dict):
-            return self.problem(path, "must be a table")
+            self.problem(path, "must be a table")
+            return None
         for name, inner in value.items():
             if not re.fullmatch(NAME, name) or (
                 path == ("inputs",) and "." in name
@@ -56,19 +57,23 @@ class _Check:
     def part(self, kind: str, table: Any, path: Key) -> PartConfig | None:
         """The config of a part, by its `type`."""
         if not isinstance(table, dict):
-            return self.problem(path, "must be a table")
+            self.problem(path, "must be a table")
+            return None
         if not isinstance(table.get("type"), str):
             names = ", ".join(self.registry.names(kind))
-            return self.problem(path, f'has no type; write  type = "..."  with one of: {names or "none installed"}')
+            self.problem(path, f'has no type; write  type = "..."  with one of: {names or "none installed"}')
+            return None
         try:
             found = self.registry.get(kind, table["type"])
         except PluginError as error:
-            return self.problem((*path, "type"), str(error))
+            self.problem((*path, "type"), str(error))
+            return None
         config, owned = found.config, table["type"] != found.name
         table = {**table, "type": found.name}
         nested = {name: inner for name, inner in nested_kinds(config).items() if table.get(name) is not None}
-        parts = {name: self.part(inner, table[name], (*path, name)) for name, inner in nested.items()}
-        if None in parts.values():
+        checked = {name: self.part(inner, table[name], (*path, name)) for name, inner in nested.items()}
+        parts = {name: part for name, part in checked.items() if part is not None}
+        if len(parts) < len(nested):
             return None
         made = self.table(config, {name: value for name, value in table.items() if name not in nested}, path, parts)
         return made.owned_by(found.source.distribution) if made is not None and owned else made
@@ -98,7 +103,8 @@ class _Check:
     def step(self, table: dict[str, Any], training: Any, path: Key) -> Step | None:
         own = table.get("training", {})
         if not isinstance(own, dict):
-            return self.problem((*path, "training"), "must be a table")
+            self.problem((*path, "training"), "must be a table")
+            return None
         whole = (
             self.table(Training, {**training, **own}, (*path, "training"))
             if own
@@ -121,7 +127,7 @@ class _Check:
         except ValidationError as error:
             for mistake in error.errors():
                 # parts and tables have been checked one by one; what is None there has been reported
-                if len(mistake["loc"]) == 1 and values.get(mistake["loc"][0], "") is not None:
+                if len(mistake["loc"]) == 1 and values.get(str(mistake["loc"][0]), "") is not None:
                     self.mistake(Recipe, mistake, ())
 
     def fits(self, built: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..configs import (
     PartConfig,
@@ -19,6 +19,8 @@ from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
 LEGACY_DEFAULTS = {
     "training": {"bucket": 1}
 }  # defaults for keys that older run folders lack, where today's default differs
+
+Kind = TypeVar("Kind", bound=PartConfig)
 
 
 def load(
@@ -56,15 +58,17 @@ def changed(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
     return resolve(layers, registry, profile, "--set")
 
 
-def part_from(kind: str, name: str, sets: tuple[str, ...], registry: Registry) -> PartConfig:
-    """One part by its name and `key=value` settings, outside of any recipe. Raises RecipeError."""
+def part_from(of: type[Kind], name: str, sets: tuple[str, ...], registry: Registry) -> Kind:
+    """One part of a kind (its config class) by its name and `key=value` settings, outside of any recipe. Raises
+    RecipeError."""
     layers = Layered()
     for setting in sets:
         layers.lay(*setting_table(setting))
-    check = _Check(layers, registry, f"--{'metric' if kind == 'metric' else 'type'} {name}")
-    part = check.part(kind, {**layers.values, "type": name}, ())
+    check = _Check(layers, registry, f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
+    part = check.part(of.kind, {**layers.values, "type": name}, ())
     if part is None:  # its name is said already
         raise RecipeError("\n".join(problem.replace(f"{name}: type: no", f"{name}: no") for problem in check.problems))
+    assert isinstance(part, of)  # the registry lets no other class in
     return part
 
 

@@ -15,7 +15,7 @@ from ..configs import FeaturesConfig
 from ..decoding import Decoding
 from ..errors import DataError, MmgenError, UnavailableError
 from ..evaluation.generate import generate
-from ..features.embedder import StoredEmbedder
+from ..features.embedder import StoredEmbedder, StoreReader
 from ..features.store import difference
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
@@ -65,7 +65,10 @@ class Asker:
         try:
             for name in self.inputs:
                 for field in self.recipe.inputs[name].reads:
-                    value = self._value(name, given[field], query) if self._stored(name) else given[field]
+                    stored = self._stored(name)
+                    value = given[field]
+                    if stored is not None:
+                        value = self._value(name, stored.reader, value, query)
                     if field in values and values[field] is not value:
                         raise UnavailableError(
                             f"{self.where}: '{name}' and another input both read '{field}', with features of their "
@@ -78,8 +81,10 @@ class Asker:
             return FailedImage(query.name, str(error))
         return found
 
-    def _stored(self, name: str) -> bool:
-        return isinstance(self.model.embedders[name], StoredEmbedder)
+    def _stored(self, name: str) -> StoredEmbedder | None:
+        """The embedder of an input whose features come from a store; None of any other."""
+        embedder = self.model.embedders[name]
+        return embedder if isinstance(embedder, StoredEmbedder) else None
 
     def _try(self, example: Example) -> None:
         """Raises DataError for what a reader cannot read: one query of many may be wrong."""
@@ -88,16 +93,14 @@ class Asker:
                 self.model.embedders[name].reader.read(example)
             except MmgenError as error:
                 odd = [example.inputs[field] for field in self.recipe.inputs[name].reads]
-                odd = [
-                    value for value in odd if isinstance(value, int | float | list | dict) and not self._stored(name)
-                ]
-                if odd:
+                odd = [value for value in odd if isinstance(value, int | float | list | dict)]
+                if odd and self._stored(name) is None:
                     raise DataError(f"{name}: cannot read {json.dumps(odd[0])[:40]}: {error}") from None
                 raise
             except (TypeError, ValueError, AttributeError, LookupError) as error:
                 raise DataError(f"{name}: cannot be read: {error}") from None
 
-    def _value(self, name: str, value: Any, query: Query) -> Record | str:
+    def _value(self, name: str, reader: StoreReader, value: Any, query: Query) -> Record | str:
         """What the reader of stored features takes: a Record, or a key of its store. Raises DataError."""
         try:
             picture = as_picture(value, query)
@@ -111,7 +114,6 @@ class Asker:
             return value
         if not isinstance(value, str):
             raise DataError(f"{name}: give a picture, a key or features, not {str(value)[:40]}")
-        reader = self.model.embedders[name].reader
         if reader.path is None or not reader.path.exists() or value not in reader.store:
             there = f", and no key of {reader.path}" if reader.path and reader.path.exists() else ""
             raise DataError(f"{query.folder / value}: no such file{there}")
@@ -136,15 +138,16 @@ class Asker:
             return self._extractors[name]
 
     def _built(self, name: str) -> Extractor:
-        config, embedder = self.recipe.inputs[name], self.model.embedders[name]
+        config, embedder = self.recipe.inputs[name], self._stored(name)
+        assert embedder is not None  # only such inputs are given pictures
         learnt = embedder.fingerprint
         made = learnt.get("extractor", "unknown")
-        extractor = config.extractor if isinstance(config, FeaturesConfig) else None
-        if extractor is None or extractor.source == "file":
+        if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
                 f"{self.where}: '{name}' was learnt from features of {made}, which cannot be made from a picture here; "
                 f"give a key of its features, or the extractor that made them: --set inputs.{name}.extractor.type=NAME"
             )
+        extractor = config.extractor
         built = extractor.build()
         here = dict(built.fingerprint)
         if here != learnt and not config.allow_other_features:

@@ -90,7 +90,8 @@ def _overlaps(recipe: Recipe, splits: dict[str, Sequence[Example]]) -> Iterator[
     """Images that are in two splits."""
     pictured = next((config.reads[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
     keys = {
-        name: {example.inputs.get(pictured, example.id) for example in examples} for name, examples in splits.items()
+        name: {example.inputs.get(pictured, example.id) if pictured else example.id for example in examples}
+        for name, examples in splits.items()
     }
     names = list(keys)
     for place, one in enumerate(names):

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
-from ..configs import EmbedderConfig
+from ..configs import EmbedderConfig, FeaturesConfig
 from ..decoding import Decoding
 from ..errors import DataError, RecipeError, RunError
 from ..evaluation.generate import generate
@@ -99,8 +99,9 @@ def load_run(
     kept = read_table(path_kept, **dict.fromkeys(recipe.inputs, dict))
     inputs: dict[str, EmbedderConfig] = {}
     for name, config in recipe.inputs.items():
-        extractor = getattr(config, "extractor", None)
-        made = extractor is not None and config.features is None and features_file(name, extractor, recipe, folder)
+        made = None
+        if isinstance(config, FeaturesConfig) and config.extractor is not None and config.features is None:
+            made = features_file(name, config.extractor, recipe, folder)
         features = {"features": made} if made and made.exists() else {}
         inputs[name] = as_kept(config, kept[name], path_kept, name).model_copy(update=features)
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 
-from ..configs import ExtractorConfig
+from ..configs import ExtractorConfig, FeaturesConfig
 from ..data.checked import check_reads
 from ..data.collate import Collator
 from ..data.datasets import Datasets
@@ -67,15 +67,14 @@ def fill_stores(
     """
     inputs = dict(recipe.inputs)
     for name, config in recipe.inputs.items():
-        extractor = getattr(config, "extractor", None)
-        if extractor is None or config.features is not None:
+        if not isinstance(config, FeaturesConfig) or config.extractor is None or config.features is not None:
             continue
-        path = features_file(name, extractor, recipe, folder)
+        path = features_file(name, config.extractor, recipe, folder)
         if accelerator.is_main_process and not all_in(
             path, pictures := list(datasets.pictures())
         ):  # broken ones may have been mended
             summary = extract.extract(
-                extractor.build(), pictures, path, progress=progress, wait=True
+                config.extractor.build(), pictures, path, progress=progress, wait=True
             )  # another seed may be at it
             for key, reason in summary.broken:
                 progress.say(f"{name}: picture '{key}' was skipped: {reason}")

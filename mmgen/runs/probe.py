@@ -65,7 +65,7 @@ def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: 
                 f"probes.{name}: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
             )
         found[name] = (
-            part_from("probe", name, settings, registry)
+            part_from(ProbeConfig, name, settings, registry)
             if name not in recipe.probes
             else _changed(recipe.probes[name], settings, registry)
         )
@@ -74,7 +74,7 @@ def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: 
 
 def _changed(config: ProbeConfig, settings: Sequence[str], registry: Registry) -> ProbeConfig:
     """The recipe's probe with settings of its own laid over it."""
-    laid = part_from("probe", config.type, tuple(settings), registry)
+    laid = part_from(ProbeConfig, config.type, tuple(settings), registry)
     try:
         return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
     except ValidationError as error:
@@ -129,8 +129,9 @@ def untaught(run: Run) -> Model:
         run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())
         for embedder in run.model.embedders.values():
             for module in embedder.modules():
-                if hasattr(module, "reset_parameters"):
-                    module.reset_parameters()
+                reset = getattr(module, "reset_parameters", None)
+                if reset is not None:
+                    reset()
     return _placed(run.model)
 
 

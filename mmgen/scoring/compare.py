@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
+import numpy as np
+
 from ..configs import MetricConfig
 from ..evaluation.score import merge
 from ..progress import Progress
@@ -58,7 +60,7 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
         if not any(info.is_required() for info in part.config.model_fields.values())
     ]
     own = settings_of(sets, chosen, "metric")
-    return {name: part_from("metric", name, settings, registry) for name, settings in own.items()}
+    return {name: part_from(MetricConfig, name, settings, registry) for name, settings in own.items()}
 
 
 def compare(
@@ -146,7 +148,7 @@ def _oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
     for name in first.per_example:
         if not name.startswith(AMONG_THEMSELVES) and first.values.get(name) is not None:
             liked = [
-                max(range(ranks), key=lambda rank, place=place: each[rank].per_example[name][place])
+                max(range(ranks), key=[one.per_example[name][place] for one in each].__getitem__)
                 for place in range(len(system.texts))
             ]
             value = judge([rounds[rank][place] for place, rank in enumerate(liked)]).values[name]
@@ -161,7 +163,7 @@ def _means(found: Comparison, system: str) -> dict[str, Sequence[float]]:
     return {
         name: each
         for name, each in found.per_example[system].items()
-        if values.get(name) is not None and abs(fmean(each) - values[name]) <= 1e-6 * max(1.0, abs(values[name]))
+        if (value := values.get(name)) is not None and abs(fmean(each) - value) <= 1e-6 * max(1.0, abs(value))
     }
 
 
@@ -182,8 +184,8 @@ def _by_bootstrap(found: Comparison, groups: Sequence[str], resamples: int, seed
 def _by_jackknife(found: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:
     """Intervals of what the bootstrap had to leave out."""
 
-    def score(places: Sequence[int]) -> dict[str, float | None]:
-        each = {system.name: judge(_firsts(system), places).values for system in systems}
+    def score(places: Sequence[int]) -> dict[tuple[str, str], float | None]:
+        each = {system.name: dict(judge(_firsts(system), places).values) for system in systems}
         if len(systems) == 2:
             each[DIFFERENCE] = _minus(*each.values())
         return {(name, metric): value for name, values in each.items() for metric, value in values.items()}
@@ -191,10 +193,11 @@ def _by_jackknife(found: Comparison, judge: _Judge, systems: Sequence[System], s
     centre = {**found.values, **({DIFFERENCE: _minus(*found.values.values())} if len(systems) == 2 else {})}
     for (name, metric), error in jackknife(score, judge.groups, seed).items():
         own = found.intervals.setdefault(name, {})
-        if metric not in own and centre[name].get(metric) is not None:
-            own[metric] = around(centre[name][metric], error)
+        value = centre[name].get(metric)
+        if metric not in own and value is not None:
+            own[metric] = around(value, error)
             if name == DIFFERENCE:
-                found.probabilities[metric] = jackknife_probability(centre[name][metric], error)
+                found.probabilities[metric] = jackknife_probability(value, error)
                 found.tests[metric] = "jackknife"
 
 
@@ -202,7 +205,7 @@ def _by_randomisation(found: Comparison, judge: _Judge, systems: Sequence[System
     """p of what the bootstrap had to leave out."""
     one, other = map(_firsts, systems)
 
-    def difference(swapped: Sequence[bool]) -> dict[str, float | None]:
+    def difference(swapped: np.ndarray) -> dict[str, float | None]:
         mixed = [(b, a) if swap else (a, b) for a, b, swap in zip(one, other, swapped, strict=True)]
         return _minus(*(judge(list(texts)).values for texts in zip(*mixed, strict=True)))
 
@@ -218,5 +221,6 @@ def _differences(found: Comparison) -> None:
 
 def _minus(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> dict[str, float | None]:
     return {
-        name: None if value is None or other.get(name) is None else value - other[name] for name, value in one.items()
+        name: None if value is None or (less := other.get(name)) is None else value - less
+        for name, value in one.items()
     }

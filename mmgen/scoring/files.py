@@ -222,7 +222,7 @@ def _texts(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str
     if name is None:
         raise DataError(f"{place}: no text; give one of {', '.join(names)}; it has {_keys(row)}")
     values = row[name] if isinstance(row[name], list) else [row[name]]
-    texts = [value.get("text") if isinstance(value, dict) else value for value in values]
+    texts: list[Any] = [value.get("text") if isinstance(value, dict) else value for value in values]
     if not texts or not all(isinstance(text, str) for text in texts):
         raise DataError(f"{place}: {name}: give a text, or a list of them, not {json.dumps(row[name])[:40]}")
     return texts

@@ -3,13 +3,15 @@ approximate randomisation for the difference of two systems."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 BLOCKS = 20  # of the jackknife
 
 Interval = tuple[float, float]
+Score = TypeVar("Score", bound=Hashable)  # what names one
 
 
 def bootstrap(
@@ -43,19 +45,20 @@ def probability(differences: np.ndarray, groups: int) -> float:
 
 
 def jackknife(
-    values: Callable[[Sequence[int]], Mapping[str, float | None]], groups: Sequence[str], seed: int
-) -> dict[str, float]:
+    values: Callable[[Sequence[int]], Mapping[Score, float | None]], groups: Sequence[str], seed: int
+) -> dict[Score, float]:
     """Standard errors of scores of a whole corpus, from leaving out each of BLOCKS random blocks of groups once.
 
     `values` scores the examples at these places. Nothing for fewer groups than blocks.
     """
-    names, place = np.unique(np.array(groups), return_inverse=True)
-    if len(names) < BLOCKS:
+    different, place = np.unique(np.array(groups), return_inverse=True)
+    if len(different) < BLOCKS:
         return {}
-    block_of = (np.random.default_rng(seed).permutation(len(names)) % BLOCKS)[place]
+    block_of = (np.random.default_rng(seed).permutation(len(different)) % BLOCKS)[place]
     left = [values(np.flatnonzero(block_of != block).tolist()) for block in range(BLOCKS)]
-    names = [name for name in left[0] if all(each.get(name) is not None for each in left)]
-    return {name: float(np.sqrt((BLOCKS - 1) * np.var([each[name] for each in left]))) for name in names}
+    columns = {name: [value for each in left if (value := each.get(name)) is not None] for name in left[0]}
+    whole = {name: column for name, column in columns.items() if len(column) == len(left)}
+    return {name: float(np.sqrt((BLOCKS - 1) * np.var(column))) for name, column in whole.items()}
 
 
 def around(value: float, error: float) -> Interval:

@@ -10,14 +10,14 @@ import random
 import string
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from mmgen_encoders.encoder import EncoderBackbone
 from transformers import PreTrainedModel
 
-from mmgen.configs import BackboneConfig
+from mmgen.configs import BackboneConfig, EmbedderConfig, GeneratorConfig, PartConfig
 from mmgen.data.collate import Collator
 from mmgen.features.writer import StoreWriter
 from mmgen.model import Model, compose
@@ -27,6 +27,8 @@ from mmgen.registry import installed
 from mmgen.tensors import Batch, Example
 
 from .flops import Shape
+
+Kind = TypeVar("Kind", bound=PartConfig)
 
 NEVER = -1e4  # the end token's bias while decoding: every system writes the same number of tokens
 
@@ -49,15 +51,13 @@ def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: flo
         "vocabulary": shape.vocabulary,
     }
     sizes |= {} if dropout is None else {"dropout": dropout}
-    backbone = _part("backbone", "bert", sizes)
+    backbone = _part(BackboneConfig, "bert", sizes)
     inputs = {
-        "image": _part("embedder", "regions", {"features": f'"{store}"', "max_regions": shape.regions}),
-        "caption": _part("embedder", "text", {}),
+        "image": _part(EmbedderConfig, "regions", {"features": f'"{store}"', "max_regions": shape.regions}),
+        "caption": _part(EmbedderConfig, "text", {}),
     }
-    assert isinstance(backbone, BackboneConfig)
-    return compose(
-        backbone, inputs, _part("generator", "masked", {"max_tokens": max_tokens}), texts=words(shape.vocabulary)
-    )
+    generator = _part(GeneratorConfig, "masked", {"max_tokens": max_tokens})
+    return compose(backbone, inputs, generator, texts=words(shape.vocabulary))
 
 
 def encoder_of(model: Model) -> PreTrainedModel:
@@ -66,8 +66,8 @@ def encoder_of(model: Model) -> PreTrainedModel:
     return model.backbone.model
 
 
-def _part(kind: str, name: str, settings: dict):
-    return part_from(kind, name, tuple(f"{key}={value}" for key, value in settings.items()), installed())
+def _part(of: type[Kind], name: str, settings: dict[str, Any]) -> Kind:
+    return part_from(of, name, tuple(f"{key}={value}" for key, value in settings.items()), installed())
 
 
 def _fill(store: Path, shape: Shape, images: int) -> None:
