@@ -109,10 +109,12 @@ class Accumulator:
             for parameter, has in zip(self.learning.values(), anywhere, strict=True)
             if has and not self.sharded
         ]
+        gradients = []
         for parameter in reached:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
-        all_reduce_sum(self.accelerator, [total, *(parameter.grad for parameter in reached)])
+            gradients.append(parameter.grad)
+        all_reduce_sum(self.accelerator, [total, *gradients])
         return losses, total, stopping
 
     def _attempt(self, number: int, micros: Micros, spare: tuple[int, Batch]) -> tuple[Losses, Tensor] | None:

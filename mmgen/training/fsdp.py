@@ -65,21 +65,20 @@ class Sharded:
             if half
             else MixedPrecisionPolicy()
         )
-        terms = {"mesh": self._mesh, "mp_policy": policy, "reshard_after_forward": True}
+        terms: dict[str, Any] = {"mesh": self._mesh, "mp_policy": policy, "reshard_after_forward": True}
         # `fully_shard` cannot be undone, so it gets modules and parameters of its own around ours (sharing their
         # numbers)
         self._put({name: nn.Parameter(p.data, requires_grad=p.requires_grad) for name, p in self._whole.items()})
         self._layers = list(layers(model.backbone))
-        own = {
-            layer: _Layer(fully_shard(_Layer(layer), **terms)) for _, _, layer in self._layers if self._is_apart(layer)
-        }
+        own = {layer: _Layer(_cut(_Layer(layer), terms)) for _, _, layer in self._layers if self._is_apart(layer)}
         for siblings, number, layer in self._layers:
             siblings[number] = own.get(layer, layer)
-        self._root = fully_shard(_Root(model), **terms)
+        self._root: nn.Module | None = _cut(_Root(model), terms)
         self.parameters = {name: getattr(*found[0]) for name, found in self._places.items()}
 
     def loss(self, batch: Batch) -> Loss:
         """The model's loss. Every process has to ask for as many, and to go as often backward."""
+        assert self._root is not None  # until `close`
         return Loss(*self._root(batch))
 
     def state(self) -> dict[str, Tensor]:
@@ -143,6 +142,12 @@ class Sharded:
         owners = [{owner for owner, _ in found} for found in self._places.values()]
         own = [each for each in owners if each & inside]
         return bool(own) and all(each <= inside for each in own)
+
+
+def _cut(module: nn.Module, terms: Mapping[str, Any]) -> nn.Module:
+    """The same module, cut: `fully_shard` adds a class to its own, and its type tells of that class alone."""
+    fully_shard(module, **terms)
+    return module
 
 
 class _Root(nn.Module):

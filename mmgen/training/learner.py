@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from ..errors import RunError
 from ..model import Model
@@ -90,7 +91,7 @@ class Learner:
         summed = self.accelerator.num_processes if self.sharded else 1  # `fully_shard` gives their mean over processes
         torch._foreach_mul_(gradients, summed / total[1].item())
         found = torch.nn.utils.clip_grad_norm_(self.learning.values(), self.training.max_grad_norm or math.inf)
-        norm = (found.full_tensor() if self.sharded else found).item()
+        norm = (found.full_tensor() if isinstance(found, DTensor) else found).item()
         if not math.isfinite(norm) or not math.isfinite(total[0].item()):
             self._refuse(number, losses, "gradient" if math.isfinite(total[0].item()) else "loss")
         with as_run_error(

@@ -24,7 +24,8 @@ def set_learning(model: Model, step: Step) -> None:
 def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.optim.AdamW:
     """AdamW as BERT was trained with it: weight decay but for biases and norms (Devlin et al., 2019). `learning`: what
     learns, by the names that a model gives it."""
-    training, groups = step.training, {}
+    training = step.training
+    groups: dict[tuple[bool, float, float], list[nn.Parameter]] = {}  # by (of_input, peak, decay)
     for name, parameter in learning.items():
         of_input = name.startswith("embedders.")
         peak = training.input_learning_rate if of_input and training.input_learning_rate else training.learning_rate
