@@ -127,11 +127,13 @@ class Program:
         self.threads[-1].start()
 
     def _read(self) -> None:
+        assert self.process is not None  # `close` waits for this thread first
         for line in self._pipe(self.process.stdout):
             self.answers.put(line.rstrip("\n"))
         self.answers.put(None)
 
     def _write(self, requests: Sequence[str]) -> None:
+        assert self.process is not None  # `close` waits for this thread first
         pipe = self._pipe(self.process.stdin)
         with contextlib.suppress(OSError):  # when it has died, the reader will tell
             for request in requests:
@@ -168,6 +170,7 @@ class Program:
         return lines
 
     def _last_words(self) -> str:
+        assert self.process is not None  # it has just been asked
         self.process.kill()  # its output has ended, and so has what it had to say
         self.process.wait()
         self.stderr.seek(0)

@@ -41,6 +41,7 @@ class CausalGenerator(Generator):
         return [(y, t - 1, WRITTEN, group, t, label) for t, (y, label) in enumerate(zip(read, target, strict=True), 1)]
 
     def forward(self, model, batch: Batch) -> Loss:
+        assert batch.tail is not None  # a batch to learn from has targets
         prefix = model.prefix(batch)
         total = prefix.states.new_zeros((), dtype=torch.float32)
         slots = torch.zeros(2, dtype=torch.int64, device=total.device)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,21 +37,27 @@ class EncoderCache(Cache):
         self.positions = positions if self.positions is None else torch.cat([self.positions, positions], 1)
         return self.positions
 
-    def _change(self, change) -> None:
+    @property
+    def _layers(self) -> list[Any]:
+        """One for each layer that has run. Their `keys` and `values` are tensors (B, heads, M, width); the types of
+        transformers know of other layers too, which have none."""
+        return self.states.layers
+
+    def _change(self, change: Callable[[Tensor], Tensor]) -> None:
         super()._change(change)
-        self.positions = change(self.positions)
-        for layer in self.states.layers:
+        self.positions = None if self.positions is None else change(self.positions)
+        for layer in self._layers:
             layer.keys, layer.values = (change(t.transpose(1, 2)).transpose(1, 2) for t in (layer.keys, layer.values))
 
     def rearrange(self, slots: Tensor) -> None:
         order = slots[:, None, :, None]  # in place: X, most of what is kept, is not touched
-        for layer in self.states.layers:
+        for layer in self._layers:
             for kept in (layer.keys, layer.values):
                 last = kept[:, :, kept.shape[2] - slots.shape[1] :]
                 last.copy_(last.gather(2, order.expand(-1, last.shape[1], -1, last.shape[3])))
 
 
-def narrow(layer: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+def narrow(layer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
     """Before the last layer: where `ASKED` slots (B, A) come among the arguments, all slots give the layer keys and
     values, but only those go on through its queries and its feed-forward part. A hook, so that the encoder's own code
     stays whole; what it is to do comes with the call, so that calls may be nested or in several threads."""
@@ -90,16 +97,16 @@ class EncoderBackbone(Backbone):
         super().__init__()
         self.config, self.model, self.tokenizer = config, model, tokenizer
         self.caches = config.caches
-        words = model.get_input_embeddings()
+        words: Any = model.get_input_embeddings()
         self.input_size, self.hidden_size = words.embedding_dim, model.config.hidden_size
         self.first_position = words.padding_idx + 1 if config.positions_after_padding else 0
         self.max_positions = model.config.max_position_embeddings - self.first_position
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
-        self._narrowing = (
-            [model.base_model.encoder.layer[-1]] if config.narrows else []
-        )  # in a list: it is the model's module
+        base: Any = model.base_model
+        # in a list: it is the model's module
+        self._narrowing: list[nn.Module] = [base.encoder.layer[-1]] if config.narrows else []
         for layer in self._narrowing:
             layer.register_forward_pre_hook(narrow, with_kwargs=True)
 
@@ -120,7 +127,8 @@ class EncoderBackbone(Backbone):
         """
         return seen
 
-    def _encode(self, slots: Slots, cache: EncoderCache | None, output: Sequence[str], more: dict) -> Encoded:
+    def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
+        assert cache is None or isinstance(cache, EncoderCache)  # of `new_cache`
         keys = slots.layout if cache is None else cache.grow(slots.layout)
         key_positions = slots.positions if cache is None else cache.place(slots.positions)
         masks = self.attention_masks(visible(slots.layout, keys).unsqueeze(1), slots.positions, key_positions)
@@ -156,7 +164,7 @@ class EncoderBackbone(Backbone):
     def _narrows(self) -> bool:
         """Whether the layer with the hook is there, is still the last one, and is called once: checkpointing calls it
         again."""
-        layers = getattr(getattr(self.model.base_model, "encoder", None), "layer", ())
+        layers: Sequence[nn.Module] = getattr(getattr(self.model.base_model, "encoder", None), "layer", ())
         return any(
             len(layers)
             and layer in layers[-1].modules()
@@ -166,7 +174,7 @@ class EncoderBackbone(Backbone):
 
     def logits(self, states: Tensor) -> Tensor:
         """The masked-language-model head. Override it for a family that keeps its head elsewhere."""
-        model = self.model
+        model: Any = self.model  # every family calls its head otherwise
         if hasattr(model, "generator_predictions"):  # ELECTRA
             return model.generator_lm_head(model.generator_predictions(states))
         if hasattr(model, "vocab_projector"):  # DistilBERT

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -79,7 +79,8 @@ def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
     _damaged(path, lambda: _check_room(sizes))
     backbone = _damaged(path, lambda: config.backbone_class()(config, _from_sizes(sizes), tokenizer))
     _damaged(folder / "tokenizer_config.json", lambda: _usable(backbone))
-    words = backbone.model.get_input_embeddings().num_embeddings
+    embeddings: Any = backbone.model.get_input_embeddings()
+    words = embeddings.num_embeddings
     if max(tokenizer.get_vocab().values(), default=0) >= words:
         raise RunError(f"{folder}: damaged: tokenizer.json has more words than config.json's vocab_size of {words}")
     return backbone

@@ -59,7 +59,9 @@ def _choose(logp: Tensor, sums: Tensor, penalty: float) -> tuple[Tensor, Tensor,
         source, token = ranked // vocabulary, ranked % vocabulary
         sum_ = total.flatten(1).gather(1, ranked)
         used.scatter_add_(1, token, torch.isfinite(sum_).float())
-        sources.append(source), chosen.append(token), totals.append(sum_)
+        sources.append(source)
+        chosen.append(token)
+        totals.append(sum_)
     return torch.stack(sources, 1), torch.stack(chosen, 1), torch.stack(totals, 1)
 
 

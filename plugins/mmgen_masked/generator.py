@@ -38,15 +38,15 @@ class MaskedGenerator(Generator):
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         rows = [[slot for k, y in enumerate(questions, 1) for slot in self._slots(y, k)] for questions in targets]
         longest = max(map(len, rows))
-        padding = [(self.pad_id, 0, PAD, 0, 0, -100)]
+        padding: list[tuple[int, ...]] = [(self.pad_id, 0, PAD, 0, 0, -100)]
         table = torch.from_numpy(np.array([row + padding * (longest - len(row)) for row in rows]))  # (B, S, 6)
         ids, offsets, role, group, time, labels = table.unbind(-1)
         return Tail(ids, offsets, Layout(role, group, time), labels)
 
     def _slots(self, target: Sequence[int], group: int) -> list[tuple[int, ...]]:
         """One target's 2T - 1 slots: y_1..y_(T-1), m_1..m_T, each as (id, offset, role, group, time, label)."""
-        written = [(y, t - 1, WRITTEN, group, t, -100) for t, y in enumerate(target[:-1], 1)]
-        masks = [(self.mask_id, t - 1, MASK, group, t, y) for t, y in enumerate(target, 1)]
+        written: list[tuple[int, ...]] = [(y, t - 1, WRITTEN, group, t, -100) for t, y in enumerate(target[:-1], 1)]
+        masks: list[tuple[int, ...]] = [(self.mask_id, t - 1, MASK, group, t, y) for t, y in enumerate(target, 1)]
         return written + masks
 
     def slots(self, tokens: int) -> int:
