@@ -51,7 +51,12 @@ def run(
         if accelerator.is_main_process:
             folder.claim(recipe, datasets, fresh)
         accelerator.wait_for_everyone()
-        todo = [name for name in recipe.ordered(only) if not folder.done(recipe, name)]
+        outdated = folder.outdated(recipe)
+        todo = [
+            name
+            for name in recipe.ordered(only)
+            if not folder.done(recipe, name) or (outdated and recipe.steps[name].evaluate)
+        ]
         if todo:
             introduce(recipe, datasets.main, folder, progress)
             recipe = fill_stores(recipe, datasets, folder, accelerator, progress)
@@ -64,6 +69,10 @@ def run(
             if accelerator.is_main_process:
                 folder.note_environment(recipe)
                 keep_parts(model, folder)
+        accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
+        if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
+            progress.say(said)
+        accelerator.wait_for_everyone()
         for name in todo:
             with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
                 context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)

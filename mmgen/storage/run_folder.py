@@ -19,7 +19,7 @@ from typing import Any
 
 from ..data.datasets import Datasets
 from ..errors import PluginError, RecipeError, RunError
-from ..files import clear_partials, locked, read_json, read_table, write_json
+from ..files import clear_partials, locked, read_json, read_table, sync, write_json
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
@@ -29,6 +29,7 @@ log = logging.getLogger("mmgen")
 
 
 LOCK = ".lock"
+NOT_LEARNT = ("decoding", "metrics", "probes")  # tables that weights do not depend on
 
 
 class RunFolder:
@@ -129,15 +130,14 @@ class RunFolder:
         return from_json(json.dumps(saved), registry, str(path))
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
-        """Make the folder this recipe's. Raises RunError when it is another's, and says what differs."""
+        """Make the folder this recipe's. Raises RunError when it is another's, and says what differs. Where texts or
+        scores are `outdated`, the folder keeps its recipe until `retire` takes them away."""
         if fresh and self.path.exists():
             self._empty()
         self._clear()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
-            changes = [
-                change for change in differences(self.identity(), recipe.identity()) if not change.startswith("probes")
-            ]  # they only look
+            changes = differences(_learnt(self.identity()), _learnt(recipe.identity()))
             saved = (
                 read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
                 if (self.path / "data.json").exists()
@@ -155,9 +155,52 @@ class RunFolder:
                     )
                 )
         write_json(self.path / "data.json", {"fingerprint": fingerprint, **datasets.main.describe()})
+        if not self.outdated(recipe):
+            self._keep(recipe)
+
+    def _keep(self, recipe: Recipe) -> None:
+        """`recipe.json`; a table that is equal stays as it was written, since features are named after some of them."""
         path, identity = self.path / "recipe.json", recipe.identity()
-        if not path.exists() or read_json(path) != identity:  # an equal one stays: features are named after its tables
-            write_json(path, identity)
+        saved = read_table(path) if path.exists() else {}
+        if saved != identity:
+            write_json(
+                path,
+                {name: saved[name] if name in saved and saved[name] == own else own for name, own in identity.items()},
+            )
+
+    def outdated(self, recipe: Recipe) -> tuple[str, ...]:
+        """Which of the tables "decoding" and "metrics" differ from those that the run's texts and scores were made
+        with. Weights depend on neither."""
+        if not any(self.path.glob("steps/*/*")):
+            return ()
+        saved, own = self.identity(), recipe.identity()
+        return tuple(name for name in ("decoding", "metrics") if saved.get(name) != own[name])
+
+    def retire(self, recipe: Recipe) -> str:
+        """Delete what is made with other decoding or metrics, and then make this recipe the folder's: a kill in between
+        leaves the old recipe with fewer files, never the new one with old texts or scores. Returns what a person should
+        read of it, "" where nothing had been made yet."""
+        tables = self.outdated(recipe)
+        spent = [*self.path.glob("steps/*/scores.json"), *self.path.glob("steps/*/decodings/*/scores.json")]
+        if "metrics" not in tables:  # what was written with a decoding of its own is not concerned
+            spent = [path for path in spent if path.parent.parent.name == "steps"]
+        if "decoding" in tables:
+            spent += self.path.glob("steps/*/generations.jsonl")
+        shown = [self.path / "table.md", self.path / "report.html", self.path.parent / "table.md"]
+        for path in [*spent, *shown]:
+            path.unlink(missing_ok=True)
+        for folder in {path.parent for path in spent}:
+            sync(folder)
+        probes = "decoding" in tables and (self.path / "probes").exists()  # some look at what was written
+        if probes:
+            shutil.rmtree(self.path / "probes")
+        self._keep(recipe)
+        if not spent:
+            return ""
+        anew = "texts are written anew" if "decoding" in tables else "scores are made anew"
+        return f"{' and '.join(tables)} {'have' if len(tables) > 1 or tables == ('metrics',) else 'has'} changed: " + (
+            f"{anew}, weights stay" + "; probes/ is deleted, `mmgen probe` looks again" * probes
+        )
 
     def note_environment(self, recipe: Recipe) -> None:
         """What this sitting computes with; called once that is settled, before anything is learnt."""
@@ -228,6 +271,11 @@ class RunFolder:
                     f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=..."
                 ) from None
             yield
+
+
+def _learnt(identity: dict[str, Any]) -> dict[str, Any]:
+    """What weights depend on."""
+    return {name: value for name, value in identity.items() if name not in NOT_LEARNT}
 
 
 def differences(before: Any, now: Any, path: str = "") -> list[str]:
