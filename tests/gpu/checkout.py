@@ -20,6 +20,7 @@ def environment(folder: Path, stand_in: bool = False) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([*map(str, paths), *filter(None, before)])),
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
+        "PYTHONFAULTHANDLER": "1",  # a crash says where
         READY: "1",
     }
     if stand_in:

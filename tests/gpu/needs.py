@@ -5,6 +5,7 @@ It is read from pyproject.toml. Caption metrics are left out, since the main job
 
 from __future__ import annotations
 
+import platform
 import re
 import sys
 import tomllib
@@ -63,7 +64,8 @@ def _download(wanted: list[str], more: str = "") -> str:
     if not wanted:
         return ""
     place = f"--only-binary=:all: --python-version {sys.version_info[0]}.{sys.version_info[1]}"
-    platforms = "--platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64"
+    kinds = (f"{kind}_{platform.machine()}" for kind in ("manylinux_2_28", "manylinux2014"))
+    platforms = " ".join(f"--platform {kind}" for kind in kinds)
     quoted = " ".join(f"'{each}'" for each in wanted)
     return f"`python -m pip download {more}-d wheels {place} {platforms} {quoted}`"
 

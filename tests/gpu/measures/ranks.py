@@ -1,7 +1,8 @@
 """One process of several: `mmgen`'s command line, where the processes may have to share one GPU.
 
 NCCL refuses two processes on a device, so they talk through gloo where there are more processes than devices. With
-`--fork N` the processes are forked here; else `torch.distributed.run` starts them.
+`--fork N` the processes are forked here; else `torch.distributed.run` starts them. A single one that it has started is
+sharded too, which mmgen leaves alone: so FSDP runs through NCCL where there is one GPU.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ import torch
 from accelerate.utils import InitProcessGroupKwargs
 
 from mmgen.cli import main
-from mmgen.training import distributed
+from mmgen.training import distributed, learner, train
 
 
 def share_devices() -> None:
     """From now on processes of this kind find together through gloo where devices are fewer than processes."""
     if 0 < torch.cuda.device_count() < int(os.environ.get("WORLD_SIZE", "1")):
         distributed.InitProcessGroupKwargs = functools.partial(InitProcessGroupKwargs, backend="gloo")
+
+
+def slice_one() -> None:
+    """From now on a single process that torchrun has started keeps its one slice, which is the whole."""
+    if os.environ.get("WORLD_SIZE") == "1":
+        for module in (learner, train):
+            module.shards = lambda training, accelerator: training.shard
 
 
 def forked(count: int) -> int:
@@ -44,6 +52,7 @@ def forked(count: int) -> int:
 def _one() -> None:
     """Leaves as mmgen does, the group of processes ended."""
     share_devices()
+    slice_one()
     try:
         main()
     finally:

@@ -11,29 +11,47 @@ from ..sizes import Sizes
 from ..table import table
 
 RECIPE = "tests/gpu/parts/several.toml"
+RANKS = "tests.gpu.measures.ranks"
 PROCESSES = 2
 PLACE = "several/default/seed-0"
-KINDS = {"one": (), "two": (), "slices": ("--set", "training.shard=true")}
+SLICES = ("--set", "training.shard=true")
+KINDS = {"one": (0, ()), "two": (PROCESSES, ()), "slices": (PROCESSES, SLICES), "one-slice": (1, SLICES)}
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    module = "tests.gpu.measures.ranks"
-    torchrun = ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={PROCESSES}", "-m", module)
-    together = torchrun if sizes.device != "cpu" else ("-m", module, "--fork", str(PROCESSES))
+    """On processors there is no NCCL, so slices of one process are left out."""
+    kinds = {kind: what for kind, what in KINDS.items() if kind != "one-slice" or sizes.device != "cpu"}
     found = []
-    for kind, settings in KINDS.items():
-        start = ("-m", "mmgen") if kind == "one" else together
+    for kind, (processes, settings) in kinds.items():
         output = work / kind
-        command = (*start, "run", RECIPE, "--set", f'output="{output}"', *settings, *sizes.several)
+        command = (
+            *started(processes, sizes.device),
+            "run",
+            RECIPE,
+            "--set",
+            f'output="{output}"',
+            *settings,
+            *sizes.several,
+        )
         found.append(Step(kind, command, lambda stdout: {"said": stdout[-400:]}, product=output))
-    for kind in ("two", "slices"):
+    for kind in (kind for kind in kinds if kind != "one"):
         runs = (str(work / "one" / PLACE), str(work / kind / PLACE))
         found.append(Step(f"{kind}-compared", ("-m", "tests.gpu.measures.weights", *runs), after=("one", kind)))
     return found
 
 
+def started(processes: int, device: str) -> tuple[str, ...]:
+    """What stands before mmgen's own arguments. 0 processes: mmgen as it is, without torchrun."""
+    if not processes:
+        return ("-m", "mmgen")
+    if device == "cpu":
+        return ("-m", RANKS, "--fork", str(processes))
+    return ("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", "-m", RANKS)
+
+
 def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
     names = {"two-compared": "whole in each", "slices-compared": "in slices (FSDP)"}
+    names["one-slice-compared"] = "in slices (FSDP) of one process, through NCCL"
     rows = [
         (names[name], one["processes"][1], *(f"{one[what]:.1e}" for what in ("weights", "loss", "grad_norm")))
         for name, one in found.items()

@@ -1,0 +1,165 @@
+"""What the first minutes on a GPU say of their machine, what it lacks, and what they count."""
+
+import platform
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from gpu.checkout import ROOT, environment
+from gpu.machine import Machine, asked
+from gpu.measures.epochs import seconds
+from gpu.measures.on_gpu import Counting, allocations, watch
+from gpu.measures.ranks import slice_one
+from gpu.measures.tracing import busy, kernels
+from gpu.needs import lacking, needed, refusal
+from gpu.parts import PARTS
+from gpu.parts.suites import collectable
+from gpu.sizes import REAL
+from torch.autograd import DeviceType
+
+from mmgen.recipe.tables import Training
+from mmgen.training import learner, train
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "bandwidth"),
+    [
+        ("NVIDIA H100 80GB HBM3", 85.0, 3.35),
+        ("NVIDIA H200", 150.0, 4.8),
+        ("NVIDIA H200", 70.0, None),  # a slice of one
+        ("NVIDIA H100 PCIe", 85.0, None),
+        ("NVIDIA GH200 480GB", 102.0, None),
+        (None, 0.0, None),
+    ],
+)
+def test_peaks_are_those_of_known_devices_alone(name, memory, bandwidth):
+    peaks = Machine(name, memory, 1, "p", 2, {}).peaks
+    assert (peaks and peaks.bandwidth) == bandwidth
+
+
+def test_machines_have_journals_of_their_own():
+    cases = (("H100 80GB HBM3", 85.0, 1), ("H100 80GB HBM3", 85.0, 2), ("H200", 150.0, 1))
+    assert [Machine(f"NVIDIA {name}", memory, count, "p", 2, {}).slug for name, memory, count in cases] == [
+        "nvidia-h100-80gb-hbm3-85gb",
+        "2-x-nvidia-h100-80gb-hbm3-85gb",
+        "nvidia-h200-150gb",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        ("import time; time.sleep(60)", "error: this machine does not say within 0.5 s which GPU it has; see whether"),
+        ("raise OSError('no driver')", "error: this machine does not say which GPU it has: OSError: no driver; `"),
+        ("", "error: this machine does not say which GPU it has: it says nothing, and ends with 0; `python -c ''`"),
+    ],
+)
+def test_a_machine_that_does_not_answer_is_a_line(code, line, monkeypatch):
+    monkeypatch.setattr("gpu.machine.ASK", (sys.executable, "-c", code))
+    monkeypatch.setattr("gpu.machine.PATIENCE", 0.5 if "sleep" in code else 60)
+    with pytest.raises(SystemExit) as left:
+        asked()
+    assert str(left.value).startswith(line) and "\n" not in str(left.value)
+
+
+def event(kind, name, start, end, **more):
+    return SimpleNamespace(device_type=kind, name=name, time_range=SimpleNamespace(start=start, end=end), **more)
+
+
+def test_busy_counts_the_devices_own_time_once():
+    events = [
+        event(DeviceType.CPU, "aten::mm", 0, 900),
+        event(DeviceType.CUDA, "gemm", 10, 30),
+        event(DeviceType.CUDA, "copy", 20, 40),
+        event(DeviceType.CUDA, "ProfilerStep", 0, 900, is_user_annotation=True),
+    ]
+    assert [name for name, *_ in kernels(events)] == ["gemm", "copy"] and busy(kernels(events)) == 30
+
+
+def test_checkpoints_are_told_apart_from_epochs():
+    times = [0.0]
+    for number in range(8):  # a checkpoint is written behind updates 2, 4 (an epoch's end) and 6
+        times.append(times[-1] + (1.5 if number in (2, 4, 6) else 1.0))
+    found = seconds(times, [4, 8], 2)
+    assert found["update"] == 1.0
+    assert [(each["seconds"], each["checkpoints"]) for each in found["epochs"]] == [(4.0, 0.5), (4.0, 1.0)]
+
+
+def test_only_tests_that_take_memory_of_a_gpu_are_counted(monkeypatch, capfd):
+    taken = iter([0, 0, 0, 5])  # before and after a test on torch's meta device, and one on a GPU
+    monkeypatch.setattr("gpu.measures.on_gpu.allocations", lambda: next(taken))
+    counting = Counting()
+    for name in ("meta", "gpu"):
+        around = counting.pytest_runtest_protocol(SimpleNamespace(nodeid=name))
+        next(around), next(around, None)
+        counting.pytest_runtest_logreport(SimpleNamespace(nodeid=name, failed=False, skipped=False, when="call"))
+    assert counting.on_gpu == {"gpu"} and counting.ended == {"meta": "passed", "gpu": "passed"}
+
+
+def test_a_process_that_takes_memory_of_a_gpu_counts_as_the_test_that_started_it(tmp_path, monkeypatch):
+    """A torch that is made up says that memory was taken; the sitecustomize behind ours is run too."""
+    for name in ("MMGEN_GPU_SEEN", "PYTHONPATH"):
+        monkeypatch.setenv(name, str(tmp_path))
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "sitecustomize.py").write_text("print('behind')")
+    (tmp_path / "torch.py").write_text(
+        "class cuda:\n    is_available = is_initialized = staticmethod(lambda: TAKEN > 0)\n"
+        "    memory_stats = staticmethod(lambda: {'allocation.all.allocated': TAKEN})\nTAKEN = 0\n"
+    )
+    watch(str(tmp_path / "seen"))
+    for code in ("pass", "import torch", "import torch; torch.TAKEN = 3"):
+        before = allocations()
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("behind\n", "")
+        assert allocations() - before == ("TAKEN" in code)
+
+
+def test_missing_packages_are_one_line():
+    assert lacking(needed()) == {}
+    assert lacking(["filelock>=999", "torch>=2.6", "nosuchthing"]) == {
+        "filelock>=999": version("filelock"),
+        "nosuchthing": None,
+    }
+    place = f"--only-binary=:all: --python-version {sys.version_info[0]}.{sys.version_info[1]}"
+    place += "".join(f" --platform {kind}_{platform.machine()}" for kind in ("manylinux_2_28", "manylinux2014"))
+    assert refusal({"filelock>=3.30": "3.20", "pydantic>=2.9": None, "timm>=1": None, "torch>=2.6": None}) == (
+        "error: a sitting needs filelock>=3.30 (3.20 is here), pydantic>=2.9, timm>=1, torch>=2.6; "
+        "too large to carry, so choose a machine that has them: torch>=2.6; small wheels to carry: "
+        f"`python -m pip download -d wheels {place} 'filelock>=3.30' 'pydantic>=2.9'` && "
+        f"`python -m pip download --no-deps -d wheels {place} 'timm>=1'`, and on this machine "
+        "`python -m pip install --no-index --find-links wheels 'filelock>=3.30' 'pydantic>=2.9' 'timm>=1'`"
+    )
+
+
+def test_a_single_process_of_torchrun_is_sharded_and_one_without_is_not(monkeypatch):
+    for module in (learner, train):
+        monkeypatch.setattr(module, "shards", module.shards)  # put back behind the test
+    alone = SimpleNamespace(num_processes=1)
+    for size, expected in (("2", False), ("1", True)):
+        monkeypatch.setenv("WORLD_SIZE", size)
+        slice_one()
+        assert [module.shards(Training(shard=True), alone) for module in (learner, train)] == [expected] * 2
+    assert "one-slice" in [step.name for step in PARTS[-1].steps(REAL, Path("work"))]
+
+
+def test_the_suites_need_no_caption_metrics():
+    paths = sorted((ROOT / "tests").rglob("test_*.py"))
+    named = collectable(paths)
+    assert "tests/plugins/test_captioneval.py" not in named and "tests/plugins/test_regions.py" in named
+    for step in PARTS[0].steps(REAL, Path("work")):
+        files = [ROOT / word for word in step.arguments if word.endswith(".py")]
+        assert not [path for path in files if "captioneval" in path.read_text(encoding="utf-8")]
+
+
+def test_a_bare_checkout_has_its_plugins(tmp_path):
+    script = "from importlib.metadata import entry_points as e; print(sorted(p.name for p in e(group='mmgen')))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment(tmp_path / "i"), capture_output=True, text=True
+    )
+    assert {"encoders", "masked", "regions", "scenes", "text"} <= set(re.findall(r"\w+", done.stdout)), done.stderr
+    own = environment(tmp_path / "i", stand_in=True)
+    assert own["OMP_NUM_THREADS"] == "1" and own["CUDA_VISIBLE_DEVICES"] == ""
