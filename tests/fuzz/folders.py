@@ -184,6 +184,13 @@ def _wrote(content: Any) -> str:
 # --- weights ---
 
 
+def _unseal(header: dict) -> None:
+    """The metadata of a file of others: keys of their own, without a checksum."""
+    about = json.loads(header["__metadata__"].pop("mmgen"))
+    del about["crc32"]
+    header["__metadata__"] = about
+
+
 def _spoil_weights(draw: Random, folder: Path, _) -> Path:
     path = folder / STEP / "weights.safetensors"
     data = path.read_bytes()
@@ -193,7 +200,7 @@ def _spoil_weights(draw: Random, folder: Path, _) -> Path:
     length = int.from_bytes(data[:8], "little")
     about = json.loads(data[8 : 8 + length])
     if draw.random() < 0.7:
-        del about["__metadata__"]["crc32"]  # a file of others, without a checksum
+        _unseal(about)
         if draw.random() < 0.5:
             numbers = bytearray(data[8 + length :])
             numbers[draw.randrange(len(numbers))] ^= 1 << draw.randrange(8)
@@ -335,7 +342,7 @@ def _spoil_checkpoint(draw: Random, folder: Path, prepared: Any) -> Path:
         data = path.read_bytes()
         length = int.from_bytes(data[:8], "little")
         header = json.loads(data[8 : 8 + length])
-        del header["__metadata__"]["crc32"]
+        _unseal(header)
         if draw.random() < 0.5:
             about = header["__metadata__"]
             name = draw.choice(list(about))

@@ -202,7 +202,8 @@ def test_other_width_and_other_extractor(store, tmp_path):
         states(embedder(features=other, **kept), "3")
     assert str(error.value) == (
         f"{other}: features of 'roi resnet50', the model has learnt from features of 'roi resnet18' "
-        "(model: resnet50 there, resnet18 here; digest: cd34 there, ab12 here); allow_other_features = true reads them "
+        "(model: resnet50 here, resnet18 while learning; digest: cd34 here, ab12 while learning); allow_other_features "
+        "= true reads them "
         "all the same"
     )
     tolerant = embedder(features=other, allow_other_features=True, **kept)
