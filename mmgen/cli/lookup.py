@@ -21,6 +21,7 @@ OWN = {  # module of this folder -> the commands it has
     "reports": ("compare", "report"),
     "runs": ("check", "generate", "init", "plugins", "run", "show"),
     "score": ("score",),
+    "write": ("write",),
 }
 MODULES = {name: module for module, names in OWN.items() for name in names}
 

@@ -21,7 +21,7 @@ from ..progress import Progress
 from ..recipe import show
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
-from ..storage import generations
+from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation
 from . import curves, pictures, table
@@ -178,6 +178,7 @@ def _table(found: table.Table) -> dict[str, Any]:
     ours = []
     for step, values in found.steps.items():
         ours.append(row(step, values, "step"))
+        ours += [row(decodings.label(step, name), each, "again") for name, each in found.again.get(step, {}).items()]
         if step in found.published:
             ours.append(row("published", found.published[step], "published under"))
     others = [row(label, values, "published") for label, values in found.published.items() if label not in found.steps]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from ..errors import MmgenError
@@ -14,7 +15,8 @@ from ..files import write_text
 from ..markdown import number, table
 from ..parts import Dataset
 from ..recipe.tables import Recipe
-from ..storage.run_folder import RunFolder
+from ..storage import decodings
+from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example, Generation
 
 log = logging.getLogger("mmgen")
@@ -33,13 +35,23 @@ Values = Mapping[str, "float | Spread | None"]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows by label, each column -> value; and how the numbers were made."""
+    """Rows by label, each column -> value; and how the numbers were made. `again`: step -> decoding -> what the step's
+    texts reach that were written again with it."""
 
     columns: tuple[str, ...]
     steps: Mapping[str, Values]
     references: Mapping[str, Values]  # what people's questions reach, and chance
     published: Mapping[str, Values]  # labels of the paper's own models are names of steps
     notes: tuple[str, ...]
+    again: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
+
+    def rows(self) -> dict[str, Values]:
+        """The steps, each before its decodings."""
+        found: dict[str, Values] = {}
+        for step, values in self.steps.items():
+            found[step] = values
+            found |= {decodings.label(step, name): each for name, each in self.again.get(step, {}).items()}
+        return found
 
 
 def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
@@ -51,11 +63,24 @@ def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
             scores = score.read(folder.step(name))
             steps[name] = scores.values
             notes.update(dict.fromkeys(scores.notes))
-    references = _references(recipe, dataset, notes, _columns(steps))
+    again = {name: _again(recipe, folder, name, notes) for name in steps}
+    columns = _columns([*steps.values(), *(values for each in again.values() for values in each.values())])
+    references = _references(recipe, dataset, notes, columns)
     described = dataset.describe()
     if "published_from" in described:
         notes[f"published rows: {described['published_from']}"] = None
-    return Table(_columns(steps), steps, references, described.get("published", {}), tuple(notes))
+    return Table(columns, steps, references, described.get("published", {}), tuple(notes), again)
+
+
+def _again(recipe: Recipe, folder: RunFolder, step: str, notes: dict[str, None]) -> dict[str, Values]:
+    """What a step reaches with each decoding that it was written again with; a note says which that is."""
+    found: dict[str, Values] = {}
+    for place in decodings.folders(folder, step):
+        if (place / "scores.json").exists():
+            found[place.name] = score.read(place).values
+            options = "; ".join(differences(recipe.decoding.model_dump(), decodings.read(place).model_dump()))
+            notes[f"[{place.name}]: the same weights with another decoding ({options or 'the same options'})"] = None
+    return found
 
 
 def over_seeds(own: Table, folder: RunFolder) -> Table | None:
@@ -66,22 +91,36 @@ def over_seeds(own: Table, folder: RunFolder) -> Table | None:
     seeds = folder.seeds()
     if len(seeds) < 2:
         return None
-    steps, counted = {}, {}
-    for name in own.steps:
+    counted: dict[str, list[int]] = {}
+
+    def over(label: str, values: Values, below: Path) -> Values:
         reached = {
-            seed: values
+            seed: own_values
             for seed, each in seeds.items()
-            if (values := own.steps[name] if each is folder else _reached(each, name)) is not None
+            if (own_values := values if each is folder else _reached(each, folder, below)) is not None
         }
-        steps[name] = {column: spread([values.get(column) for values in reached.values()]) for column in own.columns}
-        counted[name] = sorted(reached)
-    return Table(own.columns, steps, own.references, own.published, (averaged(counted), *own.notes))
+        counted[label] = sorted(reached)
+        return {column: spread([each.get(column) for each in reached.values()]) for column in own.columns}
+
+    steps, again = {}, {}
+    for name, values in own.steps.items():
+        steps[name] = over(name, values, Path("steps", name))
+        again[name] = {
+            decoding: over(decodings.label(name, decoding), each, Path("steps", name, "decodings", decoding))
+            for decoding, each in own.again.get(name, {}).items()
+        }
+    return Table(own.columns, steps, own.references, own.published, (averaged(counted), *own.notes), again)
 
 
-def _reached(folder: RunFolder, step: str) -> Values | None:
-    """What a neighbour reaches; damage there is said, and costs no more than its share."""
+def _reached(folder: RunFolder, own: RunFolder, below: Path) -> Values | None:
+    """What a neighbour's texts in a folder reach; damage there is said, and costs no more than its share."""
+    place, decoding = folder.path / below, own.path / below / "decoding.json"
+    if not (place / "scores.json").exists():
+        return None
     try:
-        return score.read(folder.step(step)).values if folder.finished(step) else None
+        if decoding.exists() and decodings.read(place) != decodings.read(decoding.parent):
+            return None  # another one under the same name
+        return score.read(place).values
     except MmgenError as error:
         log.warning("%s; it is left out of what is over all seeds", error)
         return None
@@ -116,13 +155,13 @@ def write_tables(recipe: Recipe, folder: RunFolder, own: Table, together: Table 
 def markdown(found: Table) -> str:
     """Markdown that is read as well in a terminal: rows, then notes on how the numbers were made."""
     published = {f"{label} (published)": values for label, values in found.published.items()}
-    rows = [*found.steps.items(), *found.references.items(), *published.items()]
+    rows = [*found.rows().items(), *found.references.items(), *published.items()]
     cells = [[label, *(cell(values.get(column)) for column in found.columns)] for label, values in rows]
     return "\n".join([table([["step", *found.columns], *cells]), "", *found.notes])
 
 
-def _columns(rows: Mapping[str, Values]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(column for values in rows.values() for column in values))
+def _columns(rows: Sequence[Values]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(column for values in rows for column in values))
 
 
 def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None], columns: Sequence[str]) -> dict[str, Values]:

@@ -18,7 +18,7 @@ from ..parts import Dataset, Metric
 from ..progress import Progress
 from ..recipe.tables import PRETRAINED, Recipe
 from ..registry import installed
-from ..storage import generations
+from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, load_weights, state
 from ..training import distributed, train
@@ -26,6 +26,7 @@ from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .load import load_run
 from .prepare import build_model, fill_stores, find_gaps, introduce, keep_parts, warn_of_cut
+from .rewrite import score_again
 
 
 def run(
@@ -129,6 +130,8 @@ def run_step(
     if not folder.finished(name, "generations.jsonl"):
         generate.generate_split(model, context, test, recipe.decoding)
     if context.accelerator.is_main_process:
+        for each in decodings.folders(folder, name):  # before the step's own: that file says that the step is done
+            score_again(each, decodings.label(name, each.name), datasets, metrics, progress)
         texts = generations.read(place)
         score.score(name, texts, test, metrics, place, progress)
         progress.say(report.samples(texts, test))

@@ -12,6 +12,11 @@ from ..tensors import Generation
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
 
 
+def there(folder: Path) -> bool:
+    """Whether all texts of a folder are written."""
+    return (folder / "generations.jsonl").exists()
+
+
 def read(folder: Path) -> list[list[Generation]]:
     """What `write` wrote: the texts of every example, best first."""
     path = folder / "generations.jsonl"
