@@ -99,9 +99,9 @@ def word_attention(
         by_way = {way: each[row] for way, each in gazes.items()}
         words = words_of(range(len(tokens)), _first_of(model, tokens))
         seen = {name: weights.shape[1] for name, weights in next(iter(by_way.values())).inputs.items()}
-        told = {name: units(model, name, example, count) for name, count in seen.items()}
-        weights = {way: _by_word(gazed, told, [pieces for _, pieces in words]) for way, gazed in by_way.items()}
-        found.append(WordAttention(tuple(word for word, _ in words), told, weights))
+        shown = {name: units(model, name, example, count) for name, count in seen.items()}
+        weights = {way: _by_word(gazed, shown, [pieces for _, pieces in words]) for way, gazed in by_way.items()}
+        found.append(WordAttention(tuple(word for word, _ in words), shown, weights))
     return found
 
 
@@ -139,8 +139,8 @@ def token_attention(
             seen = weights[row, _asking(tail.labels[row], tail.layout, row) + length]  # (T, L)
             within = seen[:, :length][:, prefix.layout.real[row]].sum(1).cpu()
             inputs = {part: seen[:, places].cpu() for part, places in own.items()}
-            told = sum((each.sum(1) for each in inputs.values()), torch.zeros(len(within)))
-            found[name].append(TokenAttention(inputs, within - told, 1 - within))
+            total = sum((each.sum(1) for each in inputs.values()), torch.zeros(len(within)))
+            found[name].append(TokenAttention(inputs, within - total, 1 - within))
     return found
 
 
@@ -159,13 +159,13 @@ def input_columns(model: Any, batch: Batch) -> list[dict[str, Tensor]]:
 
 def units(model: Any, name: str, example: Example, count: int) -> DisplayUnits:
     """What people see of an input's `count` slots, from what its embedder describes."""
-    told = model.embedders[name].describe(example)
-    labels = told.get("labels") or [f"{name} {place + 1}" for place in range(count)]
-    if told.get("boxes") or not told.get("labels"):
-        boxes = tuple(tuple(float(number) for number in box) for box in told.get("boxes", ()))
+    described = model.embedders[name].describe(example)
+    labels = described.get("labels") or [f"{name} {place + 1}" for place in range(count)]
+    if described.get("boxes") or not described.get("labels"):
+        boxes = tuple(tuple(float(number) for number in box) for box in described.get("boxes", ()))
         return DisplayUnits(tuple(labels), tuple((place,) for place in range(len(labels))), boxes)
-    if told.get("spans"):
-        text, spans = told["text"], told["spans"]
+    if described.get("spans"):
+        text, spans = described["text"], described["spans"]
         words = words_of(range(len(spans)), lambda count: text[: spans[count - 1][1]])
     else:
         string = getattr(model.backbone.tokenizer, "convert_tokens_to_string", " ".join)
@@ -177,11 +177,11 @@ def words_of(places: Iterable[int], text: Callable[[int], str]) -> list[tuple[st
     """Tokens as words, each with the places of its pieces; the space before a word is kept. `text(n)` is what the first
     n tokens say, so that no tokenizer's spelling of pieces has to be known."""
     words: list[tuple[str, list[int]]] = []
-    told = 0  # letters so far, spaces not counted: a later token may take one back ("it 's" to "it's")
+    letters = 0  # letters so far, spaces not counted: a later token may take one back ("it 's" to "it's")
     for place in places:
         now = text(place + 1)
-        piece = _rest(now, told)
-        told += len("".join(piece.split()))
+        piece = _rest(now, letters)
+        letters += len("".join(piece.split()))
         if not piece:
             continue  # the end, or half of a character
         if words and re.match(r"\w", piece) and not piece[0].isspace():
@@ -200,9 +200,9 @@ def _rest(text: str, letters: int) -> str:
     return text[place:]
 
 
-def _by_word(gazed: TokenAttention, told: Mapping[str, DisplayUnits], words: Sequence[Sequence[int]]) -> Tensor:
+def _by_word(gazed: TokenAttention, shown: Mapping[str, DisplayUnits], words: Sequence[Sequence[int]]) -> Tensor:
     """(W, U + 2): a word's attention is the mean of its pieces', a unit's share the sum of its slots'."""
-    columns = [gazed.inputs[name][:, list(unit)].sum(1) for name, each in told.items() for unit in each.places]
+    columns = [gazed.inputs[name][:, list(unit)].sum(1) for name, each in shown.items() for unit in each.places]
     table = torch.stack([*columns, gazed.special, gazed.written], 1)  # (T, U + 2)
     return torch.stack([table[list(pieces)].mean(0) for pieces in words]) if words else table[:0]
 

@@ -38,7 +38,21 @@ TRANSFORMERS = {
     "mmgen/commands.py",
     "mmgen/search.py",
 }
-MOST_TOP_LEVEL, MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 20, 300, 60, 9
+MOST_TOP_LEVEL, MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 20, 300, 60, 7
+MANY_PARAMETERS = {  # how many, of those that have more than the limit and have not been made smaller yet
+    "mmgen.scoring.compare.compare": 9,
+    "mmgen.cli.score._notes": 8,
+}
+HANDED_ON = {  # functions that take **names and hand them on, since the names are another's
+    "mmgen.features.layout._dataset",  # h5py's
+    "mmgen.search._check_early_stop_heuristic",  # an override of a method of transformers
+    "mmgen.testing.suite.__init_subclass__",  # Python's
+    "mmgen.testing.suite.seeded",  # those of any function that builds
+    "mmgen.testing.writing.write",  # fields of Decoding, which checks them
+    "mmgen.testing.writing.offered",
+    "mmgen.training.fsdp.forward",  # those of any layer
+    "mmgen_bench.command.call",  # click's, of a command that it decorates
+}
 core = sorted((ROOT / "mmgen").rglob("*.py"))
 plugins = sorted((ROOT / "plugins").rglob("*.py"))
 trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in [*core, *plugins]}
@@ -118,7 +132,8 @@ def test_a_file_imports_only_from_rooms_below():
 
 
 def test_modules_of_a_room_import_without_circles():
-    own = {name: path for name, path in modules.items() if path in core and path.stem not in ENTRANCES}
+    doors = {ROOT / "mmgen" / f"{stem}.py" for stem in ENTRANCES}
+    own = {name: path for name, path in modules.items() if path in core and path not in doors}
     edges = {name: {m for m in imports(path) if m in own and m != name} for name, path in own.items()}
     state: dict[str, int] = {}
     circles = []
@@ -225,6 +240,41 @@ def test_files_and_functions_stay_small():
     told(wrong)
 
 
+def functions(path: Path) -> list[ast.FunctionDef]:
+    return [node for node in ast.walk(trees[path]) if isinstance(node, ast.FunctionDef)]
+
+
+def click_command(node: ast.FunctionDef) -> bool:
+    """Whether click calls it: it has a parameter for every option of the command line."""
+    return any(ast.unparse(each).split("(")[0].endswith(".command") for each in node.decorator_list)
+
+
+def test_functions_have_few_parameters():
+    wrong = []
+    for path in trees:
+        for node in functions(path):
+            given = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            count = len([name for name in given if name not in ("self", "cls")])
+            most = MANY_PARAMETERS.get(f"{name_of(path)}.{node.name}", MOST_PARAMETERS)
+            if count > most and not click_command(node):
+                wrong.append(f"{path}:{node.lineno}: {node.name} has {count} parameters; at most {most}")
+    told(wrong)
+
+
+def test_no_kwargs_pass_through_layers():
+    found = {
+        f"{name_of(path)}.{node.name}"
+        for path in trees
+        for node in functions(path)
+        if node.args.kwarg
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call)
+        for each in call.keywords
+        if each.arg is None and ast.unparse(each.value) == node.args.kwarg.arg
+    }
+    assert found == HANDED_ON
+
+
 def run_python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -284,6 +334,11 @@ def test_every_package_is_typed():
     assert [
         str(each) for each in packages if not (each.parent if each.is_file() else each).joinpath("py.typed").is_file()
     ] == []
+
+
+def test_building_needs_setuptools_alone():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["build-system"]["requires"] == ["setuptools>=77"]
 
 
 def test_the_version_stands_once():

@@ -1,5 +1,5 @@
-"""What parts give, checked where the core takes it, so that a mistake is told with the part's name and not by a
-traceback of whoever meets it later. (Segments and losses are checked by the model.)"""
+"""Checks of what parts return: examples, reads, texts and scores. A mistake raises PluginError, whose one line names
+the part. (The model checks segments and losses.)"""
 
 from __future__ import annotations
 

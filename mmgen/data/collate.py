@@ -48,13 +48,13 @@ class Collator:
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
-        """About how many slots each settled example's row takes: its prefix and, where they are laid out, its
+        """About how many slots each resolved example's row takes: its prefix and, where they are laid out, its
         targets."""
         tails = self.tails(examples) if self.lay_out else [0] * len(examples)
         return [self.prefix(example) + tail for example, tail in zip(examples, tails, strict=True)]
 
     def prefix(self, example: Example) -> float:
-        """About how many slots a settled example's prefix takes."""
+        """About how many slots a resolved example's prefix takes."""
         return sum(1 + reader.slots(example) for reader in self.readers.values())
 
     def tails(self, examples: Sequence[Example]) -> list[int]:

@@ -39,8 +39,8 @@ class Datasets:
         """What a step's progress is measured on; empty where its data set has no such split, or the step learns from
         it."""
         config, dataset = self._of(step)
-        watched = config.validate_on in dataset.splits() and config.validate_on != config.train
-        return self._split(dataset, config.validate_on) if watched else ()
+        has_split = config.validate_on in dataset.splits() and config.validate_on != config.train
+        return self._split(dataset, config.validate_on) if has_split else ()
 
     @property
     def scored(self) -> Sequence[Example]:

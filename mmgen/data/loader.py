@@ -20,9 +20,15 @@ class MicroBatches(torch.utils.data.Dataset):
     """The micro-batches of one process from an update on, each ready to learn from; item i is made by any worker."""
 
     def __init__(
-        self, examples: Sequence[Example], plan: Plan, collate: Collator, start: int, rank: int, world: int
+        self,
+        examples: Sequence[Example],
+        plan: Plan,
+        collate: Collator,
+        start: int = 0,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
-        self.examples, self.plan, self.collate = examples, plan, collate
+        self.examples, self.plan, self.collate, self.start = examples, plan, collate, start
         self.places = [
             (update, micro)
             for update in range(start, len(plan))
@@ -45,20 +51,11 @@ def share(micros: int, rank: int, world: int) -> list[int]:
 
 
 def updates(
-    examples: Sequence[Example],
-    plan: Plan,
-    collate: Collator,
-    *,
-    start: int = 0,
-    rank: int = 0,
-    world: int = 1,
-    workers: int = 0,
-    pin: bool = False,
+    micro_batches: MicroBatches, *, workers: int = 0, pin: bool = False
 ) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
-    """(update, its micro-batches with their numbers) for one process, from `start` to the end."""
-    micro_batches = MicroBatches(examples, plan, collate, start, rank, world)
+    """(update, its micro-batches with their numbers) for one process, to the end of the plan."""
     loader = DataLoader(micro_batches, batch_size=None, num_workers=workers, pin_memory=pin, persistent_workers=False)
-    current = start
+    current = micro_batches.start
     gathered: list[tuple[int, Batch]] = []
     for update, micro, batch in loader:
         if update != current:

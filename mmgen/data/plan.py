@@ -25,6 +25,18 @@ class Visit:
 
 
 @dataclass(frozen=True)
+class PlanOptions:
+    """What a plan follows from, beside the examples. `batch_size` and `micro_batch` count pairs."""
+
+    seed: int
+    step: str
+    epochs: int
+    batch_size: int
+    micro_batch: int
+    bucket: int = 1  # updates that share their examples out by length
+
+
+@dataclass(frozen=True)
 class Plan:
     """What every optimiser update of a step learns from: `updates[u]` lists micro-batches, each a list of visits.
 
@@ -41,41 +53,30 @@ class Plan:
     ]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of questions
 
     @classmethod
-    def make(
-        cls,
-        examples: Sequence[Example],
-        *,
-        seed: int,
-        step: str,
-        epochs: int,
-        batch_size: int,
-        micro_batch: int,
-        bucket: int = 1,
-        lengths: Collator | None = None,
-    ) -> Plan:
-        """`batch_size` and `micro_batch` count pairs. Examples of like length share a micro-batch, for less padding. A
-        micro-batch of long examples holds fewer, so that it has no more slots than usual. `lengths` says how long rows
-        are; by default all are alike."""
+    def make(cls, examples: Sequence[Example], options: PlanOptions, lengths: Collator | None = None) -> Plan:
+        """Examples of like length share a micro-batch, for less padding. A micro-batch of long examples holds fewer, so
+        that it has no more slots than usual. `lengths` says how long rows are; by default all are alike."""
+        seed, step, batch_size, micro_batch = options.seed, options.step, options.batch_size, options.micro_batch
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [len(example.targets) for example in examples]
-        told = lengths if bucket > 1 or micro_batch < batch_size else None
-        tails = told.tails(examples) if told else [1] * len(examples)
+        measure = lengths if options.bucket > 1 or micro_batch < batch_size else None
+        tails = measure.tails(examples) if measure else [1] * len(examples)
         updates, ends = [], []
-        for epoch in range(epochs):
+        for epoch in range(options.epochs):
             order = list(range(len(examples)))
             draw = random.Random(f"{seed}/{step}/order/{epoch}")
             draw.shuffle(order)
             slots = (
                 [
-                    told.prefix(_seen(seed, step, epoch, example)) + tail
+                    measure.prefix(_seen(seed, step, epoch, example)) + tail
                     for example, tail in zip(examples, tails, strict=True)
                 ]
-                if told
+                if measure
                 else tails
             )
             budget = SLACK * micro_batch * sum(slots) / max(1, sum(pairs)) if micro_batch < batch_size else math.inf
-            for chunk in _bucketed(order, pairs, slots, batch_size, bucket, draw):
+            for chunk in _bucketed(order, pairs, slots, batch_size, options.bucket, draw):
                 chunk.sort(key=lambda index: (slots[index], index))
                 updates.append(
                     tuple(

@@ -34,13 +34,13 @@ def compare(paths: Sequence[Path]) -> str:
                 lines.append([step, label, *(cell(each[step].get(column)) for column in columns)])
     recipes = {label: _recipe(folders[0]) for label, folders in runs.items()}
     first = next(iter(recipes))
-    told = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
+    notes = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
         changes = _said_once(differences(recipes[first], recipe), len(recipe["steps"]))
         if len({runs[each][0].fingerprint() for each in (first, label)}) > 1:
             changes.append("the data sets' examples")
-        told += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
-    return "\n".join([table(lines, texts=2), "", *told])
+        notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
+    return "\n".join([table(lines, texts=2), "", *notes])
 
 
 def _seeds(path: Path) -> list[RunFolder]:
@@ -71,8 +71,8 @@ def _recipe(folder: RunFolder) -> dict[str, Any]:
 
 def _said_once(changes: Sequence[str], steps: int) -> list[str]:
     """The changes without those that all steps have from the recipe's [training], which is listed itself."""
-    told = [re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change) for change in changes]
-    return [change for change, own in zip(changes, told, strict=True) if change == own or told.count(own) <= steps]
+    short = [re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change) for change in changes]
+    return [change for change, own in zip(changes, short, strict=True) if change == own or short.count(own) <= steps]
 
 
 def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:

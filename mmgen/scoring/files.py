@@ -155,7 +155,8 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _unpacked(path: Path) -> bytes:
-    """A file's bytes, unpacked where it is gzipped; of a bomb no more than is needed to tell."""
+    """A file's bytes, unpacked where it is gzipped. Raises DataError once they are more than MOST_BYTES, since a small
+    file may unpack to more than fits into memory."""
     whole = bytearray()
     with regular(path).open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"

@@ -108,8 +108,8 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
         own[name].copy_(tensor)
 
 
-def save_weights(module: nn.Module, path: Path, **metadata: str) -> None:
-    write_tensors(path, state(module), {"format": "pt", **metadata})
+def save_weights(module: nn.Module, path: Path, step: str) -> None:
+    write_tensors(path, state(module), {"format": "pt", "step": step})
 
 
 def load_weights(module: nn.Module, path: Path) -> None:

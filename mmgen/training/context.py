@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +37,18 @@ class StepContext:
     accelerator: Accelerator
     progress: Progress
 
-    def retry(self, doing: str, advice: str, **more: Any) -> OomRetry:
+    def retry(
+        self,
+        doing: str,
+        advice: str,
+        *,
+        named: Callable[[Any], str] = attrgetter("id"),
+        part: Callable[[Any], Sequence[Any]] | None = None,
+    ) -> OomRetry:
         """Work of this process that goes on in smaller pieces where memory is short: "step 'NAME', DOING: ...". What a
         process does about its lack of memory concerns no other one, and only the first has a progress to say it by."""
         alone = self.accelerator.num_processes == 1
         where = f"step '{self.name}', {doing}"
         say = self.progress.say if self.accelerator.is_main_process else log.warning
-        return OomRetry(
-            where if alone else f"{where}, process {self.accelerator.process_index}", advice, say=say, **more
-        )
+        place = where if alone else f"{where}, process {self.accelerator.process_index}"
+        return OomRetry(place, advice, named=named, part=part, say=say)

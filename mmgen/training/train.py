@@ -15,8 +15,8 @@ from typing import Any
 import torch
 
 from ..data.collate import Collator
-from ..data.loader import timed, updates
-from ..data.plan import Plan
+from ..data.loader import MicroBatches, timed, updates
+from ..data.plan import Plan, PlanOptions
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..storage.weights import load_state, read_tensors, save_weights, state
@@ -58,16 +58,15 @@ def train(model: Model, context: StepContext, examples: Sequence[Example], valid
 def make_material(model: Model, context: StepContext, examples: Sequence[Example]) -> Material:
     """What a step learns from, in the order and the batches that its seed and its settings give."""
     training, collate = context.step.training, Collator(model, context.step.inputs)
-    plan = Plan.make(
-        examples,
+    options = PlanOptions(
         seed=context.seed,
         step=context.name,
         epochs=training.epochs,
         batch_size=training.batch_size,
         micro_batch=training.micro_batch or training.batch_size,
         bucket=training.bucket,
-        lengths=collate,
     )
+    plan = Plan.make(examples, options, lengths=collate)
     return Material(plan, examples, collate)
 
 
@@ -119,16 +118,15 @@ def _spent(learner: Learner, waiting: float) -> str:
 
 def _updates(learner: Learner) -> Iterator[Any]:
     accelerator, material = learner.accelerator, learner.material
-    return updates(
+    micro_batches = MicroBatches(
         material.examples,
         material.plan,
         material.collate,
         start=learner.cursor.done,
         rank=accelerator.process_index,
         world=accelerator.num_processes,
-        workers=learner.training.workers,
-        pin=accelerator.device.type == "cuda",
     )
+    return updates(micro_batches, workers=learner.training.workers, pin=accelerator.device.type == "cuda")
 
 
 def _end_epoch(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> None:

@@ -86,7 +86,7 @@ def _texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[st
 
 def _caption(recipes: Sequence[Recipe], example: Example) -> str:
     """The texts that a run reads; where none reads any (pictures alone), what among the inputs is written in words."""
-    settled = resolve(example)
-    read = [text for recipe in recipes for config in recipe.inputs.values() for text in config.texts(settled)]
-    told = read or [value for value in settled.inputs.values() if isinstance(value, str) and " " in value.strip()]
-    return "\n".join(dict.fromkeys(text.strip() for text in told))
+    resolved = resolve(example)
+    read = [text for recipe in recipes for config in recipe.inputs.values() for text in config.texts(resolved)]
+    texts = read or [value for value in resolved.inputs.values() if isinstance(value, str) and " " in value.strip()]
+    return "\n".join(dict.fromkeys(text.strip() for text in texts))

@@ -9,15 +9,16 @@ import torch
 import toys
 
 from mmgen.data.collate import Collator, by_length
-from mmgen.data.loader import share, timed, updates
-from mmgen.data.plan import Plan
+from mmgen.data.loader import MicroBatches, share, timed, updates
+from mmgen.data.plan import Plan, PlanOptions
 from mmgen.data.seeds import resolve
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 
 
-def plan(examples, **changes):
-    return Plan.make(examples, **{"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch": 3, **changes})
+def plan(examples, lengths=None, **changes):
+    shape = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch": 3, **changes}
+    return Plan.make(examples, PlanOptions(**shape), lengths)
 
 
 def visits(plan):
@@ -69,8 +70,8 @@ def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated(
 @pytest.mark.parametrize("workers", [0, 2])
 def test_loader_workers_change_nothing(workers):
     model, examples = toys.model(), toys.examples(20)
-    loaded = list(updates(examples, plan(examples), Collator(model, ["caption"]), workers=workers))
-    expected = list(updates(examples, plan(examples), Collator(model, ["caption"])))
+    loaded = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"])), workers=workers))
+    expected = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"]))))
     assert [number for number, _ in loaded] == list(range(len(plan(examples))))
     for (_, micros), (_, others) in zip(loaded, expected, strict=True):
         for (place, batch), (other, again) in zip(micros, others, strict=True):
@@ -87,8 +88,8 @@ def test_processes_share_every_update_out_completely():
 
 def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
     model, examples = toys.model(), toys.examples(20)
-    whole = list(updates(examples, plan(examples), Collator(model, ["caption"])))
-    late = list(updates(examples, plan(examples), Collator(model, ["caption"]), start=3))
+    whole = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"]))))
+    late = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"]), start=3)))
     assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [
         (n, [b.ids for _, b in micros]) for n, micros in whole[3:]
     ]

@@ -14,7 +14,7 @@ import test_oom
 import toys
 from toys import PLACE, mmgen, weights
 
-from mmgen.data.plan import Plan
+from mmgen.data.plan import Plan, PlanOptions
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.storage import generations
@@ -120,7 +120,7 @@ def test_three_processes_learn_what_one_learns_and_only_the_first_writes(one, tm
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe, _ = load(tmp_path / "toy.toml", installed())
     shape = {name: getattr(recipe.training, name) for name in ("epochs", "batch_size", "micro_batch")}
-    plan = Plan.make(recipe.data.build().split("train"), seed=0, step="first", **shape)
+    plan = Plan.make(recipe.data.build().split("train"), PlanOptions(seed=0, step="first", **shape))
     assert {len(update) for update in plan.updates} == {1, 4}
     done = several(3, tmp_path, WATCHED, "run", "toy.toml")
     assert done.returncode == 0, done.stderr

@@ -16,7 +16,7 @@ import torch
 import toys
 
 from mmgen.data.collate import Collator
-from mmgen.data.plan import Plan
+from mmgen.data.plan import Plan, PlanOptions
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER, halves, out_of_memory, questions
 from mmgen.progress import Progress
@@ -335,16 +335,8 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
 def plan(bucket=1):
     """That of `step()`; with its bucket of 16, examples come in another order."""
     examples = toys.examples(20)
-    return Plan.make(
-        examples,
-        seed=0,
-        step="s",
-        epochs=2,
-        batch_size=12,
-        micro_batch=6,
-        bucket=bucket,
-        lengths=Collator(toys.model(), ["caption"]),
-    )
+    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch=6, bucket=bucket)
+    return Plan.make(examples, options, lengths=Collator(toys.model(), ["caption"]))
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):

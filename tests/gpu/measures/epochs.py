@@ -17,8 +17,8 @@ from pathlib import Path
 from statistics import median
 
 from mmgen.data.collate import Collator
-from mmgen.data.loader import updates
-from mmgen.data.plan import Plan
+from mmgen.data.loader import MicroBatches, updates
+from mmgen.data.plan import Plan, PlanOptions
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.recipe.tables import Recipe
@@ -92,10 +92,11 @@ def loaded(place: Path, recipe: Recipe, pin: bool) -> float | None:
     """Questions a second that the loader alone makes batches of; the start of its workers is left out."""
     model, examples = load_run(place).model, recipe.data.build().split("train")
     training, collate = recipe.steps["both"].training, Collator(model, model.inputs)
-    shape = {"batch_size": training.batch_size, "micro_batch": training.batch_size, "bucket": training.bucket}
-    plan = Plan.make(examples, seed=0, step="both", epochs=training.epochs, **shape, lengths=collate)
+    batch = training.batch_size
+    options = PlanOptions(0, "both", training.epochs, batch_size=batch, micro_batch=batch, bucket=training.bucket)
+    plan = Plan.make(examples, options, lengths=collate)
     questions, began = 0, 0.0
-    for number, _ in updates(examples, plan, collate, workers=training.workers, pin=pin):
+    for number, _ in updates(MicroBatches(examples, plan, collate), workers=training.workers, pin=pin):
         if not number:
             began = time.perf_counter()
         elif number < LOADED:
