@@ -3,19 +3,33 @@ the part. (The model checks segments and losses.)"""
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from torch import Tensor
 
 from ..configs import DatasetConfig
-from ..errors import PluginError
+from ..errors import MmgenError, PluginError
 from ..parts import Embedder, Generator, Metric, Reader, Record
 from ..registry import installed
 from ..tensors import Example, Generation, Scores
 
 Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
+
+
+@contextlib.contextmanager
+def part_calls(part: str, method: str) -> Iterator[None]:
+    """Around a call into a part. Raises PluginError, which names the part, the method, and the exception's type and
+    text, in place of an exception that is no MmgenError."""
+    try:
+        yield
+    except MmgenError:
+        raise
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise PluginError(f"{part}: {method} raises {type(error).__name__}{f': {text}' * bool(text)}") from error
 
 
 class Examples:
@@ -28,6 +42,9 @@ class Examples:
 
     def check(self, split: str, examples: Sequence[Example]) -> Sequence[Example]:
         """The same examples. Raises PluginError that names the data set and the example."""
+        if not (hasattr(examples, "__len__") and hasattr(examples, "__getitem__")):
+            kind = type(examples).__name__
+            raise PluginError(f"{self._place()}: split '{split}' gives a {kind}; it must be a list of examples")
         if split in self.read:
             return examples
         for example in examples:
@@ -44,9 +61,15 @@ class Examples:
         self.read.add(split)
         return examples
 
+    def calls(self, split: str) -> contextlib.AbstractContextManager[None]:
+        """Around what reads a split: errors of the data set's own name it."""
+        return part_calls(self._place(), f"split('{split}')")
+
+    def _place(self) -> str:
+        return f"data ({installed().owner('dataset', type(self.config))})"
+
     def _error(self, split: str, example: Example, wrong: str) -> PluginError:
-        owner = installed().owner("dataset", type(self.config))
-        return PluginError(f"data ({owner}): example '{getattr(example, 'id', example)}' of '{split}': {wrong}")
+        return PluginError(f"{self._place()}: example '{getattr(example, 'id', example)}' of '{split}': {wrong}")
 
 
 def example_problem(example: Example) -> str:
@@ -89,20 +112,44 @@ def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Genera
     return texts
 
 
-def check_scores(scores: Scores, name: str, metric: Metric, examples: Sequence[Example]) -> Scores:
-    """What a metric said of a text for each of these examples. Raises PluginError."""
-    if wrong := _scores_problem(scores, len(examples)):
-        raise PluginError(f"metrics.{name} ({installed().owner('metric', metric)}): {wrong}")
+def score_with(name: str, metric: Metric, texts: Sequence[Generation], examples: Sequence[Example]) -> Scores:
+    """What a metric says of a text for each of these examples. Raises PluginError."""
+    place = f"metrics.{name} ({installed().owner('metric', metric)})"
+    with part_calls(place, "score"):
+        scores = metric.score(texts, examples)
+    if wrong := _scores_problem(scores, len(examples), "score"):
+        raise PluginError(f"{place}: {wrong}")
     return scores
 
 
-def _scores_problem(scores: Scores, count: int) -> str:
+def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Scores | None:
+    """What a metric says of the references of these examples. Raises PluginError."""
+    place = f"metrics.{name} ({installed().owner('metric', metric)})"
+    with part_calls(place, "references"):
+        scores = metric.references(examples)
+    if scores is not None and (wrong := _scores_problem(scores, len(examples), "references")):
+        raise PluginError(f"{place}: {wrong}")
+    return scores
+
+
+def _scores_problem(scores: Scores, count: int, method: str) -> str:
     if not isinstance(scores, Scores):
-        return f"score gives {scores!r:.60}; it must be a mmgen.tensors.Scores"
+        none = ", or None" if method == "references" else ""
+        return f"{method} gives {scores!r:.60}; it must be a mmgen.tensors.Scores{none}"
+    for field in ("values", "per_example"):
+        if not isinstance(getattr(scores, field), Mapping):
+            return f"{method} gives {field} {getattr(scores, field)!r:.60}; they must be a dict"
+    if not isinstance(scores.notes, tuple | list) or not all(isinstance(note, str) for note in scores.notes):
+        return f"{method} gives notes {scores.notes!r:.60}; they must be a tuple of texts, ('...',)"
+    for name in (*scores.values, *scores.per_example):
+        if not isinstance(name, str):
+            return f"{method} gives a score the name {name!r:.60}; names are texts"
     for name, value in scores.values.items():
         if value is not None and not _finite(value):
             return f"{name} is {value!r:.60}; values are finite numbers, or None with a note"
     for name, values in scores.per_example.items():
+        if not isinstance(values, Collection) or isinstance(values, str | Mapping):
+            return f"{name} has {values!r:.60} for its examples; it must be a list of numbers"
         if len(values) != count:
             return f"{name} has {len(values)} values for {count} examples"
         if (bad := next((value for value in values if not _finite(value)), None)) is not None:
@@ -118,11 +165,14 @@ def check_reads(name: str, embedder: Embedder, examples: Sequence[Example]) -> N
     """A first look at an input, before anything is learnt: reading twice gives the same, and the slots of an example
     are as many alone as in a batch. Raises PluginError; DataError where an example cannot be read."""
     reader, owner = embedder.reader, installed().owner("embedder", embedder)
-    items = [reader.read(example) for example in examples]
-    for example, item in zip(examples, items, strict=True):
-        if differ := _differ(reader, item, reader.read(example)):
+    place = f"input '{name}' ({owner})"
+    with part_calls(place, "read"):
+        items = [reader.read(example) for example in examples]
+        again = [reader.read(example) for example in examples]
+    for example, item, other in zip(examples, items, again, strict=True):
+        if differ := _differ(reader, item, other):
             raise PluginError(
-                f"input '{name}' ({owner}): reads differ: example '{example.id}' read twice gives other {differ}; a "
+                f"{place}: reads differ: example '{example.id}' read twice gives other {differ}; a "
                 "read must depend on the example alone"
             )
     device = next((tensor.device for tensor in embedder.parameters()), None)
@@ -131,8 +181,7 @@ def check_reads(name: str, embedder: Embedder, examples: Sequence[Example]) -> N
         (alone,) = _slots(embedder, reader.collate([item]), device)
         if alone != count:
             raise PluginError(
-                f"input '{name}' ({owner}): example '{example.id}' has {alone} slots alone and {count} in a batch; "
-                "mask the padding"
+                f"{place}: example '{example.id}' has {alone} slots alone and {count} in a batch; mask the padding"
             )
 
 

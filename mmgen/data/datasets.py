@@ -44,8 +44,11 @@ class Datasets:
 
     @property
     def scored(self) -> Sequence[Example]:
-        """What every row of the table is about."""
-        return self._split(self.main, self.recipe.data.evaluate)
+        """What every row of the table is about. Raises DataError where there is no example."""
+        config = self.recipe.data
+        if not (examples := self._split(self.main, config.evaluate)):
+            raise DataError(f"data.evaluate: split '{config.evaluate}' has no examples, so nothing can be scored")
+        return examples
 
     def texts(self) -> Iterator[str]:
         """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data
@@ -77,7 +80,10 @@ class Datasets:
 
     def _split(self, dataset: Dataset, name: str) -> Sequence[Example]:
         """A split, whose examples are checked the first time. Raises PluginError."""
-        return self._checks[id(dataset)].check(name, dataset.split(name))
+        checks = self._checks[id(dataset)]
+        with checks.calls(name):
+            examples = dataset.split(name)
+        return checks.check(name, examples)
 
     def _of(self, step: str) -> tuple[DatasetConfig, Dataset]:
         own = self.recipe.steps[step].data

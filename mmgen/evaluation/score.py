@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ..data.checked import check_scores
+from ..data.checked import score_with
 from ..errors import RunError
 from ..files import read_table, write_json
 from ..parts import Metric
@@ -33,7 +33,7 @@ def score(
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
         each: dict[str, Scores] = {}
         for called, metric in metrics.items():
-            each[called] = check_scores(metric.score(best, examples), called, metric, examples)
+            each[called] = score_with(called, metric, best, examples)
             advance()
         together = gathered(each)
     write_json(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..data.checked import references_of
 from ..errors import MmgenError
 from ..evaluation import score
 from ..files import write_text
@@ -169,7 +170,7 @@ def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None], column
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
     for called, config in recipe.metrics.items():
-        scores = config.build().references(dataset.split(recipe.data.evaluate))
+        scores = references_of(called, config.build(), dataset.split(recipe.data.evaluate))
         if scores is None:
             continue
         notes.update(dict.fromkeys(scores.notes))

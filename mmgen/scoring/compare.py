@@ -10,6 +10,7 @@ from statistics import fmean
 import numpy as np
 
 from ..configs import MetricConfig
+from ..data.checked import score_with
 from ..evaluation.score import merge
 from ..progress import Progress
 from ..recipe.layers import settings_of
@@ -105,7 +106,7 @@ class _Judge:
     def __init__(
         self, configs: Mapping[str, MetricConfig], examples: Sequence[Example], seen: frozenset[str] | None
     ) -> None:
-        self.built = [config.build() for config in configs.values()]
+        self.built = {name: config.build() for name, config in configs.items()}
         self.examples = examples
         self.groups = [
             str(example.facts.get("group") or example.facts.get("image") or example.id) for example in examples
@@ -119,8 +120,8 @@ class _Judge:
         examples = [self.examples[place] for place in chosen]
         written = [Generation(self.examples[place].id, texts[place], (), 0.0) for place in chosen]
         together = Scores({})
-        for metric in self.built:
-            scores = metric.score(written, examples)
+        for name, metric in self.built.items():
+            scores = score_with(name, metric, written, examples)
             if any(value is not None for value in scores.values.values()) or len(self.built) == 1:
                 together = merge(together, scores)
         if self.seen is not None:

@@ -11,15 +11,16 @@ from broken import AsksATextNotATuple, ListsAlternatives, MasksNothing, NeverRea
 from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator
 
-from mmgen.data.checked import check_reads, check_scores
+from mmgen.data.checked import check_reads, references_of, score_with
 from mmgen.data.collate import Collator
 from mmgen.data.datasets import Datasets
 from mmgen.data.seeds import resolve
-from mmgen.errors import PluginError
+from mmgen.errors import DataError, PluginError
 from mmgen.evaluation.generate import generate
 from mmgen.model import Model
 from mmgen.parts import Metric
 from mmgen.registry import installed
+from mmgen.scoring.compare import System, compare
 from mmgen.tensors import Loss, Scores, Segment
 from mmgen.testing import TEXTS, Tiny, Toy, ToyDataset, Words
 from mmgen.testing.toy import WordsEmbedder
@@ -108,6 +109,17 @@ def test_an_input_that_reads_anew():
     )
 
 
+def test_a_reader_that_raises():
+    class Raises(WordsEmbedder):
+        def __init__(self, field, backbone):
+            super().__init__(field, backbone)
+            self.reader.read = lambda example: {}["x"]
+
+    assert told(check_reads, "caption", model(Raises).embedders["caption"], EXAMPLES) == (
+        "input 'caption' (Raises): read raises KeyError: 'x'"
+    )
+
+
 def test_padding_that_counts():
     made = model(MasksNothing)
     assert told(check_reads, "caption", made.embedders["caption"], LONGER) == (
@@ -177,19 +189,73 @@ def test_wrong_texts(change, words):
         (Scores({"hits": 1.0}, {"hits": [1.0, 1.0]}), "hits has 2 values for 3 examples"),
         (Scores({"hits": 1.0}, {"hits": [1.0, 1.0, math.inf]}), "hits of an example is inf; values are finite numbers"),
         ({"hits": 1.0}, "score gives {'hits': 1.0}; it must be a mmgen.tensors.Scores"),
+        (Scores([1.0]), "score gives values [1.0]; they must be a dict"),
+        (Scores({}, [1.0]), "score gives per_example [1.0]; they must be a dict"),
+        (Scores({}, notes="one"), "score gives notes 'one'; they must be a tuple of texts, ('...',)"),
+        (Scores({}, notes=(1,)), "score gives notes (1,); they must be a tuple of texts, ('...',)"),
+        (Scores({1: 1.0}), "score gives a score the name 1; names are texts"),
+        (Scores({"hits": 1.0}, {"hits": 1.0}), "hits has 1.0 for its examples; it must be a list of numbers"),
     ],
 )
 def test_wrong_scores(scores, words):
-    class Brm(Metric):
-        def score(self, generations, examples):
-            return scores
+    assert told(score_with, "mine", Brm(scores), [], EXAMPLES) == f"metrics.mine (Brm): {words}"
 
-    assert told(check_scores, scores, "mine", Brm(), EXAMPLES) == f"metrics.mine (Brm): {words}"
+
+class Brm(Metric):
+    """Gives what it is made with, or raises it."""
+
+    def __init__(self, scores):
+        self.scores = scores
+
+    def score(self, generations, examples):
+        return self.references(examples)
+
+    def references(self, examples):
+        if isinstance(self.scores, BaseException):
+            raise self.scores
+        return self.scores
+
+
+@pytest.mark.parametrize(
+    "scores, words",
+    [
+        ({"hits": 1.0}, "references gives {'hits': 1.0}; it must be a mmgen.tensors.Scores, or None"),
+        (Scores([1.0]), "references gives values [1.0]; they must be a dict"),
+        (Scores({"hits": math.nan}), "hits is nan; values are finite numbers, or None with a note"),
+    ],
+)
+def test_wrong_references(scores, words):
+    assert told(references_of, "mine", Brm(scores), EXAMPLES) == f"metrics.mine (Brm): {words}"
+    assert references_of("mine", Brm(None), EXAMPLES) is None
+
+
+def test_what_a_metric_raises():
+    assert (
+        told(score_with, "mine", Brm(KeyError("a")), [], EXAMPLES) == "metrics.mine (Brm): score raises KeyError: 'a'"
+    )
+    assert told(references_of, "mine", Brm(ValueError("two\nlines")), EXAMPLES) == (
+        "metrics.mine (Brm): references raises ValueError: two lines"
+    )
+    assert told(score_with, "mine", Brm(ValueError()), [], EXAMPLES) == "metrics.mine (Brm): score raises ValueError"
+    for passes in (DataError("a file"), KeyboardInterrupt()):
+        with pytest.raises(type(passes)) as caught:
+            score_with("mine", Brm(passes), [], EXAMPLES)
+        assert caught.value is passes
+
+
+def test_a_comparison_names_the_metric_too():
+    class Config:
+        def build(self):
+            return Brm(ValueError("no"))
+
+    assert told(compare, [System("a", [["x"]])], EXAMPLES[:1], {"mine": Config()}) == (
+        "metrics.mine (Brm): score raises ValueError: no"
+    )
 
 
 def test_good_scores_are_let_through():
     good = Scores({"hits": 1, "others": None}, {"hits": [1.0, 0, True]}, ("others: none",))
-    assert check_scores(good, "mine", None, EXAMPLES) is good
+    assert score_with("mine", Brm(good), [], EXAMPLES) is good
 
 
 class SharesIds(ToyDataset):
@@ -220,6 +286,10 @@ class RepeatsOne(ToyDataset):
     ],
 )
 def test_wrong_examples(dataset, words):
+    assert told(datasets(dataset).fingerprint) == f"data (Mine): {words}"
+
+
+def datasets(dataset):
     class Mine(Toy):
         """A data set."""
 
@@ -227,4 +297,32 @@ def test_wrong_examples(dataset, words):
             return dataset()
 
     recipe = type("Recipe", (), {"data": Mine(), "steps": {}, "inputs": {"caption": Words(reads=("caption",))}})
-    assert told(Datasets(recipe).fingerprint) == f"data (Mine): {words}"
+    return Datasets(recipe)
+
+
+def test_a_split_that_is_no_list():
+    class Yields(ToyDataset):
+        def split(self, name):
+            return iter(super().split(name))
+
+    assert told(datasets(Yields).fingerprint) == (
+        "data (Mine): split 'train' gives a list_iterator; it must be a list of examples"
+    )
+
+
+def test_a_split_that_raises():
+    class Raises(ToyDataset):
+        def split(self, name):
+            raise IndexError("out of range")
+
+    assert told(datasets(Raises).fingerprint) == "data (Mine): split('train') raises IndexError: out of range"
+
+
+def test_a_split_to_score_without_examples():
+    class Empty(ToyDataset):
+        def split(self, name):
+            return super().split(name) if name == "train" else []
+
+    with pytest.raises(DataError) as error:
+        _ = datasets(Empty).scored
+    assert str(error.value) == "data.evaluate: split 'test' has no examples, so nothing can be scored"
