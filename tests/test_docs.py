@@ -45,6 +45,7 @@ def test_the_python_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     assert names["finished"].finished("caption")
 
 
+@pytest.mark.slow
 def test_the_complete_example_installs_and_passes_its_tests(tmp_path):
     """The files of the plugin page, as they are printed there."""
     written = []

@@ -11,6 +11,8 @@ import pytest
 from thirdparty import Environment, settings
 from toys import RECIPE
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PACKAGES = sorted(path.parent.name for path in EXAMPLES.glob("*/pyproject.toml"))
 FEW = (

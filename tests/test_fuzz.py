@@ -39,6 +39,8 @@ from mmgen.runs.run import report_on
 from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 SLOW = {
     "results": 2,
     "checkpoint": 2,

@@ -21,6 +21,8 @@ from transformers import (
 
 from mmgen.cli import main
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 RECIPES = Path(__file__).resolve().parents[1] / "recipes"
 IMAGES = range(1, 4)
 ROWS = ["caption", "image_frozen", "image", "both", "both_scratch"]

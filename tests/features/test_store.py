@@ -317,6 +317,8 @@ SLOW_WRITER = """
 """
 
 
+@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_killed_again_and_again(tmp_path):
     """kill -9 at random moments, assembling included: every record that was reported is there at the end, as it was."""
     path, rng, kills = tmp_path / "s.h5", random.Random(3), 0
@@ -519,6 +521,7 @@ MEASURE = """
 """
 
 
+@pytest.mark.slow
 def test_memory_stays_flat_however_large_the_store(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(MEASURE), str(tmp_path)], capture_output=True, text=True, check=True

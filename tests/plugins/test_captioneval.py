@@ -192,6 +192,7 @@ def test_equal_to_pycocoevalcap_on_real_captions(captions):
     assert sum(scores.per_example["CIDEr"]) / len(rows) == pytest.approx(scores.values["CIDEr"])
 
 
+@pytest.mark.slow
 @needs_java
 def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, tmp_path):
     from pycocoevalcap.meteor.meteor import Meteor

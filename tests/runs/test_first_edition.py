@@ -10,6 +10,8 @@ import toys
 from mmgen.runs.load import load_run
 from mmgen.storage import generations
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 KEPT = Path(__file__).resolve().parents[1] / "first_edition"
 RUN = Path("runs/first/default/seed-0")
 
@@ -33,7 +35,6 @@ def test_loads_and_writes_the_same(first, step):
         assert text.score == pytest.approx(other.score, abs=1e-4)  # another machine rounds otherwise
 
 
-@pytest.mark.slow
 def test_counts_as_done(first):
     before = {path: path.read_bytes() for path in RUN.glob("steps/*/*")}
     said = toys.mmgen_here(first, "run", "first.toml").stdout
@@ -41,7 +42,6 @@ def test_counts_as_done(first):
     assert {path: path.read_bytes() for path in RUN.glob("steps/*/*")} == before
 
 
-@pytest.mark.slow
 def test_goes_on(first):
     """A step that is not there yet starts from weights of the first edition."""
     shutil.rmtree(RUN / "steps/both")

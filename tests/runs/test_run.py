@@ -15,6 +15,8 @@ import pytest
 import toys
 from toys import PLACE, mmgen, weights
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 RECIPE = toys.recipe(training={"micro_batch": 6, "epochs": 2, "checkpoint_every": 2})
 
 
@@ -167,6 +169,7 @@ KILLED_WHILE_WRITING = """
 """
 
 
+@pytest.mark.exhaustive
 def test_killed_while_a_file_is_written_again_and_again(whole, tmp_path):
     """The file is there under its temporary name, and the next run begins with it lying about."""
     (tmp_path / "toy.toml").write_text(RECIPE)

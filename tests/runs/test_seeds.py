@@ -17,6 +17,8 @@ from mmgen.report.compare import _said_once
 from mmgen.report.table import Spread, cell, spread
 from mmgen.storage.run_folder import RunFolder, differences
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 
 def mmgen(*arguments: str) -> str:
     result = CliRunner().invoke(main, [str(each) for each in arguments], catch_exceptions=False)

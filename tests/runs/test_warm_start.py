@@ -15,6 +15,8 @@ from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.load import load_run
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 WARM = """\
 [steps.warm]
 inputs = ["caption"]

@@ -36,6 +36,8 @@ from mmgen.training.learner import Learner
 from mmgen.training.train import train
 from mmgen.training.validate import validate
 
+pytestmark = pytest.mark.slow  # every test starts commands or processes
+
 UNLIKE = (Bert, Albert, Electra, DistilBert, SqueezeBert)  # the others' modules are BERT's
 ENCODERS = {family.model_fields["type"].default: family for family in UNLIKE}
 VALIDATION = toys.examples(3, seed=1)  # two for one process, one for the other
@@ -260,11 +262,9 @@ def close(ours: dict, theirs: dict) -> None:
         assert (ours[name] - theirs[name]).abs().max() < 5e-5 or name.endswith(KEYS), name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.exhaustive if name in MORE else ()) for name in MODELS]
 )
-@pytest.mark.slow
 def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
     alike(
         log(slices / name), learn(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION)
@@ -273,7 +273,6 @@ def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
     assert {path.name for path in (slices / name).iterdir()} == {path.name for path in (tmp_path / "s").iterdir()}
 
 
-@pytest.mark.slow
 def test_what_is_frozen_stays_as_it_was(slices):
     before, after = bent().state_dict(), load_file(slices / "frozen/weights.safetensors")
     assert {name for name in after if not after[name].equal(before[name])} == {
@@ -282,7 +281,6 @@ def test_what_is_frozen_stays_as_it_was(slices):
     }
 
 
-@pytest.mark.slow
 def test_the_best_weights_are_kept(slices):
     losses = [record["validation_loss"] for record in log(slices / "best") if "validation_loss" in record]
     assert losses[-1] > min(losses)
@@ -292,7 +290,6 @@ def test_the_best_weights_are_kept(slices):
     assert validate(learner, VALIDATION) == pytest.approx(min(losses), abs=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resumed", "halved"])
 def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, tmp_path):
     """Where that one had to cut its micro-batches, they go on with the pieces."""
@@ -301,7 +298,6 @@ def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, 
     close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
 
 
-@pytest.mark.slow
 def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices, tmp_path):
     tensors, about = read_tensors(slices / "stopped/checkpoint.safetensors")
     assert json.loads(about["cursor"])["done"] == STOPPED
@@ -313,7 +309,6 @@ def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices,
     close(load_file(slices / "stopped/weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
 
 
-@pytest.mark.slow
 def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
     whole = learn(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
     assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx(
@@ -322,7 +317,6 @@ def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
     assert {tensor.dtype for tensor in load_file(slices / "bf16/weights.safetensors").values()} == {torch.float32}
 
 
-@pytest.mark.slow
 def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
     """Weights and AdamW's two moments take 3 times the parameters where nothing is cut."""
     told = [json.loads((slices / f"told-{rank}.json").read_text()) for rank in (0, 1)]
@@ -334,7 +328,7 @@ def test_a_process_holds_half_and_gathers_a_layer_at_a_time(slices):
     assert sum(each["slices"] for each in told) >= told[0]["parameters"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first_writes(torch_can, tmp_path):
     """Updates of four micro-batches and of one: some process has more to do, or nothing, and goes through as many
     passes."""
@@ -364,7 +358,6 @@ TOO_LARGE = (
 )
 
 
-@pytest.mark.slow
 def test_out_of_memory_ends_the_run_with_one_line_of_what_to_do(slices):
     assert (slices / "said-1.txt").read_text() == f"step 's', update 0: {TOO_LARGE}"
     assert (slices / "said-0.txt").read_text().startswith("process 0 of 2: another process has ended (")

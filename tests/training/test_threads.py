@@ -65,6 +65,7 @@ def run(folder: Path, *arguments: str, **variables: str) -> tuple[str, dict]:
     return done.stdout, json.loads((folder / PLACE / "environment.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_run_says_its_threads_and_keeps_them(tmp_path):
     said, kept = run(tmp_path)
     assert "computing with 1 thread on" in said and kept["threads"] == 1
@@ -72,6 +73,7 @@ def test_a_run_says_its_threads_and_keeps_them(tmp_path):
     assert "computing with 2 threads on" in said and kept["threads"] == 2
 
 
+@pytest.mark.slow
 def test_a_resume_with_another_number_is_noted(tmp_path):
     run(tmp_path, OMP_NUM_THREADS="2")
     (tmp_path / PLACE / "steps/first/weights.safetensors").unlink()
