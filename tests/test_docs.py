@@ -35,6 +35,7 @@ def blocks(page: str, language: str) -> list[str]:
     return [code for kind, code in BLOCK.findall((DOCS / page).read_text(encoding="utf-8")) if kind == language]
 
 
+@pytest.mark.slow
 def test_the_python_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "api"}
@@ -137,6 +138,7 @@ def desk(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", GUIDES)
 def test_commands_print_what_a_guide_says(page, desk, monkeypatch):
     """Lines in their order; `...` stands for any. Runs are small here, and what they print is not shown there."""
@@ -152,6 +154,7 @@ def test_commands_print_what_a_guide_says(page, desk, monkeypatch):
             assert line == "..." or line in printed, f"{page}: {command} does not print: {line}\n{done.output}"
 
 
+@pytest.mark.slow
 def test_the_run_of_the_guide_is_loaded_from_python(desk, monkeypatch, capsys):
     monkeypatch.chdir(desk)
     for block in blocks("index.md", "python"):

@@ -28,6 +28,8 @@ from mmgen.training.learner import Learner
 from mmgen.training.train import make_material
 from mmgen.training.validate import validate
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = {
     "greedy": Decoding(),
     "beams": Decoding(num_beams=3, num_return_sequences=2),

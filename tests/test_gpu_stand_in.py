@@ -19,6 +19,8 @@ from gpu.parts import PARTS
 from gpu.sitting import Part, Sitting, Step, todo
 from gpu.sizes import TINY
 
+pytestmark = pytest.mark.slow
+
 HERE = Machine(None, 0.0, 0, "a processor", 2, {"torch": "2"})
 
 
@@ -31,7 +33,6 @@ def sit(*arguments: str) -> subprocess.CompletedProcess:
 # --- the whole of it ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_stand_in_runs_every_part_and_once_only(tmp_path):
     done = sit("--stand-in", "--folder", str(tmp_path), "--commit", "abc")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -25,6 +25,8 @@ from mmgen.recipe.tables import Step, Training
 from mmgen.report import attention as looks
 from mmgen.storage import generations
 
+pytestmark = pytest.mark.slow
+
 SEARCHES = {
     "greedy": Decoding(),
     "beams": Decoding(num_beams=3, num_return_sequences=2),
@@ -160,7 +162,6 @@ def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
     assert told.lines == ["step 's', writing: out of memory; from here on 2 examples at a time"]
 
 
-@pytest.mark.slow
 def test_samples_are_drawn_anew_and_the_same_every_time(tmp_path):
     model, sampling = toys.model(), Decoding(do_sample=True)
     whole = written(tmp_path / "whole", model, sampling)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.S)
@@ -58,7 +60,6 @@ def sample(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_the_main_job_fills_five_rows(sample):
     table = (sample / "runs/bertgen_vqa/sample/seed-0/table.md").read_text()
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")]
@@ -72,7 +73,6 @@ def test_a_finished_run_is_loaded(sample, monkeypatch):
     assert len(names["questions"]) == 4
 
 
-@pytest.mark.slow
 def test_the_paper_profile_says_which_files_are_missing_and_where_they_go(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), "--profile", "paper"],

@@ -13,6 +13,8 @@ from mmgen.errors import DataError
 from mmgen.features.multi_file import open_store
 from mmgen.runs import predict
 
+pytestmark = pytest.mark.slow
+
 PICTURED = """\
 [inputs.image]
 type = "regions"
@@ -23,7 +25,6 @@ spread = 1
 """
 
 
-@pytest.mark.slow
 def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go_on(tmp_path):
     for number in range(6):
         Image.new("RGB", (40, 30), (40 * number, 90, 20)).save(tmp_path / f"{number}.png")

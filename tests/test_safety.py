@@ -40,6 +40,8 @@ from mmgen.runs.predict import requests
 from mmgen.runs.run import run
 from mmgen.storage.weights import read_tensors
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None

@@ -14,6 +14,8 @@ from mmgen.cli import main
 from mmgen.registry import installed
 from mmgen.testing import CommandSuite
 
+pytestmark = pytest.mark.slow
+
 GREET = """
     from typing import Literal
     import mmgen

@@ -18,6 +18,8 @@ from mmgen.cli import main
 from mmgen.features.store import FeatureStore
 from mmgen.parts import Extractor, Record
 
+pytestmark = pytest.mark.slow
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 

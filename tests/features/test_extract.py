@@ -141,6 +141,7 @@ def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp
     assert sorted(each.name for each in tmp_path.iterdir()) == ["images", "s.h5"]
 
 
+@pytest.mark.slow
 def test_a_folder_is_no_store_and_a_file_no_folder(folder, tmp_path):
     arguments = [
         "features",

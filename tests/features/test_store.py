@@ -45,6 +45,7 @@ def test_keys_of_images(name, key):
     assert image_key(name) == key
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     regions=st.lists(st.integers(0, 9), min_size=1, max_size=12),
@@ -260,6 +261,7 @@ def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data)
     last.close()
 
 
+@pytest.mark.slow
 def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
     """It is no fault of the image that was being written, so it is not told as one."""
     path = tmp_path / "s.h5"

@@ -19,6 +19,8 @@ from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
 
+pytestmark = pytest.mark.slow
+
 ADVICE = "; the file is damaged, or made to do harm: get it again, or make it again"
 
 

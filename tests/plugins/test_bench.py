@@ -13,6 +13,8 @@ from mmgen_bench.workload import batch_of, examples
 
 from mmgen.cli import main
 
+pytestmark = pytest.mark.slow
+
 TINY = Shape(layers=1, width=16, vocabulary=1500, regions=36, features=8)
 OPTIONS = ["--layers", "1", "--width", "16", "--words", "1500", "--rounds", "1", "--batch", "2"]
 

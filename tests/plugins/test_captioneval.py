@@ -25,6 +25,8 @@ from pycocoevalcap.rouge.rouge import Rouge
 from mmgen.errors import DataError, UnavailableError
 from mmgen.tensors import Example, Generation
 
+pytestmark = pytest.mark.slow
+
 needs_java = pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, which is not on this machine")
 VERSION = version("pycocoevalcap")
 BLEU = ("BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4")
@@ -192,7 +194,6 @@ def test_equal_to_pycocoevalcap_on_real_captions(captions):
     assert sum(scores.per_example["CIDEr"]) / len(rows) == pytest.approx(scores.values["CIDEr"])
 
 
-@pytest.mark.slow
 @needs_java
 def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, tmp_path):
     from pycocoevalcap.meteor.meteor import Meteor

@@ -11,6 +11,8 @@ from safetensors.torch import save_file
 from mmgen.errors import DataError
 from mmgen.parts import Picture
 
+pytestmark = pytest.mark.slow
+
 SIZE = {"shortest_edge": 64, "longest_edge": 96}
 SMALL = {
     "d_model": 16,

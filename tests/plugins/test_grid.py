@@ -12,6 +12,8 @@ from mmgen.features.extract import extract
 from mmgen.parts import Picture
 from mmgen.tensors import Example
 
+pytestmark = pytest.mark.slow
+
 
 class Words:
     input_size, mask_id = 32, 0

@@ -25,6 +25,8 @@ from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.tensors import Example
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )

@@ -137,6 +137,7 @@ def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
         torch.testing.assert_close(narrow_gradients[name], gradient, atol=1e-4, rtol=1e-4, msg=name)
 
 
+@pytest.mark.slow
 def test_calls_may_be_in_several_threads_and_models_copied(model):
     """What the last layer is to work for comes with each call."""
     from concurrent.futures import ThreadPoolExecutor
@@ -430,6 +431,7 @@ def test_the_vocabulary_head_in_chunks_is_the_head_at_once(model, monkeypatch):
     torch.testing.assert_close(model(batch).sum, whole.sum, atol=1e-3, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_steps_lower_the_loss(model):
     trained = toys.model(seed=1).train()
     batch = batch_of(trained, toys.examples(2))

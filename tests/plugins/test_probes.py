@@ -34,6 +34,8 @@ from mmgen.tensors import Example
 from mmgen.testing import Greedy, ProbeSuite
 from mmgen.testing.toy import TEXTS
 
+pytestmark = pytest.mark.slow
+
 BOXES = np.array([(0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1), (0, 0, 1, 1)], np.float32)
 FACTS = {
     "captions": ["a red cat near the water", "the cat"],

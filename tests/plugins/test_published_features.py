@@ -15,6 +15,8 @@ from mmgen.features.extract import extract
 from mmgen.features.store import FeatureStore
 from mmgen.parts import FailedImage
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 FEATURES = RNG.random((4, 3, 5), np.float32)
 PIXELS = np.array([[0, 0, 50, 40], [10, 20, 100, 80], [5, 5, 6, 6]], np.float32)  # of an image of 100 x 80

@@ -134,6 +134,7 @@ def test_pictures(data, examples):
     assert (image.mode, image.size) == ("RGB", (192, 192))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [64, 192, 400])
 def test_boxes_are_tight(data, monkeypatch, side):
     monkeypatch.setattr(draw, "_stain", lambda *args: None)  # a shadow is no part of a thing

@@ -30,6 +30,8 @@ from mmgen.runs.run import report_on, run
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )

@@ -8,6 +8,8 @@ import pytest
 import toys
 from toys import PLACE, mmgen_here
 
+pytestmark = pytest.mark.slow
+
 RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
 BEAMS = ("--set", "decoding.num_beams=3")
 VARIETY = ("--set", "metrics.variety.type=diversity")
@@ -118,7 +120,6 @@ def test_killed_before_the_new_recipe_stands_the_old_one_goes_on_too(run, plain,
     assert files(run, *RESULTS) == files(plain, *RESULTS)
 
 
-@pytest.mark.slow
 def test_a_seed_with_other_decoding_is_left_out_until_it_is_written_anew(run):
     assert mmgen_here(run, "run", "toy.toml", "--seed", "1").returncode == 0
     seeds = (run / PLACE).parent / "table.md"

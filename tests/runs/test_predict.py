@@ -18,6 +18,8 @@ from toys import mmgen_here as mmgen
 
 from mmgen.errors import RunError
 
+pytestmark = pytest.mark.slow
+
 RECIPE = toys.recipe(
     name="seeing",
     inputs={

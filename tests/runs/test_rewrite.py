@@ -8,6 +8,8 @@ import pytest
 import toys
 from toys import PLACE, mmgen_here
 
+pytestmark = pytest.mark.slow
+
 RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
 BEAMS = ("--set", "decoding.num_beams=3")
 PLACES = [PLACE / "steps" / step / "decodings/num_beams-3" for step in ("first", "second")]
@@ -158,7 +160,6 @@ def test_no_run_and_other_data_are_a_line(plain, run):
     )
 
 
-@pytest.mark.slow
 def test_seeds_are_averaged_where_they_have_the_decoding(run):
     assert mmgen_here(run, "run", "toy.toml", "--seed", "1").returncode == 0
     other = PLACE.parent / "seed-1"

@@ -16,6 +16,8 @@ from mmgen.errors import PluginError
 from mmgen.registry import collect, installed
 from mmgen.scaffold import KINDS, create
 
+pytestmark = pytest.mark.slow
+
 FEW = ("data.train_size=16", "data.val_size=2", "data.test_size=3", "training.epochs=1", "backbone.layers=1")
 PROBING = """
 from pathlib import Path
@@ -49,7 +51,6 @@ def test_every_kind_of_a_recipe_can_be_made():
     assert set(KINDS) == HOOKS.keys() - {"extractor", "command"}
 
 
-@pytest.mark.slow
 def test_their_tests_pass(made, environment):
     done = environment.run(
         "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, made.values()), cwd=made["embedder"].parent
@@ -67,7 +68,6 @@ def test_they_are_listed_with_their_place(made, environment):
         assert str(folder / f"mmgen_my_{kind}" / "__init__.py") in done.stdout
 
 
-@pytest.mark.slow
 def test_their_recipes_run(made, environment):
     """And the probe looks into a finished run."""
     calls = []

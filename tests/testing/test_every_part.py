@@ -25,6 +25,8 @@ from mmgen.registry import installed
 from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, ExtractorSuite, MetricSuite
 
+pytestmark = pytest.mark.slow
+
 TESTS = Path(__file__).resolve().parents[1]
 RNG = np.random.default_rng(0)
 BOXES = np.array([[0, 0, 0.5, 0.5], [0.1, 0.25, 1, 1], [0.5, 0.5, 0.6, 0.6]], np.float32)
@@ -94,7 +96,6 @@ class TestDetector(ExtractorSuite):
         return Detector(model=str(self.weights), max_regions=3)
 
 
-@pytest.mark.slow
 class TestFasterRcnn(ExtractorSuite):
     def config(self):
         return FasterRcnn(model="fasterrcnn_mobilenet_v3_large_320_fpn", weights="random", max_regions=3)

@@ -11,6 +11,8 @@ from mmgen.errors import DataError
 from mmgen.parts import Probe, ProbeResult
 from mmgen.testing import GeneratorSuite, Greedy, ProbeSuite, failures
 
+pytestmark = pytest.mark.slow
+
 
 class Sure(Probe):
     """A good one."""

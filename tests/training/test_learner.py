@@ -28,6 +28,8 @@ from mmgen.training.signals import interruptions
 from mmgen.training.train import make_material, train
 from mmgen.training.validate import validate
 
+pytestmark = pytest.mark.slow
+
 
 class Told(Progress):
     def __init__(self):
@@ -80,7 +82,6 @@ def apart(one, other):
     return max((ours[name] - theirs[name]).abs().max().item() for name in ours if not name.endswith("key.bias"))
 
 
-@pytest.mark.slow
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     """Without dropout the pieces' gradients add up to the whole one's, so all that is learnt is the same."""
     free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
@@ -103,7 +104,6 @@ def cut_twice(model):
     return Cramped(model, pairs=6, later=2, after=30)
 
 
-@pytest.mark.slow
 def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path):
     free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
     whole = learn(tmp_path / "free", free)
@@ -122,7 +122,6 @@ def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path)
     ]
 
 
-@pytest.mark.slow
 def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
     """The second cut comes after the resume, in pieces that draw dropout of their own."""
     whole, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
@@ -145,7 +144,6 @@ def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
     assert learn(tmp_path / "stopped", again, step(checkpoint_every=1)) == expected and apart(again, whole) == 0
 
 
-@pytest.mark.slow
 def test_pieces_draw_dropout_of_their_own_and_it_is_the_same_every_time(tmp_path):
     models = [toys.model(dropout=0.3) for _ in range(3)]
     for number, model in enumerate(models[:2]):
@@ -156,7 +154,6 @@ def test_pieces_draw_dropout_of_their_own_and_it_is_the_same_every_time(tmp_path
     assert apart(models[0], models[2]) > 1e-4
 
 
-@pytest.mark.slow
 def test_a_resume_cuts_as_before(tmp_path):
     whole, stopped = toys.model(dropout=0.3), toys.model(dropout=0.3)
     Cramped(whole, pairs=4)
@@ -192,7 +189,6 @@ def test_one_pair_that_is_too_large_is_named(tmp_path):
         learn(tmp_path / "s", model)
 
 
-@pytest.mark.slow
 def test_validation_is_cut_as_well(tmp_path):
     model, examples = toys.model(), toys.examples(9)
     learner = learner_of(model, tmp_path, examples)
@@ -258,7 +254,6 @@ SMALL = """
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(),
     reason="only Linux says how much memory a process has taken, and keeps to a limit",
@@ -356,7 +351,6 @@ def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
     assert all(tensor.equal(before[name]) for name, tensor in state(model).items())
 
 
-@pytest.mark.slow
 def test_clipping_is_in_the_log(tmp_path):
     log = learn(tmp_path / "s", toys.model(), step(max_grad_norm=1.0))
     assert [record["clipped"] for record in log] == [record["grad_norm"] > 1.0 for record in log]
