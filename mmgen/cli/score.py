@@ -1,27 +1,27 @@
-"""The score command: anybody's predictions against anybody's references."""
+"""The score command: anybody's predictions against anybody's references, or the texts of a finished run."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..commands import quiet
 from ..errors import MmgenError
-from ..markdown import number, table
+from . import score_table
+from .score_request import ONLY_FILES, ScoreRequest
 
 if TYPE_CHECKING:
-    from ..scoring import Comparison, System
-    from ..scoring.files import Per
+    from ..scoring import System
     from ..tensors import Example
 
 
 @click.command()
-@click.argument("predictions", type=click.Path(path_type=Path))
+@click.argument("predictions", metavar="PREDICTIONS|RUN", type=click.Path(path_type=Path))
 @click.option(
     "--references",
-    required=True,
     type=click.Path(path_type=Path),
     help="COCO captions, VQA questions, JSONL or JSON; or a recipe (.toml) or run folder, for its data set's.",
 )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "--metric",
     "names",
     multiple=True,
-    help="Which; by default all installed ones that need no setting. May be repeated.",
+    help="Which; by default all installed ones that need no setting, and of a run its recipe's. May be repeated.",
 )
 @click.option(
     "--set", "sets", multiple=True, metavar="METRIC.KEY=VALUE", help="A setting of a metric; VALUE as in TOML."
@@ -74,64 +74,82 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write everything, every example's scores too, to this file.",
 )
-def score(
-    predictions: Path,
-    references: Path,
-    per: Per,
-    profile: str | None,
-    split: str | None,
-    train: Path | None,
-    names,
-    sets,
-    against: Path | None,
-    partial: bool,
-    resamples: int,
-    corpus_intervals: bool,
-    randomisations: int,
-    seed: int,
-    out: Path | None,
-) -> None:
+@click.pass_context
+def score(context: click.Context, **_: Any) -> None:
     """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or what mmgen wrote.
 
     An id may have several texts: the first one counts, and oracle@n tells what the best would reach.
+
+    Or score RUN, a run folder, without --references: what its steps wrote, with its recipe's metrics or with --metric.
+    Nothing in the folder is changed; --json keeps the scores.
     """
     quiet()
+    request = ScoreRequest(**context.params)
+    if request.references is None and request.predictions.is_dir():
+        _score_run(request)
+    else:
+        _score_files(request)
+
+
+def _score_files(request: ScoreRequest) -> None:
+    """Anybody's predictions against anybody's references."""
     from .. import scoring
     from ..progress import Bars
     from ..registry import installed
 
-    _refuse_overwriting(out, predictions, references, train, against)
-    if (profile or split) and not (references.is_dir() or references.suffix == ".toml"):
+    references, train, against = request.references, request.train, request.against
+    if references is None:
+        raise click.UsageError("Missing option '--references'; only a run folder is scored without.")
+    _refuse_overwriting(request.out, request.predictions, references, train, against)
+    if (request.profile or request.split) and not (references.is_dir() or references.suffix == ".toml"):
         raise MmgenError(f"--references {references}: only a recipe or a run folder has profiles and splits")
-    if randomisations and not against:
+    if request.randomisations and not against:
         raise MmgenError("--randomisations: tests a difference; give the other predictions with --against")
     registry = installed()
-    configs = scoring.metrics(names, sets, registry)
-    wanted = scoring.read_references(references, registry, per, profile, split)
-    learnt = scoring.read_references(train, registry, per, profile).examples if train else ()
+    configs = scoring.metrics(request.names, request.sets, registry)
+    wanted = scoring.read_references(references, registry, request.per, request.profile, request.split)
+    learnt = scoring.read_references(train, registry, request.per, request.profile).examples if train else ()
     seen = frozenset(text for example in learnt for text in example.targets) if train else wanted.seen
-    files = [predictions, *([against] if against else [])]
-    pairs = [scoring.pair(scoring.read_predictions(file, per), wanted, file, partial) for file in files]
+    files = [request.predictions, *([against] if against else [])]
+    pairs = [scoring.pair(scoring.read_predictions(file, request.per), wanted, file, request.partial) for file in files]
     systems, examples = _systems(files, pairs)
     found = scoring.compare(
         systems,
         examples,
         configs,
         seen=seen,
-        resamples=resamples,
-        corpus=corpus_intervals,
-        randomisations=randomisations,
-        seed=seed,
+        resamples=request.resamples,
+        corpus=request.corpus_intervals,
+        randomisations=request.randomisations,
+        seed=request.seed,
         progress=Bars(),
     )
-    click.echo(_shown(found, systems))
-    for note in _notes(
-        found, systems, len(examples), len(wanted.examples), per, resamples, randomisations, corpus_intervals
-    ):
+    click.echo(score_table.shown(found, systems))
+    for note in score_table.notes(found, systems, len(examples), len(wanted.examples), request):
         click.echo(note)
-    if out:
-        _write(out, found, [example.id for example in examples])
-        click.echo(f"{out}: written")
+    if request.out:
+        score_table.write(request.out, found, [example.id for example in examples])
+        click.echo(f"{request.out}: written")
+
+
+def _score_run(request: ScoreRequest) -> None:
+    """What the steps of a finished run wrote."""
+    from ..progress import Bars
+    from ..runs.rescore import rescore
+
+    plain = {option.name: option.default for option in dataclasses.fields(request)}
+    for name, flag in ONLY_FILES.items():
+        if getattr(request, name) != plain[name]:
+            raise MmgenError(f"{flag}: is for files of predictions; a run folder takes --metric, --set and --json")
+    if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
+        raise MmgenError(f"--json {request.out}: lies in the run, which stays as it is; name a file elsewhere")
+    found = rescore(request.predictions, request.names, request.sets, Bars())
+    click.echo(found.table)
+    if request.out:
+        score_table.write_rows(request.out, found)
+        click.echo(f"{request.out}: written")
+    else:
+        click.echo("nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew")
 
 
 def _refuse_overwriting(out: Path | None, *inputs: Path | None) -> None:
@@ -160,82 +178,3 @@ def _labels(files: list[Path]) -> list[str]:
         return [str(files[0])]
     one, other = tell_apart(files)
     return [one, other if one != other else f"{other} (again)"]
-
-
-def _shown(found: Comparison, systems) -> str:
-    """The table, a row a metric."""
-    names = [system.name for system in systems] + (["difference"] if len(systems) == 2 else [])
-    rows = [["metric"]]
-    for name in names:
-        rows[0] += [name if len(names) > 1 else "value", "95 %"]
-        rows[0] += [_oracle_name(systems, name)] if name in found.oracle else []
-    rows[0] += ["p"] if found.probabilities else []
-    for metric in found.values[names[0]]:
-        row = [metric]
-        for name in names:
-            span = found.intervals.get(name, {}).get(metric)
-            row += [number(found.values[name].get(metric)), "-" if span is None else f"{span[0]:.2f} to {span[1]:.2f}"]
-            row += [number(found.oracle[name].get(metric))] if name in found.oracle else []
-        row += (
-            [f"{found.probabilities[metric]:.3f}" if metric in found.probabilities else "-"]
-            if found.probabilities
-            else []
-        )
-        rows.append(row)
-    return table(rows)
-
-
-def _oracle_name(systems, name: str) -> str:
-    texts = next(system.texts for system in systems if system.name == name)
-    return f"oracle@{max(map(len, texts))}"
-
-
-def _notes(
-    found: Comparison, systems, count: int, total: int, per: str, resamples: int, randomisations: int, corpus: bool
-):
-    yield ""
-    if len(systems) == 2:
-        told = {
-            "bootstrap": "paired bootstrap, two-sided",
-            "jackknife": "paired jackknife, two-sided t-test over 20 blocks",
-            "randomisation": f"approximate randomisation, two-sided, {randomisations} shuffles",
-        }
-        names = {test: ", ".join(name for name, own in found.tests.items() if own == test) for test in told}
-        tests = [how + f" for {names[test]}" * (test != "bootstrap") for test, how in told.items() if names[test]]
-        yield f"difference: {systems[0].name} minus {systems[1].name}" + (f"; p: {'; '.join(tests)}" if tests else "")
-    left = f" of {total}" if total != count else ""
-    yield f"{count}{left} examples, references per {per}" + (
-        "; not to be compared with scores per image, and a text counts once for every question of its image"
-        if per == "question"
-        else ""
-    )
-    yield from found.notes
-    own = found.intervals.get(systems[0].name, {})
-    missing = [
-        metric for metric, value in found.values[systems[0].name].items() if value is not None and metric not in own
-    ]
-    if resamples and not own:
-        yield "no intervals: the examples are all of one image, and nothing tells how much others would vary"
-    elif resamples:
-        yield f"95 %: bootstrap over examples, {resamples} times" + "; corpus scores by the jackknife, 20 blocks" * (
-            corpus and not missing
-        )
-        if missing:
-            why = "the jackknife takes 20 images" if corpus else "--corpus-intervals scores again and again for one"
-            yield f"no interval for {', '.join(missing)}: no mean over examples; {why}"
-    if found.oracle:
-        yield "oracle: for every example the text that the metric itself likes best"
-
-
-def _write(out: Path, found: Comparison, ids: list[str]) -> None:
-    from dataclasses import asdict
-
-    from ..files import write_json
-
-    each = {
-        system: [
-            {"id": own, **{name: values[place] for name, values in columns.items()}} for place, own in enumerate(ids)
-        ]
-        for system, columns in found.per_example.items()
-    }
-    write_json(out, {**asdict(found), "per_example": each})

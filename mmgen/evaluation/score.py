@@ -24,6 +24,27 @@ def score(
     progress: Progress,
 ) -> None:
     """`scores.json` in the step's folder, from the best text of every example."""
+    together = scored(name, texts, examples, metrics, folder, progress)
+    write_json(
+        folder / "scores.json",
+        {
+            "values": dict(together.values),
+            "notes": list(together.notes),
+            "per_example": {k: list(v) for k, v in together.per_example.items()},
+        },
+    )
+
+
+def scored(
+    name: str,
+    texts: Sequence[list[Generation]],
+    examples: Sequence[Example],
+    metrics: Mapping[str, Metric],
+    folder: Path,
+    progress: Progress,
+) -> Scores:
+    """What the metrics say of the best text of every example. `folder`: where the texts are from. Raises RunError for
+    texts about other examples."""
     best = [generations[0] for generations in texts]
     if [text.id for text in best] != [example.id for example in examples]:
         raise RunError(
@@ -35,15 +56,7 @@ def score(
         for called, metric in metrics.items():
             each[called] = score_with(called, metric, best, examples)
             advance()
-        together = gathered(each)
-    write_json(
-        folder / "scores.json",
-        {
-            "values": dict(together.values),
-            "notes": list(together.notes),
-            "per_example": {k: list(v) for k, v in together.per_example.items()},
-        },
-    )
+    return gathered(each)
 
 
 def gathered(each: Mapping[str, Scores]) -> Scores:

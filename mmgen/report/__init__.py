@@ -2,6 +2,17 @@
 
 from .compare import compare
 from .page import SHOWN, try_page, write_page
-from .table import gather, markdown, over_seeds, samples, write_tables
+from .table import gather, markdown, of_scores, over_seeds, samples, write_tables
 
-__all__ = ["SHOWN", "compare", "gather", "markdown", "over_seeds", "samples", "try_page", "write_page", "write_tables"]
+__all__ = [
+    "SHOWN",
+    "compare",
+    "gather",
+    "markdown",
+    "of_scores",
+    "over_seeds",
+    "samples",
+    "try_page",
+    "write_page",
+    "write_tables",
+]

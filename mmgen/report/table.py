@@ -18,7 +18,7 @@ from ..parts import Dataset
 from ..recipe.tables import Recipe
 from ..storage import decodings
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import Example, Generation
+from ..tensors import Example, Generation, Scores
 
 log = logging.getLogger("mmgen")
 
@@ -67,10 +67,25 @@ def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
     again = {name: _again(recipe, folder, name, notes) for name in steps}
     columns = _columns([*steps.values(), *(values for each in again.values() for values in each.values())])
     references = _references(recipe, dataset, notes, columns)
+    published = _published(dataset, notes)
+    return Table(columns, steps, references, published, tuple(notes), again)
+
+
+def of_scores(recipe: Recipe, rows: Mapping[str, Scores], dataset: Dataset) -> Table:
+    """The table of scores that no file holds."""
+    notes = {note: None for scores in rows.values() for note in scores.notes}
+    columns = _columns([scores.values for scores in rows.values()])
+    references = _references(recipe, dataset, notes, columns)
+    steps = {label: scores.values for label, scores in rows.items()}
+    return Table(columns, steps, references, _published(dataset, notes), tuple(notes))
+
+
+def _published(dataset: Dataset, notes: dict[str, None]) -> Mapping[str, Values]:
+    """The paper's own rows; a note says which paper."""
     described = dataset.describe()
     if "published_from" in described:
         notes[f"published rows: {described['published_from']}"] = None
-    return Table(columns, steps, references, described.get("published", {}), tuple(notes), again)
+    return described.get("published", {})
 
 
 def _again(recipe: Recipe, folder: RunFolder, step: str, notes: dict[str, None]) -> dict[str, Values]:

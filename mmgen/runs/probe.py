@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from pydantic import ValidationError
 
 from ..configs import ProbeConfig
 from ..data.datasets import pictures_of
@@ -18,8 +17,7 @@ from ..evaluation.generate import generate
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
-from ..recipe.layers import settings_of
-from ..recipe.load import part_from
+from ..recipe import choice
 from ..recipe.tables import Recipe
 from ..registry import Registry, did_you_mean, installed
 from ..storage import generations
@@ -49,36 +47,13 @@ def probe(
 def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, ProbeConfig]:
     """The recipe's probes, or those named: of the recipe, or else of those installed, with their defaults. `sets`:
     their settings, such as "attention.layer=1". Raises RecipeError."""
-    kinds = [part.name for part in registry.of_kind("probe")]
-    wanted = list(dict.fromkeys(names)) or list(recipe.probes)
-    if not wanted:
-        raise RecipeError(f"the recipe has no [probes]; choose with --probe: {', '.join(kinds) or 'none is installed'}")
-    found = {}
-    for name, settings in settings_of(sets, wanted, "probe").items():
-        known = [*recipe.probes, *(kind for kind in kinds if kind not in recipe.probes)]
-        if name not in known:
-            raise RecipeError(
-                f"--probe {name}: no probe is called that{did_you_mean(name, known)}; there are: {', '.join(known)}"
-            )
+    found = choice.chosen(ProbeConfig, recipe.probes, names, sets, registry)
+    for name in found:
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise RecipeError(
                 f"probes.{name}: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
             )
-        found[name] = (
-            part_from(ProbeConfig, name, settings, registry)
-            if name not in recipe.probes
-            else _changed(recipe.probes[name], settings, registry)
-        )
     return found
-
-
-def _changed(config: ProbeConfig, settings: Sequence[str], registry: Registry) -> ProbeConfig:
-    """The recipe's probe with settings of its own laid over it."""
-    laid = part_from(ProbeConfig, config.type, tuple(settings), registry)
-    try:
-        return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
-    except ValidationError as error:
-        raise RecipeError(f"--set: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
 
 
 def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:

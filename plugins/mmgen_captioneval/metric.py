@@ -57,10 +57,11 @@ class CaptionMetric(Metric):
         if self.config.meteor:
             values["METEOR"], each["METEOR"], why = self._meteor(hypotheses, references)
             notes += why
+        what = "question" if any("group" in example.facts for example in examples) else "image"  # several of one image
         return Scores(
             {name: values[name] for name in NAMES if name in values},
             {name: found for name in NAMES if (found := each.get(name))},
-            (_signature(how, references, values), *notes),
+            (_signature(how, references, what, values), *notes),
         )
 
     def _tokenise(self, texts: list[str]) -> tuple[list[list[str]], str]:
@@ -100,12 +101,12 @@ class CaptionMetric(Metric):
         return 100 * together, [100 * score for score in each], []
 
 
-def _signature(how: str, references: list[list[str]], values: Mapping[str, float | None]) -> str:
+def _signature(how: str, references: list[list[str]], what: str, values: Mapping[str, float | None]) -> str:
     mean = sum(map(len, references)) / len(references)
     return ", ".join(
         [
             f"PTB tokeniser: {how}",
-            f"references grouped per image ({mean:.1f} an image)",
+            f"references grouped per {what} ({mean:.1f} {'an' if what == 'image' else 'a'} {what})",
             *(variant for name, variant in VARIANTS.items() if values.get(name) is not None),
             f"pycocoevalcap {version('pycocoevalcap')}",
         ]

@@ -552,3 +552,19 @@ def test_what_score_refuses(tmp_path, monkeypatch, more, code, told):
     write(tmp_path / "odd.jsonl", [{"id": 1.0, "text": "a"}], True)
     done = score("p.jsonl", "--references", "r.jsonl", "--resamples", "0", "--metric", "diversity", *more)
     assert done.exit_code == code and told in done.stderr.splitlines(), done.stderr
+
+
+def test_the_signature_says_question_where_references_are_per_question(tmp_path):
+    references = write(
+        tmp_path / "r.jsonl",
+        [{"id": "a", "references": ["is it red?", "what is it?"]}, {"id": "b", "text": "who?"}],
+        True,
+    )
+    predictions = write(tmp_path / "p.jsonl", [{"id": "a", "text": "is it?"}, {"id": "b", "text": "who is it?"}], True)
+    per_image = score(predictions, "--references", references, *FAST).output
+    assert (
+        "references grouped per image (1.5 an image)" in per_image and "2 examples, references per image" in per_image
+    )
+    per_question = score(predictions, "--references", references, "--references-per", "question", *FAST).output
+    assert "references grouped per question (1.0 a question)" in per_question and "per image (" not in per_question
+    assert "3 examples, references per question; " in per_question
