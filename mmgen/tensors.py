@@ -35,6 +35,10 @@ class Example:
     targets: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def seen_by(self, name: str) -> Example:
+        """What the reader of the input `name` reads: of a data set's examples all readers see the same."""
+        return self
+
     def lacks(self, field: str) -> bool:
         """Whether it has no such input, or one without any alternative."""
         value = self.inputs.get(field)

@@ -35,7 +35,7 @@ class Collator:
 
     def __call__(self, examples: Sequence[Example]) -> Batch:
         inputs = {
-            name: reader.collate([reader.read(example) for example in examples])
+            name: reader.collate([reader.read(example.seen_by(name)) for example in examples])
             for name, reader in self.readers.items()
         }
         tail = self.lay_out([self.targets(example) for example in examples]) if self.lay_out else None
@@ -55,7 +55,7 @@ class Collator:
 
     def prefix(self, example: Example) -> float:
         """About how many slots a resolved example's prefix takes."""
-        return sum(1 + reader.slots(example) for reader in self.readers.values())
+        return sum(1 + reader.slots(example.seen_by(name)) for name, reader in self.readers.items())
 
     def tails(self, examples: Sequence[Example]) -> list[int]:
         """How many slots each example's targets take, as the generator lays them out."""

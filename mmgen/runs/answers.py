@@ -49,8 +49,9 @@ def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
 
 
 def _own(file: BinaryIO, partial: Path, path: Path) -> None:
-    """The file is this process's, and empty. It is locked itself, so that nothing else is left beside the answers.
-    Raises RunError where another process writes it."""
+    """The file is this process's, and empty. Raises RunError where another process writes it."""
+    # `files.locked` writes into its file who holds it, so it needs a file of its own, which stays beside the answers;
+    # here the lines themselves are locked
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not partial.exists() or os.fstat(file.fileno()).st_ino != partial.stat().st_ino:
@@ -63,8 +64,7 @@ def _own(file: BinaryIO, partial: Path, path: Path) -> None:
 
 
 def _append(path: Path, line: str) -> None:
-    """A whole line or nothing. Half a character, which some JSON files have and UTF-8 has not, is written as JSON
-    spells it."""
+    """A whole line or nothing. Lone surrogates are written as \\uXXXX escapes."""
     before = path.stat().st_size
     try:
         with path.open("ab") as file:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ..configs import FeaturesConfig
 from ..decoding import Decoding
@@ -21,11 +20,25 @@ from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, OomRetry
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..recipe.tables import Recipe
-from ..registry import did_you_mean
 from ..tensors import Example, Generation
+from .given import by_input, called, lacking, steps_read, unread
+from .own_features import checked_picture, checked_record, record
 from .query import Query, as_picture
 
 Outcome = tuple[Query, "list[Generation] | FailedImage"]
+
+
+@dataclass(frozen=True)
+class AskedExample(Example):
+    """A query as readers read it. Two inputs may read one field, and a query may give each a value of its own.
+
+    own  input -> field -> value
+    """
+
+    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def seen_by(self, name: str) -> Example:
+        return Example(self.id, self.own[name])
 
 
 class Asker:
@@ -45,7 +58,8 @@ class Asker:
         """Texts for every query, best first; what cannot be read (a broken picture, an unknown key) gives its reason
         instead. `at_once`: queries that are answered together, which is quicker, and later for the first.
 
-        Raises DataError for a query that names no input, or not all that the step reads."""
+        Raises DataError for a query that names no input, or not just what the step reads; where it is a line of a file,
+        the reason takes the place of its texts."""
         coming, retry = iter(queries), OomRetry("writing", ADVICE_FEWER_TEXTS)
         while some := list(itertools.islice(coming, at_once)):
             read = [self.example(query) for query in some]
@@ -55,31 +69,43 @@ class Asker:
                 yield query, one if isinstance(one, FailedImage) else next(written)
 
     def example(self, query: Query) -> Example | FailedImage:
-        """What the readers read: values under the fields of the inputs' configs."""
-        given = fields(self.recipe, query)
-        if missing := lacking(self.recipe, self.inputs, given):
-            raise DataError(
-                f"{query.where}: the step '{self.step}' reads {' and '.join(self.inputs)}, and there is no {missing[0]}"
-            )
-        values: dict[str, Any] = {}
+        """What the readers read: for every input, values under the fields of its config."""
+        try:
+            given = self._given(query)
+        except DataError as error:
+            if not query.place:
+                raise
+            return FailedImage(query.name, str(error))
+        own: dict[str, dict[str, Any]] = {}
         try:
             for name in self.inputs:
-                for field in self.recipe.inputs[name].reads:
-                    stored = self._stored(name)
-                    value = given[field]
-                    if stored is not None:
-                        value = self._value(name, stored.reader, value, query)
-                    if field in values and values[field] is not value:
-                        raise UnavailableError(
-                            f"{self.where}: '{name}' and another input both read '{field}', with features of their "
-                            "own; ask by a key of their stores"
-                        )
-                    values[field] = value
-            found = Example(query.name, values)
+                stored = self._stored(name)
+                own[name] = {
+                    field: value if stored is None else self._value(name, stored.reader, value, query)
+                    for field, value in given[name].items()
+                }
+            merged = {field: value for values in reversed(own.values()) for field, value in values.items()}
+            found = AskedExample(query.name, merged, own=own)
             self._try(found)
         except DataError as error:
             return FailedImage(query.name, str(error))
         return found
+
+    def _given(self, query: Query) -> dict[str, dict[str, Any]]:
+        """Input -> field -> value, for all that the step reads. Raises DataError."""
+        if query.problem:
+            raise DataError(query.problem)
+        given = by_input(self.recipe, query)
+        if missing := lacking(self.recipe, self.inputs, given):
+            raise DataError(
+                f"{query.where}: the step '{self.step}' reads {' and '.join(self.inputs)}, and there is no {missing[0]}"
+            )
+        if left := unread(query, self.inputs, given):
+            raise DataError(
+                f"{query.where}: {called(left[0])} is not read by the step '{self.step}'; leave it out, or choose "
+                f"another step: {steps_read(self.recipe, list(self.recipe.steps))}"
+            )
+        return {name: {field: one.value for field, one in given[name].items()} for name in self.inputs}
 
     def _stored(self, name: str) -> StoredEmbedder | None:
         """The embedder of an input whose features come from a store; None of any other."""
@@ -89,14 +115,18 @@ class Asker:
     def _try(self, example: Example) -> None:
         """Raises DataError for what a reader cannot read: one query of many may be wrong."""
         for name in self.inputs:
+            seen = example.seen_by(name)
             try:
-                self.model.embedders[name].reader.read(example)
+                self.model.embedders[name].reader.read(seen)
             except MmgenError as error:
-                odd = [example.inputs[field] for field in self.recipe.inputs[name].reads]
-                odd = [value for value in odd if isinstance(value, int | float | list | dict)]
-                if odd and self._stored(name) is None:
-                    raise DataError(f"{name}: cannot read {json.dumps(odd[0])[:40]}: {error}") from None
-                raise
+                odd = [(field, value) for field, value in seen.inputs.items() if not isinstance(value, str)]
+                if not odd or self._stored(name) is not None:
+                    raise
+                (field, value), *_ = odd
+                shown = json.dumps(value, default=str)[:40]
+                if f"has no {field}" in str(error):  # a reader of texts says this of all that is no text
+                    raise DataError(f"{name} must be a text, not {shown}") from None
+                raise DataError(f"{name}: cannot read {shown}: {error}") from None
             except (TypeError, ValueError, AttributeError, LookupError) as error:
                 raise DataError(f"{name}: cannot be read: {error}") from None
 
@@ -105,13 +135,13 @@ class Asker:
         try:
             picture = as_picture(value, query)
             if picture is not None:
-                return self._extracted(name, picture)
+                return self._extracted(name, checked_picture(picture))
             if isinstance(value, Mapping):
-                return _record(query.name, value)
+                return record(query.name, value)
+            if isinstance(value, Record):
+                return checked_record(value)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
-        if isinstance(value, Record):
-            return value
         if not isinstance(value, str):
             raise DataError(f"{name}: give a picture, a key or features, not {str(value)[:40]}")
         if reader.path is None or not reader.path.exists() or value not in reader.store:
@@ -162,53 +192,3 @@ class Asker:
                 "the very extractor that made them, with its settings"
             )
         return built
-
-
-def fields(recipe: Recipe, query: Query) -> dict[str, Any]:
-    """The query's values by the field that is read: those of its inputs, its picture for stored inputs without a
-    value. Raises DataError for a name that is neither an input nor a field."""
-    known = {field for config in recipe.inputs.values() for field in config.reads}
-    found: dict[str, Any] = {}
-    for name, value in query.inputs.items():
-        reads = recipe.inputs[name].reads if name in recipe.inputs else (name,)
-        if name not in recipe.inputs and name not in known:
-            names = list(dict.fromkeys([*recipe.inputs, *sorted(known)]))
-            raise DataError(
-                f"{query.where}: no input is called '{name}'{did_you_mean(name, names)}; there are: {', '.join(names)}"
-            )
-        if len(reads) != 1 and name not in known:
-            raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these by their names")
-        found[reads[0] if len(reads) == 1 else name] = value
-    if query.picture is not None:
-        for config in recipe.inputs.values():
-            if isinstance(config, FeaturesConfig):
-                found.setdefault(config.reads[0], query.picture)
-    return found
-
-
-def lacking(recipe: Recipe, inputs: Sequence[str], given: Mapping[str, Any]) -> list[str]:
-    """Fields that these inputs read and that are not given; a picture is given to inputs of stored features only."""
-    missing = []
-    for name in inputs:
-        config = recipe.inputs[name]
-        for field in config.reads:
-            value = given.get(field)
-            if value is None or (isinstance(value, Picture) and not isinstance(config, FeaturesConfig)):
-                missing.append(field)
-    return list(dict.fromkeys(missing))
-
-
-def _record(key: str, value: Mapping[str, Any]) -> Record:
-    """Own features out of JSON. Raises ValueError."""
-    if unknown := [name for name in value if name not in ("features", "boxes", "labels")]:
-        raise ValueError(f'"{unknown[0]}" is not known; there are picture, features, boxes and labels')
-    if "features" not in value:
-        raise ValueError('it has neither "picture" nor "features"')
-    features = np.asarray(value["features"], np.float32)
-    boxes = None if value.get("boxes") is None else np.asarray(value["boxes"], np.float32)
-    labels = None if value.get("labels") is None else tuple(map(str, value["labels"]))
-    if features.ndim != 2:
-        raise ValueError(f"features must be rows of numbers, a row a region, not {features.shape}")
-    if boxes is not None and boxes.shape != (len(features), 4):
-        raise ValueError(f"boxes must be ({len(features)}, 4), a box a row of features, not {boxes.shape}")
-    return Record(key, features, boxes, labels)

@@ -71,7 +71,9 @@ class Run:
 
 
 def different(n: int) -> Decoding:
-    """How n different texts are looked for: diverse beam search, two beams a group."""
+    """How n different texts are looked for: diverse beam search, two beams a group. Raises DataError."""
+    if not isinstance(n, int) or n < 1:
+        raise DataError(f"n is {n!r}; it is how many texts to write, a whole number from 1 on")
     if n == 1:
         return Decoding()
     return Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)

@@ -9,14 +9,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..decoding import Decoding
-from ..errors import RecipeError, RunError
+from ..errors import DataError, RecipeError, RunError
 from ..parts import FailedImage
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.run_folder import RunFolder
 from ..tensors import Generation
 from .answers import answers_file
-from .asker import fields, lacking
+from .given import ByInput, by_input, called, lacking, steps_read, unread
 from .load import Run, different, load_run
 from .query import Query, named_values, refuse_overwriting, requests
 
@@ -35,38 +35,60 @@ __all__ = [
 
 
 def load(path: str | Path, queries: Iterable[Query], step: str | None = None, sets: Sequence[str] = ()) -> Run:
-    """The run with the weights of `step`; or else of the last of those steps that read the most of what every query
-    gives. `sets`: see `load_run`. Raises RunError and DataError, naming the input that is missing."""
-    queries = list(queries)
+    """The run with the weights of `step`; or else of the last of those steps that read just what every query gives. A
+    line of a file that cannot be read is left to the answers. `sets`: see `load_run`. Raises RunError and DataError,
+    naming the input that is missing or not read."""
     folder = RunFolder(Path(path))
     recipe = folder.recipe(installed())
-    given = [fields(recipe, query) for query in queries]
-    return load_run(path, step or _chosen(recipe, folder, queries, given), sets=sets)
+    given = _readable(recipe, list(queries))
+    return load_run(path, step or _chosen(recipe, folder, given), sets=sets)
 
 
-def _chosen(
-    recipe: Recipe, folder: RunFolder, queries: Sequence[Query], given: Sequence[Mapping[str, Any]]
-) -> str | None:
-    """The step for these queries; None where no step has been learnt, which is told elsewhere. Raises RunError."""
+def _readable(recipe: Recipe, queries: Sequence[Query]) -> list[tuple[Query, ByInput]]:
+    """Queries and what they give. Raises DataError for one that is no line of a file, and where no line can be read."""
+    found, failed = [], None
+    for query in queries:
+        try:
+            if query.problem:
+                raise DataError(query.problem)
+            found.append((query, by_input(recipe, query)))
+        except DataError as error:
+            if not query.place:
+                raise
+            failed = failed or error
+    if failed and not found:
+        raise failed
+    return found
+
+
+def _chosen(recipe: Recipe, folder: RunFolder, given: Sequence[tuple[Query, ByInput]]) -> str | None:
+    """The step for these queries; None where no step has weights (`load_run` raises then). Raises RunError."""
     learnt = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     evaluated = [name for name in learnt if recipe.steps[name].evaluate] or learnt
-    missing = {
-        name: [
-            (query.where, fields_[0])
-            for query, each in zip(queries, given, strict=True)
-            if (fields_ := lacking(recipe, recipe.steps[name].inputs, each))
-        ]
-        for name in evaluated
-    }
-    fitting = [name for name in evaluated if not missing[name]]
-    if fitting or not learnt:
-        most = max((len(recipe.steps[name].inputs) for name in fitting), default=0)
-        return next((name for name in reversed(fitting) if len(recipe.steps[name].inputs) == most), None)
-    name = min(reversed(evaluated), key=lambda name: len({what for _, what in missing[name]}))
+    if not learnt:
+        return None
+    missing, left = {}, {}
+    for name in evaluated:
+        inputs = recipe.steps[name].inputs
+        missing[name] = [(query.where, some[0]) for query, each in given if (some := lacking(recipe, inputs, each))]
+        left[name] = [(query.where, some[0]) for query, each in given if (some := unread(query, inputs, each))]
+    complete = [name for name in evaluated if not missing[name]]
+    fitting = [name for name in complete if not left[name]]
+    if fitting:
+        most = max(len(recipe.steps[name].inputs) for name in fitting)
+        return next(name for name in reversed(fitting) if len(recipe.steps[name].inputs) == most)
+    if complete:
+        name = min(reversed(complete), key=lambda name: len({what for _, what in left[name]}))
+        where, what = left[name][0]
+        raise RunError(
+            f"{folder.path}: {where}: {called(what)} is not read by the step '{name}'; give all that a step reads and "
+            f"nothing else: {steps_read(recipe, evaluated)}"
+        )
+    name = min(reversed(evaluated), key=lambda name: (len(left[name]), len({what for _, what in missing[name]})))
     where, what = missing[name][0]
-    some = f"; {where} has none" if len(missing[name]) < len(queries) else ""
+    whose = f"; {where} has none" if sum(one == what for _, one in missing[name]) < len(given) else ""
     raise RunError(
-        f"{folder.path}: {what} is missing: the step '{name}' reads {' and '.join(recipe.steps[name].inputs)}{some}; "
+        f"{folder.path}: {what} is missing: the step '{name}' reads {' and '.join(recipe.steps[name].inputs)}{whose}; "
         f'give it with --input {what}=VALUE, or as "{what}" in a line of a JSONL file'
     )
 

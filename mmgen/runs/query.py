@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ class Query:
              {"picture", "boxes", "labels"} or {"features", "boxes", "labels"}). For any other what its reader reads
     picture  for every such input that `inputs` gives nothing for
     folder   where relative paths of pictures begin
-    place    where it was written, for errors
+    place    the line of a file where it was written, for errors
+    problem  why the line cannot be read; empty where it can
     """
 
     name: str
@@ -34,6 +36,7 @@ class Query:
     picture: Any = None
     folder: Path = Path()
     place: str = ""
+    problem: str = ""
 
     @property
     def where(self) -> str:
@@ -42,7 +45,8 @@ class Query:
 
 def requests(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:
     """Queries from image files, folders of images, and JSONL files whose fields are inputs; `inputs` are given to each
-    of them, and make one alone where there are no sources. Raises DataError."""
+    of them, and make one alone where there are no sources. A line that cannot be read becomes a query with a `problem`.
+    Raises DataError."""
     named = {name: value for name, value in (inputs or {}).items() if not _nothing(value)}
     found: list[Query] = []
     for source in sources:
@@ -94,14 +98,31 @@ def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: I
         raise RunError(f"--out {out}: {what}, and would be overwritten; name another file")
 
 
-def _listed(source: Path, named: Mapping[str, Any]) -> Iterator[Query]:
+def _listed(source: Path, named: Mapping[str, Any]) -> list[Query]:
+    """The queries of a JSONL file, each with an id of its own."""
+    found: list[tuple[int, bool, Query]] = []  # line, whether it gives its id, the query
     for number, line in enumerate(_text(source).split("\n"), 1):
         if not line.strip():
             continue
+        place = f"{source}:{number}"
         try:
-            yield _query(json.loads(line), source, number, named)
+            entry = json.loads(line)
+            query = _query(entry, source, number, named)
+            found.append((number, entry.get("id") is not None, query))
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{source}:{number}: not a line like {LINE}: {error}") from None
+            problem = f"{place}: not a line like {LINE}: {error}"
+            found.append((number, True, Query(str(number), place=place, problem=problem)))
+    times = Counter(query.name for _, _, query in found)
+    first: dict[str, int] = {}
+    queries = []
+    for number, named_itself, query in found:
+        if times[query.name] > 1 and not named_itself:
+            query = replace(query, name=f"{query.name}:{number}")
+        elif (line_before := first.setdefault(query.name, number)) != number and not query.problem:
+            problem = f"{query.place}: the id '{query.name}' is that of line {line_before} too; give it another"
+            query = replace(query, name=str(number), problem=problem)
+        queries.append(query)
+    return queries
 
 
 def _text(source: Path) -> str:
@@ -119,9 +140,6 @@ def _query(entry: Any, source: Path, number: int, named: Mapping[str, Any]) -> Q
     if not isinstance(entry, dict):
         raise ValueError("it is no object")
     own = {name: value for name, value in entry.items() if name != "id" and not _nothing(value)}
-    for name, value in own.items():
-        if isinstance(value, bool):
-            raise ValueError(f'"{name}" must be a text, not {json.dumps(value)}')
     ident = entry.get("id")
     if ident is not None and (not isinstance(ident, str | int) or isinstance(ident, bool)):
         raise ValueError(f'"id" must be a text, not {json.dumps(ident)[:40]}')
@@ -154,6 +172,8 @@ def as_picture(value: Any, query: Query) -> Picture | None:
     if isinstance(value, Mapping) and "picture" in value:
         if unknown := [name for name in value if name not in ("picture", "boxes", "labels")]:
             raise ValueError(f'"{unknown[0]}" is not known beside "picture"; there are boxes and labels')
+        if value.get("labels") is not None and value.get("boxes") is None:
+            raise ValueError("labels are given without boxes; give each label a box, or leave the labels out")
         whole = as_picture(value["picture"], query)
         if whole is None:
             raise ValueError(f"{value['picture']}: no such file")

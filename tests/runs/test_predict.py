@@ -421,17 +421,77 @@ def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypa
     from mmgen.runs import predict
 
     monkeypatch.chdir(seeing)
-    Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "x.png", "colour": "red"}\n')
+    Path("odd.jsonl").write_text('{"image": "x.png", "colour": "red"}\n')
     with pytest.raises(DataError) as told:
         predict.load(PLACE, predict.requests([Path("odd.jsonl")]))
-    assert str(told.value) == "odd.jsonl:2: no input is called 'colour'; there are: image, caption"
+    assert str(told.value) == "odd.jsonl:1: no input is called 'colour'; there are: image, caption"
     Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "pictures/0.png"}\n')
     with pytest.raises(RunError) as told:
         predict.load(PLACE, predict.requests([Path("odd.jsonl")]))
     assert str(told.value) == (
-        f"{PLACE}: image is missing: the step 'image_frozen' reads image; odd.jsonl:1 has none; give it with --input "
-        'image=VALUE, or as "image" in a line of a JSONL file'
+        f"{PLACE}: image is missing: the step 'both' reads image and caption; odd.jsonl:1 has none; give it with "
+        '--input image=VALUE, or as "image" in a line of a JSONL file'
     )
+
+
+def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypatch):
+    found = asked(
+        seeing,
+        monkeypatch,
+        {"caption": "a dog"},
+        {"id": "b", "caption": 7},
+        {"id": "c", "caption": True},
+        {"caption": "a dog", "colour": "red"},
+        7,
+        {"id": "b", "caption": "a dog"},
+        {"id": "e", "caption": "a dog", "image": "test-00001"},
+        {"id": "f", "image": "test-00001"},
+        arguments=("--step", "caption"),
+    )
+    reads = "'caption' reads caption; 'image_frozen' reads image; 'both' reads image and caption"
+    assert len(found[0]["questions"]) == 1
+    assert [(line["id"], line["error"]) for line in found[1:]] == [
+        ("b", "caption must be a text, not 7"),
+        ("c", "caption must be a text, not true"),
+        ("4", "wanted.jsonl:4: no input is called 'colour'; there are: image, caption"),
+        ("5", 'wanted.jsonl:5: not a line like {"image": "photo.jpg"}: it is no object'),
+        ("6", "wanted.jsonl:6: the id 'b' is that of line 2 too; give it another"),
+        (
+            "e",
+            "wanted.jsonl:7: 'image' is not read by the step 'caption'; leave it out, or choose another step: " + reads,
+        ),
+        ("f", "wanted.jsonl:8: the step 'caption' reads caption, and there is no caption"),
+    ]
+
+
+def test_boxes_and_labels_of_a_query_are_checked(seeing, monkeypatch):
+    good, rows = [0, 0, 0.5, 1], "write boxes as rows of x0, y0, x1, y1, each a share of the picture from 0 to 1, like "
+    rows += "[[0, 0, 0.5, 1]]"
+    wrong = [
+        ({"boxes": [good, [0.6, 0, 0.5, 1]]}, f"box 2 is [0.6, 0, 0.5, 1], which ends before it begins; {rows}"),
+        ({"boxes": [[0, 0, 640, 480]]}, f"box 1 is [0, 0, 640, 480], which reaches outside the picture; {rows}"),
+        ({"boxes": [[0, 0, float("nan"), 1]]}, f"box 1 is [0, 0, nan, 1]; {rows}"),
+        ({"boxes": [["a", 0, 0, 1]]}, f'boxes are [["a", 0, 0, 1]]; {rows}'),
+        ({"boxes": good}, f"boxes are [0, 0, 0.5, 1]; {rows}"),
+        ({"boxes": [good], "labels": ["a", "b"]}, "there are 2 labels for 1 boxes; give one a box"),
+        ({"boxes": [good], "labels": "a"}, 'labels are "a"; write a text a box, like ["dog"]'),
+        ({"labels": ["a"]}, "labels are given without boxes; give each label a box, or leave the labels out"),
+    ]
+    lines = [{"image": {"picture": "pictures/0.png", **given}} for given, _ in wrong]
+    own = {"features": [[1.0, 2.0]], "boxes": [[0, 0, float("nan"), 1]]}
+    features = {"features": [[float("nan"), 2.0]]}
+    found = asked(seeing, monkeypatch, *lines, {"image": own}, {"image": features}, {"image": "test-00001"})
+    assert [line["error"] for line in found[:-1]] == [
+        *(f"image: {reason}" for _, reason in wrong),
+        f"image: box 1 is [0, 0, nan, 1]; {rows}",
+        "image: features hold NaN or infinite numbers; make them again",
+    ]
+
+
+def test_lines_about_one_picture_have_ids_of_their_own(seeing, monkeypatch):
+    line = {"image": "pictures/0.png", "caption": "a"}
+    found = asked(seeing, monkeypatch, line, {**line, "id": "x"}, {**line, "caption": "b"})
+    assert [one["id"] for one in found] == ["pictures/0.png:1", "x", "pictures/0.png:3"]
 
 
 def test_options_of_decoding_can_be_set(seeing, monkeypatch):
@@ -477,7 +537,9 @@ def test_what_ask_says(seeing, monkeypatch):
     for given, named, told in (
         ("pictures/0.png", {}, "this query: the step 'both' reads image and caption, and there is no caption"),
         ("pictures/9.png", {"caption": "x"}, "pictures/9.png: no such file, and no key of "),
-        ("pictures/0.png", {"caption": 3}, "caption: cannot read 3: example 'this query' has no caption; "),
+        ("pictures/0.png", {"caption": 3}, "caption must be a text, not 3"),
+        ("pictures/0.png", {"caption": "x", "image": "test-00001"}, "this query: the picture is given twice, by "),
+        ("pictures/0.png", {"caption": "x", "n": 0}, "n is 0; it is how many texts to write, a whole number from 1 on"),
         ("pictures/0.png", {"text": "x"}, "this query: no input is called 'text'; there are: image, caption"),
     ):
         with pytest.raises(DataError) as error:
