@@ -1,0 +1,46 @@
+"""Inputs that read a field of another name: asked about by either name, and counted in the summary of the data."""
+
+from pathlib import Path
+
+import pytest
+import toys
+from toys import PLACE, mmgen_here
+
+RECIPE = toys.recipe(
+    inputs={"words": {"type": "text", "reads": ["caption"]}},
+    steps={"first": {"inputs": ["words"], "learn": ["backbone"]}},
+    data={"train_size": 16, "test_size": 4},
+    metrics=None,
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("reads")
+    (folder / "toy.toml").write_text(RECIPE)
+    done = mmgen_here(folder, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_an_input_and_the_field_it_reads_ask_the_same(run, monkeypatch):
+    from mmgen.runs.load import load_run
+
+    said = [mmgen_here(run, "generate", PLACE, "--input", f"{name}=a red ball") for name in ("words", "caption")]
+    assert said[0].returncode == 0, said[0].stderr
+    assert [each.stdout.splitlines()[0] for each in said] == ["words", "caption"]  # the query's name
+    assert said[0].stdout.splitlines()[1:] == said[1].stdout.splitlines()[1:]
+    monkeypatch.chdir(run)
+    loaded = load_run(PLACE)
+    ((one,), (other,)) = loaded.ask(words="a red ball"), loaded.ask(caption="a red ball")
+    assert (one.text, one.score) == (other.text, other.score) and one.text in said[0].stdout
+
+
+def test_the_summary_counts_the_field_that_is_read(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    done = mmgen_here(tmp_path, "data", "check", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    assert "  words tokens" in done.stdout and "missing for" not in done.stdout
+    wrong = mmgen_here(tmp_path, "data", "check", "toy.toml", "--set", 'inputs.words.reads=["title"]')
+    assert "  words               missing for 16 examples" in wrong.stdout
