@@ -108,8 +108,9 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
         own[name].copy_(tensor)
 
 
-def save_weights(module: nn.Module, path: Path, step: str) -> None:
-    write_tensors(path, state(module), {"format": "pt", "step": step})
+def save_weights(module: nn.Module, path: Path, step: str | None = None) -> None:
+    """Write a module's weights; `step`: the step of a run that they are of."""
+    write_tensors(path, state(module), {"format": "pt", **({"step": step} if step is not None else {})})
 
 
 def load_weights(module: nn.Module, path: Path) -> None:
