@@ -523,6 +523,7 @@ MEASURE = """
 """
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 def test_memory_stays_flat_however_large_the_store(tmp_path):
     ran = subprocess.run(

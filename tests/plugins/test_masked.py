@@ -244,6 +244,7 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
     assert fewer < 0.9 * all_of_them
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.skipif(
     tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13),

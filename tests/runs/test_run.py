@@ -85,6 +85,7 @@ def older(place: Path) -> None:
     (place / "recipe.json").write_text(json.dumps(recipe))
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE.replace("heads = 2", "heads = 4"))
     run = ("run", "toy.toml", "--step", "first", "--set", "backbone.layers=1")
