@@ -28,7 +28,7 @@ from PIL import Image
 from mmgen import scoring
 from mmgen.errors import DataError, MmgenError, RecipeError, RunError
 from mmgen.features.extract import extract, folder_pictures
-from mmgen.features.images import open_image
+from mmgen.features.images import FORMATS, SUFFIXES, open_image
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json
@@ -323,6 +323,39 @@ def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_nam
 def test_texts_and_profiles_that_unpack_without_end_are_refused_by_name(tmp_path):
     bomb = b"x\0\0" + zlib.compress(bytes(16 << 20))
     assert refused(open_image, png(tmp_path / "text.png", 4, 4, (b"zTXt", bomb))).startswith(f"{tmp_path}/text.png: ")
+
+
+EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n(/tmp) print\nshowpage\n%%EOF\n"
+
+
+def test_postscript_that_calls_itself_a_photo_starts_no_program(tmp_path, monkeypatch):
+    ghostscript = tmp_path / "bin/gs"
+    ghostscript.parent.mkdir()
+    ghostscript.write_text(f"#!/bin/sh\ntouch {tmp_path}/mark\n")
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", str(ghostscript.parent), prepend=os.pathsep)
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # Pillow looks for it once
+    (tmp_path / "holiday.jpg").write_bytes(EPS)
+    assert refused(open_image, tmp_path / "holiday.jpg") == (
+        f"{tmp_path}/holiday.jpg: not an image that can be read: it is none of BMP, GIF, JPEG, PNG, TIFF, WEBP; save "
+        "it as one of these"
+    )
+    assert not (tmp_path / "mark").exists()
+    with contextlib.suppress(Exception), Image.open(tmp_path / "holiday.jpg") as image:
+        image.load()
+    assert (tmp_path / "mark").exists()  # Pillow would have started it
+
+
+def test_every_format_that_is_promised_opens(tmp_path):
+    assert all(Image.registered_extensions()[suffix] in FORMATS for suffix in SUFFIXES)
+    for suffix in SUFFIXES:
+        Image.new("RGB", (8, 6), "red").save(tmp_path / f"a{suffix}")
+        assert open_image(tmp_path / f"a{suffix}").size == (8, 6)
+
+
+def test_images_are_opened_in_one_place():
+    opened = [path for path in SOURCES for name, _ in calls(path) if name in ("Image.open", "PIL.Image.open")]
+    assert [path.relative_to(ROOT).as_posix() for path in opened] == ["mmgen/features/images.py"]
 
 
 # --- archives ---

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..errors import DataError, regular
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")  # Pillow knows more, and starts Ghostscript for one of them
 
 
 def image_files(folder: Path) -> Iterator[Path]:
@@ -22,14 +23,18 @@ def image_files(folder: Path) -> Iterator[Path]:
 
 
 def open_image(path: Path) -> Image.Image:
-    """RGB, turned the right way up. Raises DataError for what is no image, is truncated, is a pipe, or claims so many
-    pixels that it would fill the memory."""
+    """RGB, turned the right way up. What the file is called does not count. Raises DataError for what is no image of
+    these formats, is truncated, is a pipe, or claims so many pixels that it would fill the memory."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(regular(path)) as image:
+            with Image.open(regular(path), formats=FORMATS) as image:
                 return ImageOps.exif_transpose(image).convert("RGB")
+    except UnidentifiedImageError:
+        raise DataError(
+            f"{path}: not an image that can be read: it is none of {', '.join(FORMATS)}; save it as one of these"
+        ) from None
     except Exception as error:  # decoders of damaged files raise nearly anything
         raise DataError(
             f"{path}: not an image that can be read: "
