@@ -119,7 +119,7 @@ def _closed(path: Path, error: PermissionError) -> RunError:
 
 
 def write_text(path: Path, text: str) -> None:
-    """UTF-8; half a character, which some JSON files have and UTF-8 has not, is written as JSON spells it."""
+    """UTF-8. Lone surrogates, which JSON files may hold, are written as \\uXXXX escapes."""
     write_atomically(path, lambda partial: partial.write_text(text, encoding="utf-8", errors="backslashreplace"))
 
 

@@ -242,7 +242,8 @@ class Metric(abc.ABC):
         """One generation an example, in the same order; references are the examples' targets."""
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
-        """What the references themselves reach and, as "chance_<name>", what chance is; where that means something."""
+        """The scores of the references themselves, for the row "people" of the table; scores named "chance_<name>" are
+        those of the row "chance". None, the default: the metric has no such scores."""
         return None
 
 

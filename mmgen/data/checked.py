@@ -123,7 +123,8 @@ def score_with(name: str, metric: Metric, texts: Sequence[Generation], examples:
 
 
 def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Scores | None:
-    """What a metric says of the references of these examples. Raises PluginError."""
+    """What a metric gives to the references of these examples, and to chance; None where it says neither. Raises
+    PluginError."""
     place = f"metrics.{name} ({installed().owner('metric', metric)})"
     with part_calls(place, "references"):
         scores = metric.references(examples)

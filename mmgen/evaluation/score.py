@@ -22,26 +22,6 @@ def score(
     metrics: Mapping[str, Metric],
     folder: Path,
     progress: Progress,
-) -> None:
-    """`scores.json` in the step's folder, from the best text of every example."""
-    together = scored(name, texts, examples, metrics, folder, progress)
-    write_json(
-        folder / "scores.json",
-        {
-            "values": dict(together.values),
-            "notes": list(together.notes),
-            "per_example": {k: list(v) for k, v in together.per_example.items()},
-        },
-    )
-
-
-def scored(
-    name: str,
-    texts: Sequence[list[Generation]],
-    examples: Sequence[Example],
-    metrics: Mapping[str, Metric],
-    folder: Path,
-    progress: Progress,
 ) -> Scores:
     """What the metrics say of the best text of every example. `folder`: where the texts are from. Raises RunError for
     texts about other examples."""
@@ -57,6 +37,13 @@ def scored(
             each[called] = score_with(called, metric, best, examples)
             advance()
     return gathered(each)
+
+
+def write_scores(folder: Path, scores: Scores) -> None:
+    """`scores.json` in a folder of texts; `read` reads it."""
+    per_example = {name: list(values) for name, values in scores.per_example.items()}
+    found = {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
+    write_json(folder / "scores.json", found)
 
 
 def gathered(each: Mapping[str, Scores]) -> Scores:
@@ -80,6 +67,7 @@ def merge(first: Scores, second: Scores) -> Scores:
 
 
 def read(folder: Path) -> Scores:
+    """The scores in a folder of texts. Raises RunError for a file that is missing or damaged."""
     path = folder / "scores.json"
     saved = read_table(path, values=dict, per_example=dict, notes=list)
     numbers = [

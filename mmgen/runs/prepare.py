@@ -12,7 +12,7 @@ import torch
 from accelerate import Accelerator
 
 from ..configs import ExtractorConfig, FeaturesConfig
-from ..data.checked import check_reads
+from ..data.checked import check_reads, references_of
 from ..data.collate import Collator
 from ..data.datasets import Datasets
 from ..data.seeds import resolve, seeded
@@ -21,7 +21,7 @@ from ..features import extract
 from ..features.store import FeatureStore
 from ..files import read_table, write_folder, write_json
 from ..model import Model, compose
-from ..parts import Dataset, Embedder, Picture
+from ..parts import Dataset, Embedder, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder, differences
@@ -56,6 +56,16 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
         return compose(
             recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close
         )
+
+
+def build_metrics(recipe: Recipe, datasets: Datasets) -> dict[str, Metric]:
+    """The metrics of a run, built once: some keep a program. Each scores the references now, because the table needs
+    that after learning, and a mistake should end the run before. Raises what metrics raise, and PluginError."""
+    metrics = {name: config.build() for name, config in recipe.metrics.items()}
+    if any(step.evaluate for step in recipe.steps.values()):
+        for name, metric in metrics.items():
+            references_of(name, metric, datasets.scored)
+    return metrics
 
 
 def fill_stores(

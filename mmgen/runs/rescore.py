@@ -50,7 +50,7 @@ def rescore(
     datasets = same_data(recipe, folder)
     metrics = {called: config.build() for called, config in recipe.metrics.items()}
     rows = {
-        label: score.scored(label, generations.read(place), datasets.scored, metrics, place, progress)
+        label: score.score(label, generations.read(place), datasets.scored, metrics, place, progress)
         for label, place in places.items()
     }
     ids = tuple(example.id for example in datasets.scored)

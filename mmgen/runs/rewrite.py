@@ -102,7 +102,8 @@ def score_again(
 ) -> None:
     """`scores.json` beside the texts of a decoding, where there are texts and no scores."""
     if generations.there(place) and not (place / "scores.json").exists():
-        score.score(called, generations.read(place), datasets.scored, metrics, place, progress)
+        scores = score.score(called, generations.read(place), datasets.scored, metrics, place, progress)
+        score.write_scores(place, scores)
 
 
 def _steps(folder: RunFolder, recipe: Recipe, wanted: Sequence[str]) -> list[str]:

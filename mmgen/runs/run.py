@@ -25,7 +25,7 @@ from ..training import distributed, train
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .load import load_run
-from .prepare import build_model, fill_stores, find_gaps, introduce, keep_parts, warn_of_cut
+from .prepare import build_metrics, build_model, fill_stores, find_gaps, introduce, keep_parts, warn_of_cut
 from .rewrite import score_again
 
 
@@ -65,7 +65,7 @@ def run(
             warn_of_cut(model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
             progress.say(choose_threads(threads, model))
-            metrics = {name: config.build() for name, config in recipe.metrics.items()}  # once: some keep a program
+            metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 folder.note_environment(recipe)
@@ -133,7 +133,7 @@ def run_step(
         for each in decodings.folders(folder, name):  # before the step's own: that file says that the step is done
             score_again(each, decodings.label(name, each.name), datasets, metrics, progress)
         texts = generations.read(place)
-        score.score(name, texts, test, metrics, place, progress)
+        score.write_scores(place, score.score(name, texts, test, metrics, place, progress))
         progress.say(report.samples(texts, test))
     context.accelerator.wait_for_everyone()
 
