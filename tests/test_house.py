@@ -40,10 +40,6 @@ TRANSFORMERS = {
 }
 MOST_TOP_LEVEL, MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 20, 300, 60, 7
 ANY_WORDS = {"causal", "regions", "text"}  # an attention, a count in a store, a key of files; and parts of ours
-MANY_PARAMETERS = {  # how many, of those that have more than the limit and have not been made smaller yet
-    "mmgen.scoring.compare.compare": 9,
-    "mmgen.cli.score._notes": 8,
-}
 HANDED_ON = {  # functions that take **names and hand them on, since the names are another's
     "mmgen.features.layout._dataset",  # h5py's
     "mmgen.search._check_early_stop_heuristic",  # an override of a method of transformers
@@ -273,9 +269,8 @@ def test_functions_have_few_parameters():
         for node in functions(path):
             given = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
             count = len([name for name in given if name not in ("self", "cls")])
-            most = MANY_PARAMETERS.get(f"{name_of(path)}.{node.name}", MOST_PARAMETERS)
-            if count > most and not click_command(node):
-                wrong.append(f"{path}:{node.lineno}: {node.name} has {count} parameters; at most {most}")
+            if count > MOST_PARAMETERS and not click_command(node):
+                wrong.append(f"{path}:{node.lineno}: {node.name} has {count} parameters; at most {MOST_PARAMETERS}")
     told(wrong)
 
 

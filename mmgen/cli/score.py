@@ -113,17 +113,8 @@ def _score_files(request: ScoreRequest) -> None:
     files = [request.predictions, *([against] if against else [])]
     pairs = [scoring.pair(scoring.read_predictions(file, request.per), wanted, file, request.partial) for file in files]
     systems, examples = _systems(files, pairs)
-    found = scoring.compare(
-        systems,
-        examples,
-        configs,
-        seen=seen,
-        resamples=request.resamples,
-        corpus=request.corpus_intervals,
-        randomisations=request.randomisations,
-        seed=request.seed,
-        progress=Bars(),
-    )
+    uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
+    found = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
     click.echo(score_table.shown(found, systems))
     for note in score_table.notes(found, systems, len(examples), len(wanted.examples), request):
         click.echo(note)

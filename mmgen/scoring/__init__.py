@@ -1,7 +1,7 @@
 """Scores for anybody's texts: predictions and references from files, intervals, pairs of systems, the best of
 several."""
 
-from .compare import Comparison, System, compare, metrics
+from .compare import Comparison, System, Uncertainty, compare, metrics
 from .files import Predictions, References, pair, read_predictions, read_references
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Predictions",
     "References",
     "System",
+    "Uncertainty",
     "compare",
     "metrics",
     "pair",

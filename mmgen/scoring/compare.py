@@ -53,6 +53,21 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Uncertainty:
+    """How intervals and p are computed.
+
+    resamples       of the bootstrap, for scores that are means over examples; 0: no intervals
+    corpus          for other scores (BLEU): the jackknife, which scores 20 times more
+    randomisations  for the difference of other scores: p by as many shuffles instead, each of which scores both systems
+    seed            of the draws"""
+
+    resamples: int = 1000
+    corpus: bool = False
+    randomisations: int = 0
+    seed: int = 0
+
+
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
     """Metrics by name; without names all that are installed and need no setting. `sets`: "captioneval.meteor=false"."""
     chosen = list(names) or [
@@ -70,15 +85,11 @@ def compare(
     configs: Mapping[str, MetricConfig],
     *,
     seen: frozenset[str] | None = None,
-    resamples: int = 1000,
-    corpus: bool = False,
-    randomisations: int = 0,
-    seed: int = 0,
+    uncertainty: Uncertainty = Uncertainty(),
     progress: Progress | None = None,
 ) -> Comparison:
-    """Scores of one system, or of two on the same examples. `corpus`: intervals too for scores that are no mean of
-    examples (BLEU), by scoring 20 times more, and p by the jackknife. `randomisations`: p for their difference by as
-    many shuffles instead, each of which scores both. Raises what metrics raise."""
+    """Scores of one system, or of two on the same examples. `seen`: texts that were learnt from, for the share of
+    unseen ones. Raises what metrics raise."""
     judge = _Judge(configs, examples, seen)
     found = Comparison()
     with (progress or Progress()).task("scoring", None, "times") as advance:
@@ -90,12 +101,12 @@ def compare(
             found.notes = tuple(dict.fromkeys((*found.notes, *scores.notes)))
             if max(map(len, system.texts)) > 1:
                 found.oracle[system.name] = _oracle(judge, system, scores)
-        if resamples and len(set(judge.groups)) > 1:  # one alone varies with nothing
-            _by_bootstrap(found, judge.groups, resamples, seed)
-        if corpus:
-            _by_jackknife(found, judge, systems, seed)
-        if randomisations and len(systems) == 2:
-            _by_randomisation(found, judge, systems, randomisations, seed)
+        if uncertainty.resamples and len(set(judge.groups)) > 1:  # one alone varies with nothing
+            _by_bootstrap(found, judge.groups, uncertainty.resamples, uncertainty.seed)
+        if uncertainty.corpus:
+            _by_jackknife(found, judge, systems, uncertainty.seed)
+        if uncertainty.randomisations and len(systems) == 2:
+            _by_randomisation(found, judge, systems, uncertainty.randomisations, uncertainty.seed)
     _differences(found)
     return found
 

@@ -14,7 +14,7 @@ import mmgen
 from mmgen import DataError, RecipeError
 from mmgen.cli import main
 from mmgen.registry import installed
-from mmgen.scoring import System, compare, metrics, pair, read_predictions, read_references
+from mmgen.scoring import System, Uncertainty, compare, metrics, pair, read_predictions, read_references
 from mmgen.scoring.intervals import (
     around,
     bootstrap,
@@ -456,7 +456,9 @@ def examples(count: int) -> list[Example]:
 
 
 def test_two_systems_are_compared_in_pairs():
-    found = compare([many(300, 0.8, 1), many(300, 0.5, 2)], examples(300), {"w": Words()}, corpus=True)
+    found = compare(
+        [many(300, 0.8, 1), many(300, 0.5, 2)], examples(300), {"w": Words()}, uncertainty=Uncertainty(corpus=True)
+    )
     one, other = found.values["s0.8"], found.values["s0.5"]
     assert found.values["difference"]["right"] == one["right"] - other["right"]
     low, high = found.intervals["difference"]["right"]
