@@ -229,6 +229,10 @@ class Dataset(abc.ABC):
     def describe(self) -> dict[str, Any]:
         """Counts, licence, where to get it; "published": the paper's rows, where the data set is the paper's."""
 
+    def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
+        """What its files lack of a split -> images: {"without_caption": ["123"]}; left out of the examples, or not."""
+        return {}
+
     def pictures(self) -> Iterable[Picture]:
         """Raw images of all splits, each key once; for extracting features and for reports."""
         raise DataError("this data set has no raw images; give the embedder a file of features")
@@ -253,8 +257,7 @@ def _no_texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]
 
 @dataclass(frozen=True)
 class TrainedStep:
-    """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time, they may be
-    large."""
+    """A step of a run, as probes see it. `load` reads its weights: a probe holds one model at a time."""
 
     name: str
     load: Any  # () -> mmgen.model.Model in eval mode, on the device to use
@@ -266,8 +269,7 @@ class TrainedStep:
 
 @dataclass(frozen=True)
 class ProbeInput:
-    """What a probe looks into: trained steps, and the examples to look at, which have one of each input's
-    alternatives."""
+    """What a probe looks into: trained steps, and examples, which have one of each input's alternatives."""
 
     steps: Sequence[TrainedStep]
     examples: Sequence[Example]
@@ -296,5 +298,4 @@ class Probe(abc.ABC):
     @abc.abstractmethod
     def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
         """Writes files into the folder `out`, which is there and empty. Raises UnavailableError or DataError, in one
-        line, when nothing can be had of any step; what a single step cannot give is a note. Leaves models as they
-        were."""
+        line, when nothing can be had of any step; what a step cannot give is a note. Leaves models as they were."""

@@ -158,8 +158,10 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
                         embedder.reader.read(lacking[0])  # a reader may do without
                     embedder.reader.find_gaps(examples)
                 except DataError as error:
-                    count = f" ({len(lacking)} of {len(examples)} examples are like that)" if lacking else ""
-                    raise DataError(f"step '{name}': {error}{count}") from None
+                    are = "is" if len(lacking) == 1 else "are"
+                    count = f" ({len(lacking)} of {len(examples)} examples {are} like that)" if lacking else ""
+                    mend = f"; leave such examples out, or take '{wanted}' out of the step's inputs" if lacking else ""
+                    raise DataError(f"step '{name}': {error}{count}{mend}") from None
             _look(wanted, embedder, datasets.learnt(name)[:LOOKED_AT])
 
 

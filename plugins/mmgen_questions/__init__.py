@@ -1,4 +1,4 @@
-"""Question files as they are published: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain JSONL."""
+"""Question files as they are published: VQA reversed (1.0, 2.0, OK-VQA), VQG (COCO, Flickr, Bing), and plain files."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,14 +7,14 @@ from pydantic import Field, StringConstraints
 
 import mmgen
 
-from .published import OKVQA, PLAIN, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
+from .published import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
 
 SplitName = Annotated[str, StringConstraints(pattern=r"^\w+$")]
 
 
 class Questions(mmgen.DatasetConfig):
     """What all formats share: files of questions, joined by image with captions and pictures. All paths are relative to
-    `folder`; only the splits that are used (`train`, `validate_on`, `evaluate`) need their files."""
+    `folder`; only the splits that are used (`train`, `validate_on`, `evaluate`) are read and need their files."""
 
     folder: Path = Field(description="where the files lie, as they come out of the published archives")
     files: dict[SplitName, Path] = Field(
@@ -36,8 +36,8 @@ class Questions(mmgen.DatasetConfig):
     images: Path | None = Field(None, description="folder of raw images, searched with its subfolders")
     missing: Literal["drop", "keep", "error"] = Field(
         "drop",
-        description="images without a caption, or without a file in `images`, where those are given: left out and "
-        "counted, kept, or an error",
+        description="images without a caption (where there are any, in `caption_files` or in the questions' own file), "
+        "or without a file in `images` (where that is given): left out and counted, kept, or an error",
     )
 
     @property
@@ -46,10 +46,10 @@ class Questions(mmgen.DatasetConfig):
         raise NotImplementedError
 
     def split_files(self) -> dict[str, tuple[Path, ...]]:
-        """Split -> the names its file may have; of the published splits only those that are used."""
-        used = {self.train, self.validate_on, self.evaluate}
-        found = {name: tuple(map(Path, names)) for name, names in self.published.questions.items() if name in used}
-        return found | {name: (path,) for name, path in self.files.items()}
+        """Split -> the names its file may have; only those splits that are used."""
+        named = {name: (path,) for name, path in self.files.items()}
+        every = {name: tuple(map(Path, names)) for name, names in self.published.questions.items()} | named
+        return {name: names for name, names in every.items() if name in (self.train, self.validate_on, self.evaluate)}
 
     def model_post_init(self, context) -> None:
         known = [*dict.fromkeys([*self.published.questions, *self.files])]
@@ -104,6 +104,26 @@ class Jsonl(Questions):
         return PLAIN
 
 
+class Csv(Questions):
+    """Your own, as a table with a header: CSV, or TSV where the file's name says so, a file a split.
+
+    Rows of one id (where there is no id: of one image) make one example. Columns called id, image, caption and
+    questions are read by themselves; `columns` names others.
+    """
+
+    type: Literal["csv"] = "csv"
+    columns: dict[str, str] = Field(
+        {},
+        description='"id", "image", "caption", "questions" or another input -> its column; other columns are passed '
+        "over, and named in a line",
+    )
+    between: str = Field("---", description='what stands between several texts in one cell; "" where none has several')
+
+    @property
+    def published(self) -> Release:
+        return TABLES
+
+
 @mmgen.hookimpl
 def register_datasets():
-    return [Vqa, Vqg, Jsonl]
+    return [Vqa, Vqg, Jsonl, Csv]

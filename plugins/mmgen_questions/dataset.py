@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,24 @@ from mmgen.features.images import open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
-from . import Questions
+from . import Csv, Questions
 from .captions import Captions, read_captions
+from .columns import VQG, Columns, read_columns
 from .files import shown
 from .finding import find
-from .formats import Entry, Read, read_jsonl, read_vqa, read_vqg
+from .formats import Entry, Read, read_jsonl, read_vqa
 from .pictures import index
 
-READERS = {"vqa": read_vqa, "vqg": read_vqg, "jsonl": read_jsonl}
+READERS: dict[str, Callable[[Path], Read]] = {
+    "vqa": read_vqa,
+    "vqg": partial(read_columns, columns=VQG),
+    "jsonl": read_jsonl,
+}
 LACKS = {"without_caption": "image{s} without a caption", "without_picture": "image{s} without a picture"}
 ODD = {
     "without_question": "image{s} without a question",
     "empty_questions": "empty question{s}",
-    "duplicates": "repeated question{s} or row{s}",
+    "duplicates": "repeated question{s}",
     "empty_captions": "empty caption{s}",
     "duplicate_captions": "repeated caption{s}",
 }
@@ -35,11 +40,11 @@ log = logging.getLogger("mmgen")
 
 
 class QuestionFiles(Dataset):
-    """Examples of a `Vqa`, `Vqg` or `Jsonl` config.
+    """Examples of a `Vqa`, `Vqg`, `Jsonl` or `Csv` config.
 
     id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("...#2")
-    inputs   "image": the image's key (`mmgen.features.store.image_key`); "caption": a tuple of captions; JSONL's
-             further inputs
+    inputs   "image": the image's key (`mmgen.features.store.image_key`); "caption": a tuple of captions; further inputs
+             of JSONL and tables
     targets  the questions, each on one line; with `write = "captions"` the captions, which are no input then
 
     Raises DataError at once when files are missing, and when a split is first asked for when one cannot be used.
@@ -50,6 +55,7 @@ class QuestionFiles(Dataset):
         self.files = find(config)
         self._examples: dict[str, tuple[Example, ...]] = {}
         self._counts: dict[str, dict[str, int]] = {}
+        self._lacking: dict[str, dict[str, list[str]]] = {}
         self._captions: dict[tuple[Path, ...], Captions] = {}
         self._pictures: dict[str, Path] | None = None
         self._licence = self.release.licence
@@ -80,6 +86,11 @@ class QuestionFiles(Dataset):
             described |= {"published": self.release.rows, "published_from": self.release.rows_from}
         return described
 
+    def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
+        """The images (ids, where a line names no image) without a caption, without a picture, without a question."""
+        self.split(split)
+        return self._lacking[split]
+
     def pictures(self) -> Iterator[Picture]:
         if self.config.images is None:
             raise DataError(
@@ -102,7 +113,7 @@ class QuestionFiles(Dataset):
     def _load(self, name: str) -> None:
         """Read a split and join it. What is odd is counted, and said once."""
         questions, caption_files = self.files[name]
-        read: Read = READERS[self.release.format](questions)
+        read = self._read(questions)
         self._licence = read.licence or self._licence
         captions = self._captions_of(caption_files)
         counts = Counter(
@@ -112,15 +123,26 @@ class QuestionFiles(Dataset):
             **dict.fromkeys({**LACKS, **ODD}, 0),
         )
         counts.update(read.counts + captions.counts)
-        examples: list[Example] = []
         for entry in read.entries:
             entry.captions = entry.captions or tuple(captions.of.get(entry.image or "", ()))
-            if self._whole(entry, counts, bool(caption_files)):
+        captioned = bool(caption_files) or any(entry.captions for entry in read.entries)
+        lacking: dict[str, list[str]] = {}
+        examples: list[Example] = []
+        for entry in read.entries:
+            if self._whole(entry, lacking, captioned):
                 counts["questions"] += len(entry.questions)
                 counts["captions"] += len(entry.captions)
                 examples += _examples(name, entry, self.config)
+        counts.update({key: len(images) for key, images in lacking.items()})
         self._check(name, examples, counts)
-        self._examples[name], self._counts[name] = tuple(examples), dict(counts)
+        if read.passed and self.release.format == "csv":
+            log.info("%s: columns that nobody reads: %s", questions, shown(read.passed))
+        self._examples[name], self._counts[name], self._lacking[name] = tuple(examples), dict(counts), lacking
+
+    def _read(self, path: Path) -> Read:
+        if isinstance(self.config, Csv):
+            return read_columns(path, Columns(self.config.columns, between=self.config.between))
+        return READERS[self.release.format](path)
 
     def _captions_of(self, files: tuple[Path, ...]) -> Captions:
         """Read once, however many splits they are for."""
@@ -128,21 +150,22 @@ class QuestionFiles(Dataset):
             self._captions = {files: read_captions(files)}
         return self._captions[files]
 
-    def _whole(self, entry: Entry, counts: Counter, captioned: bool) -> bool:
-        """Whether an entry becomes an example; counts what it lacks."""
+    def _whole(self, entry: Entry, lacking: dict[str, list[str]], captioned: bool) -> bool:
+        """Whether an entry becomes an example; notes what it lacks."""
         lacks = {
             "without_question": not entry.questions,
             "without_caption": captioned and not entry.captions,
             "without_picture": self.config.images is not None and entry.image not in self.pictures_at,
         }
-        counts.update(name for name, lacking in lacks.items() if lacking)
+        for name in [name for name, true in lacks.items() if true]:
+            lacking.setdefault(name, []).append(entry.image or entry.id)
         return not lacks["without_question"] and (self.config.missing == "keep" or not any(lacks.values()))
 
     def _check(self, name: str, examples: Sequence[Example], counts: Counter) -> None:
         """Say what was odd; raise DataError when it is too much."""
         questions, caption_files = self.files[name]
         lacking, odd = _told(counts, LACKS), _told(counts, ODD)
-        place = f"{self.release.name} {name} ({counts['images']:,} images)"
+        place = f"{self.release.name} {name} ({_told(counts, {'images': 'image{s}'})})"
         if not examples:
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
             partners = f"; are {shown(joined)} of other images?" if lacking else ""

@@ -35,10 +35,9 @@ def find(config: Questions) -> dict[str, Files]:
         published = (Path(release.captions[split]),) if split in release.captions else ()
         captions = published if config.caption_files is None else config.caption_files
         found[split] = Files(first(names), tuple(first([name]) for name in captions))
-    if config.images is not None and not (config.folder / config.images).is_dir():
-        missing[config.folder / config.images] = "the folder of raw images"
-    if missing:
-        raise DataError(_message(release.name, missing))
+    images = None if config.images is None else config.folder / config.images
+    if missing or (images and not images.is_dir()):
+        raise DataError(_message(release.name, missing, None if images is None or images.is_dir() else images))
     return found
 
 
@@ -49,13 +48,18 @@ def _candidates(folder: Path, names: Iterable[Path]) -> Iterator[Path]:
             yield from (place, place.with_name(f"{place.name}.gz"))
 
 
-def _message(name: str, missing: dict[Path, str]) -> str:
-    lines = [f"{name}: {len(missing)} files are missing:" if len(missing) > 1 else f"{name}: a file is missing:"]
-    lines += [f"  {path}  <- {where}" if where else f"  {path}" for path, where in missing.items()]
-    return "\n".join(
-        [
-            *lines,
+def _message(name: str, missing: dict[Path, str], images: Path | None) -> str:
+    """`missing`: files, and where each is to be had; `images`: the folder of raw images that there is not."""
+    lines = []
+    if missing:
+        count = f"{len(missing)} files are" if len(missing) > 1 else "a file is"
+        lines = [f"{name}: {count} missing:"]
+        lines += [f"  {path}  <- {where}" if where else f"  {path}" for path, where in missing.items()]
+        lines.append(
             "  put them there, or name others in data.files and data.caption_files (caption_files = [] does without "
-            "captions)",
-        ]
-    )
+            "captions)"
+        )
+    if images:
+        wrong = "is no folder" if images.exists() else "no such folder"
+        lines.append(f"{name}: {images}: {wrong}; data.images names the folder of raw images")
+    return "\n".join(lines)

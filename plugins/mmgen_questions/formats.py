@@ -1,12 +1,10 @@
-"""The three formats of questions, read into plain entries and counts of what was odd.
+"""VQA's questions and JSONL, read into plain entries and counts of what was odd. (Tables: `columns`.)
 
 Each reader takes a path and raises DataError, with the line or the place in the JSON, for what cannot be used.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,10 +14,7 @@ from typing import Any
 from mmgen.errors import DataError
 from mmgen.features.store import image_key
 
-from .files import each, kind, listed, parse_json, read_text, shown, tidy, wanted
-
-COLUMNS = ("image_id", "questions")
-BETWEEN = "---"  # joins the questions of an image in VQG's files
+from .files import each, kind, listed, parse_json, read_text, tidy, wanted
 
 
 @dataclass
@@ -41,11 +36,13 @@ class Entry:
 
 @dataclass
 class Read:
-    """A file of questions. `counts`: empty_questions and duplicates (the same entry again, which is left out)."""
+    """A file of questions. `counts`: empty_questions and duplicates (the same question again, which is left out).
+    `passed`: columns of a table that nobody reads."""
 
     entries: list[Entry]
     counts: Counter
     licence: str | None = None
+    passed: tuple[str, ...] = ()
 
 
 def read_vqa(path: Path) -> Read:
@@ -72,38 +69,6 @@ def read_vqa(path: Path) -> Read:
     licence = table.get("license")
     name = licence.get("name") if isinstance(licence, dict) else None
     return Read([*entries.values()], counts, name if isinstance(name, str) else None)
-
-
-def read_vqg(path: Path) -> Read:
-    """VQG's CSV: image_id, image_url and questions joined by `---`; columns in any order, others are passed over."""
-    rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-    entries: dict[str, Entry] = {}
-    counts: Counter = Counter()
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        for name in COLUMNS:
-            if name not in header:
-                raise DataError(
-                    f"no column '{name}'; the columns are: {shown(header)}; VQG's are: image_id, image_url, questions"
-                )
-        for row in rows:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise DataError(
-                    f"{len(row)} values under {len(header)} columns; questions with a comma stand in quotation marks"
-                )
-            values = dict(zip(header, row, strict=True))
-            key = image_id(values["image_id"], "image_id")
-            questions = [tidy(question, "questions") for question in values["questions"].split(BETWEEN)]
-            if key in entries:
-                counts["duplicates"] += 1
-                questions = [question for question in questions if question not in entries[key].questions]
-            for question in questions:
-                entries.setdefault(key, Entry(key, key)).add(question, counts)
-    except (DataError, csv.Error) as error:
-        raise DataError(f"{path}:{max(1, rows.line_num)}: {error}") from None
-    return Read([*entries.values()], counts)
 
 
 def read_jsonl(path: Path) -> Read:

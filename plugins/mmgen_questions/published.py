@@ -25,7 +25,7 @@ class Release:
     """
 
     name: str
-    format: Literal["vqa", "vqg", "jsonl"]
+    format: Literal["vqa", "vqg", "jsonl", "csv"]
     questions: Mapping[str, tuple[str, ...]]
     captions: Mapping[str, str] = field(default_factory=dict)
     origin: Mapping[str, str] = field(default_factory=dict)
@@ -136,5 +136,12 @@ PLAIN = Release(
     format="jsonl",
     questions={split: (f"{split}.jsonl",) for split in SPLITS},
     origin={"": 'a line an example: {"id": "1", "image": "1.jpg", "caption": "...", "questions": ["...?"]}'},
+    licence="your own",
+)
+TABLES = Release(
+    name="CSV",
+    format="csv",
+    questions={split: (f"{split}.csv", f"{split}.tsv") for split in SPLITS},
+    origin={"": "a header like image,caption,questions, and a row a question or an image"},
     licence="your own",
 )

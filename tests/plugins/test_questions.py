@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mmgen_questions import Jsonl, Vqa, Vqg
+from mmgen_questions import Csv, Jsonl, Vqa, Vqg
 from PIL import Image
 from pydantic import ValidationError
 
@@ -261,6 +261,70 @@ def test_bad_jsonl(tmp_path, line, error):
     assert "\n" not in text
 
 
+def test_a_line_without_a_caption_among_others_that_have_one(tmp_path, caplog):
+    lines = ['{"id": "a", "caption": "a cat", "questions": ["What?"]}', '{"id": "bare", "questions": ["Why?"]}']
+    dataset = jsonl(tmp_path, *lines).build()
+    assert [example.id for example in dataset.split("train")] == ["train-a"]
+    assert caplog.messages == ["JSONL train (1 image): left out 1 image without a caption"]
+    assert dataset.describe()["counts"]["train"]["without_caption"] == 1
+    assert dataset.lacking("train") == {"without_caption": ["bare"]}
+    kept = jsonl(tmp_path, *lines, missing="keep").build()
+    assert [example.id for example in kept.split("train")] == ["train-a", "train-bare"]
+    assert kept.lacking("train") == {"without_caption": ["bare"]}
+    text = refused(jsonl(tmp_path, *lines, missing="error"))
+    assert text == f'{tmp_path}/q.jsonl: 1 image without a caption; set missing = "drop" to leave those out, or "keep"'
+    bare = jsonl(tmp_path, lines[1]).build()  # where no line has a caption, none is missing
+    assert len(bare.split("train")) == 1 and bare.lacking("train") == {}
+
+
+# --- tables ---
+
+
+def table(folder: Path, text: str, name: str = "q.csv", **options) -> Csv:
+    (folder / name).write_text(text)
+    return Csv(folder=folder, files={"train": name}, validate_on="", evaluate="train", **options)
+
+
+def test_a_table_with_a_question_a_row(tmp_path, caplog):
+    rows = 'image,split,question\nphotos/b.jpg,x,What?\nc.jpg,x,Who?\nb.jpg,y,"Why, now?"\nb.jpg,y,What?\n'
+    with caplog.at_level(logging.INFO, "mmgen"):
+        examples = table(tmp_path, rows).build().split("train")
+    assert [(example.id, example.inputs, example.targets) for example in examples] == [
+        ("train-b", {"image": "b"}, ("What?", "Why, now?")),
+        ("train-c", {"image": "c"}, ("Who?",)),
+    ]
+    assert caplog.messages == [
+        "CSV train (2 images): left out 1 repeated question",
+        f"{tmp_path}/q.csv: columns that nobody reads: split",
+    ]
+
+
+def test_a_table_whose_columns_are_named(tmp_path):
+    rows = "key\tfile\tq\tdescription\tsound\n7\ta/b.jpg\tWhat?|Who?\ta cat|a pet\tmeow.wav\n8\t\tWhy?\ta dog\t\n"
+    columns = {"id": "key", "image": "file", "questions": "q", "caption": "description", "audio": "sound"}
+    one, two = table(tmp_path, rows, "q.tsv", columns=columns, between="|").build().split("train")
+    assert (one.id, one.targets) == ("train-7", ("What?", "Who?"))
+    assert one.inputs == {"image": "b", "audio": ("meow.wav",), "caption": ("a cat", "a pet")}
+    assert (two.id, two.inputs, two.targets) == ("train-8", {"caption": ("a dog",)}, ("Why?",))
+
+
+@pytest.mark.parametrize(
+    "text, error, columns",
+    [
+        ("image,qs\n1,What?\n", ":1: no column 'questions'; the columns are: image, qs; name it in data.columns", {}),
+        (
+            "image,question_text\n1,What?\n",
+            ":1: no column 'questions_text'; did you mean 'question_text'?; the columns are: image, question_text",
+            {"questions": "questions_text"},
+        ),
+        ("questions,questions\na,b\n", ":1: the column 'questions' is there 2 times; keep one of them", {}),
+        ("id,image,questions\n1,a,b\n1,c,d\n", ":3: the id '1' came before with the image a, and here it has c", {}),
+    ],
+)
+def test_a_table_that_cannot_be_used(tmp_path, text, error, columns):
+    assert refused(table(tmp_path, text, columns=columns)).startswith(f"{tmp_path}/q.csv{error}")
+
+
 # --- what can be wrong with files ---
 
 
@@ -370,7 +434,7 @@ def test_csv_with_windows_habits(tmp_path, caplog):
         ("train-7", ("What, now?", "Who is it?")),
         ("train-8", ("Why?",)),
     ]
-    assert caplog.messages == ["VQG_COCO train (2 images): left out 1 empty question, 1 repeated question or row"]
+    assert caplog.messages == ["VQG_COCO train (2 images): left out 1 empty question, 1 repeated question"]
     assert dataset.describe()["counts"]["train"] == ALL_WELL | {
         "images": 2,
         "questions": 3,
@@ -378,6 +442,41 @@ def test_csv_with_windows_habits(tmp_path, caplog):
         "empty_questions": 1,
         "duplicates": 1,
     }
+
+
+def test_vqg_rows_of_one_image_with_other_questions_are_joined(tmp_path, caplog):
+    rows = f"{HEADER}\n7,u,What?---Who?\n7,u,Who?---Why?\n8,u,Where?\n8,u,When?\n"
+    examples = vqg(tmp_path, rows).build().split("train")
+    assert [example.targets for example in examples] == [("What?", "Who?", "Why?"), ("Where?", "When?")]
+    assert caplog.messages == ["VQG_COCO train (2 images): left out 1 repeated question"]
+
+
+def test_bings_own_captions(tmp_path):
+    """Bing's and Flickr's files caption their images in a column of their own."""
+    (tmp_path / "q.csv").write_text(
+        "image_id,image_url,questions,captions\n7,u,What?---Who?,a cat---a pet\n8,u,Why?,\n"
+    )
+    files = {"train": "q.csv"}
+    dataset = Vqg(release="bing", folder=tmp_path, files=files, validate_on="", evaluate="train").build()
+    (example,) = dataset.split("train")
+    assert example.inputs == {"image": "7", "caption": ("a cat", "a pet")}
+    assert dataset.describe()["counts"]["train"]["captions"] == 2 and dataset.lacking("train") == {
+        "without_caption": ["8"]
+    }
+
+
+def test_a_file_of_a_split_that_is_not_used_may_be_broken(tmp_path):
+    vqa_file(tmp_path / "q.json", (1, "What?"))
+    (tmp_path / "broken.json").write_text("{")
+    config = vqa(tmp_path).model_copy(update={"files": {"train": Path("q.json"), "test": Path("broken.json")}})
+    dataset = config.build()
+    assert dataset.splits() == ("train",) and dataset.describe()["examples"] == {"train": 1}
+
+
+def test_a_folder_of_pictures_that_there_is_not(tmp_path):
+    vqa_file(tmp_path / "q.json", (1, "What?"))
+    text = refused(vqa(tmp_path, images="photos"))
+    assert text == f"VQA 1.0: {tmp_path}/photos: no such folder; data.images names the folder of raw images"
 
 
 def test_a_gzipped_file_that_is_cut_short(tmp_path):
@@ -493,6 +592,17 @@ class TestJsonl(DatasetSuite):
         return Jsonl(folder=self.folder)
 
 
+class TestCsv(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def files(self, tmp_path):
+        for image, split in enumerate(("train", "val", "test")):
+            (tmp_path / f"{split}.csv").write_text(f"image,caption,questions\n{image}.jpg,a,What?---Who?\n")
+        self.folder = tmp_path
+
+    def config(self):
+        return Csv(folder=self.folder)
+
+
 # --- anything at all ---
 
 FUZZ = settings(
@@ -540,6 +650,12 @@ def test_any_jsonl(tmp_path, lines):
 )
 def test_any_csv(tmp_path, text):
     usable_or_refused(vqg(tmp_path, text))
+
+
+@FUZZ
+@given(text=st.text(st.sampled_from("a7,\"-\n\r' \t\u2028é|")), suffix=st.sampled_from([".csv", ".tsv"]))
+def test_any_table(tmp_path, text, suffix):
+    usable_or_refused(table(tmp_path, f"id,image,caption,questions\n{text}", f"q{suffix}"))
 
 
 @FUZZ

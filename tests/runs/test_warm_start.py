@@ -171,9 +171,10 @@ def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> st
 
 def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
-    told = spoilt(place, tmp_path, lines, 'validate_on = ""\n')
+    told = spoilt(place, tmp_path, lines, 'validate_on = ""\nmissing = "keep"\n')
     assert told.endswith(
-        "error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples are like that)\n"
+        "error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples is like that); "
+        "leave such examples out, or take 'caption' out of the step's inputs\n"
     )
     assert "learning" not in told
 
