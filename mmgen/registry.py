@@ -1,35 +1,27 @@
 """What is installed: every part that a plugin provides, who provides it, and which plugins failed and why.
 
 Nothing here is global. `installed()` reads the entry points and returns a frozen registry; tests make their own with
-`collect`. A plugin that fails is recorded with its reason and never stops another.
+`collect`. A plugin that fails is recorded with its reason and never stops another. How plugins are found and imported
+is in `mmgen.discovery`.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import importlib.metadata
-import importlib.util
 import inspect
-import re
-import sys
 import typing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 import pluggy
 
 from . import API_VERSION, hookspecs
 from .configs import PartConfig, classes_in
+from .discovery.loading import BrokenPlugin, Source, load, reason
+from .discovery.version import refused
+from .discovery.watch import watched
 from .errors import PluginError, did_you_mean
-
-CHANGED = (
-    "modules and classes have other names since 2 (mmgen.store is mmgen.features.store): see 'From 1 to 2' in "
-    "docs/plugins.md, then write MMGEN_API = 2"
-)
 
 
 def _kinds() -> dict[str, tuple[str, type[PartConfig]]]:
@@ -37,22 +29,6 @@ def _kinds() -> dict[str, tuple[str, type[PartConfig]]]:
     hooks = {name: hook for name, hook in vars(hookspecs).items() if name.startswith("register_")}
     classes = {name: classes_in(typing.get_type_hints(hook)["return"])[0] for name, hook in hooks.items()}
     return {config.kind: (name, config) for name, config in classes.items()}
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a plugin comes from: its entry point's name, its distribution and that one's version."""
-
-    plugin: str
-    distribution: str
-    version: str
-
-    def owns(self, name: str) -> bool:
-        """Whether a distribution's name is this one's; case, "-", "_" and "." make no difference."""
-        return re.sub(r"[-_.]+", "-", name).lower() == re.sub(r"[-_.]+", "-", self.distribution).lower()
-
-    def __str__(self) -> str:
-        return f"{self.distribution} {self.version}"
 
 
 @dataclass(frozen=True)
@@ -81,17 +57,6 @@ class Part:
     def summary(self) -> str:
         """The first line of the config's docstring."""
         return (inspect.getdoc(self.config) or "").partition("\n")[0]
-
-
-@dataclass(frozen=True)
-class BrokenPlugin:
-    """A plugin, or one of its hooks, that failed."""
-
-    source: Source
-    reason: str
-
-    def __str__(self) -> str:
-        return f"plugin '{self.source.plugin}' ({self.source}) failed to load: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -162,22 +127,7 @@ KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())
 
 def installed() -> Registry:
     """The parts of every installed distribution with an entry point in the group `mmgen`."""
-    loaded, broken = [], []
-    owners: dict[int, tuple[str, str]] = {}  # metadata is read once a distribution: ours has a dozen entry points
-    for entry in sorted(importlib.metadata.entry_points(group=hookspecs.GROUP), key=lambda entry: entry.name):
-        assert entry.dist is not None  # only entry points that somebody makes by hand have none
-        if id(entry.dist) not in owners:
-            about = entry.dist.metadata
-            owners[id(entry.dist)] = (about["Name"], about["Version"])
-        source = Source(entry.name, *owners[id(entry.dist)])
-        try:
-            with contextlib.redirect_stdout(sys.stderr):  # what we print may be read by a program
-                loaded.append((source, entry.load()))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # whatever a stranger's import does, the others go on
-            broken.append(BrokenPlugin(source, _other_version(_written_api(entry.module)) or reason(error)))
-    return collect(loaded, broken)
+    return collect(*load(hookspecs.GROUP))
 
 
 def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[BrokenPlugin] = ()) -> Registry:
@@ -195,8 +145,8 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
 
 def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
-    if refused := _not_a_plugin(source, module) or _other_version(getattr(module, "MMGEN_API", API_VERSION)):
-        yield BrokenPlugin(source, refused)
+    if wrong := _not_a_plugin(source, module) or refused(getattr(module, "MMGEN_API", API_VERSION)):
+        yield BrokenPlugin(source, wrong)
         return
     manager = pluggy.PluginManager(hookspecs.GROUP)
     manager.add_hookspecs(hookspecs)
@@ -216,7 +166,8 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugi
     for kind, (hook, wanted) in KINDS.items():
         for implementation in getattr(manager.hook, hook).get_hookimpls():
             try:
-                classes = list(implementation.function())
+                with watched(source.named):
+                    classes = list(implementation.function())
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -255,33 +206,6 @@ def _not_a_plugin(source: Source, module: object) -> str:
     return ""
 
 
-def _other_version(asked: object) -> str:
-    """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it
-    can."""
-    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
-        return (
-            f"MMGEN_API is {asked!r}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for"
-        )
-    if asked == API_VERSION:
-        return ""
-    cure = CHANGED if asked < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
-    return f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; {cure}"
-
-
-def _written_api(module: str) -> object:
-    """The `MMGEN_API` in the source of a module that could not be imported: what one contract has, another lacks."""
-    try:
-        spec = importlib.util.find_spec(module)
-        assert spec is not None and spec.origin is not None
-        tree = ast.parse(Path(spec.origin).read_bytes())
-        plain = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
-        names = [node.target if isinstance(node, ast.AnnAssign) else node.targets[0] for node in plain]
-        values = {ast.unparse(name): node.value for node, name in zip(plain, names, strict=True) if node.value}
-        return ast.literal_eval(values["MMGEN_API"]) if "MMGEN_API" in values else API_VERSION
-    except Exception:  # it cannot be found or read either; why it could not be imported says more
-        return API_VERSION
-
-
 def _unknown_hook(error: Exception) -> str:
     """pluggy's complaint about a hook that does not exist, in our words."""
     text = reason(error)
@@ -289,11 +213,3 @@ def _unknown_hook(error: Exception) -> str:
         hook = text.split("unknown hook ")[1].split("'")[1]
         return f"there is no hook '{hook}'{did_you_mean(hook, [hook for hook, _ in KINDS.values()])}"
     return text
-
-
-def reason(error: BaseException) -> str:
-    """An error in one line: its first, with its class where the text alone says too little."""
-    text = str(error).strip().partition("\n")[0]
-    if isinstance(error, ImportError) and text:
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import click
 
 from ..commands import GOES_ON
+from ..discovery.watch import trace_crashes
 from ..errors import MmgenError, shown
 from ..training.signals import handling
 from .lookup import Lookup
@@ -72,6 +73,7 @@ def _stoppable() -> Iterator[None]:
 @click.version_option(package_name="mmgen-framework", prog_name="mmgen")
 def main() -> None:
     """Pretrained encoders as generators: BERT-gen and visual question generation."""
+    trace_crashes()
     logging.basicConfig(format="%(message)s")
     logging.getLogger("mmgen").setLevel(logging.INFO)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from ..configs import CommandConfig
-from ..errors import MmgenError, PluginError
-from ..registry import Part, Registry, conflict, did_you_mean, installed, reason
+from ..discovery.loading import reason
+from ..discovery.watch import watched
+from ..errors import MmgenError, PluginError, did_you_mean
+from ..registry import Part, Registry, conflict, installed
 
 OWN = {  # module of this folder -> the commands it has
     "files": ("data", "features"),
@@ -82,7 +82,7 @@ def built(registry: Registry, name: str) -> click.Command | None:
     part = registry.get("command", name)  # raises where there are two
     assert issubclass(part.config, CommandConfig)
     try:
-        with contextlib.redirect_stdout(sys.stderr):  # what we print may be read by a program
+        with watched(f"the command '{name}' ({part.source})"):
             command: Any = part.config.model_validate({}).build()
     except (KeyboardInterrupt, MmgenError):
         raise

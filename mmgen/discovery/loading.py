@@ -1,0 +1,71 @@
+"""Plugins that are installed: their entry points are read, and their modules imported; one that fails is recorded."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from dataclasses import dataclass
+from types import ModuleType
+
+from .version import refused, written
+from .watch import watched
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a plugin comes from: its entry point's name, its distribution and that one's version."""
+
+    plugin: str
+    distribution: str
+    version: str
+
+    def owns(self, name: str) -> bool:
+        """Whether a distribution's name is this one's; case, "-", "_" and "." make no difference."""
+        return re.sub(r"[-_.]+", "-", name).lower() == re.sub(r"[-_.]+", "-", self.distribution).lower()
+
+    @property
+    def named(self) -> str:
+        """The plugin and its distribution, for people."""
+        return f"plugin '{self.plugin}' ({self})"
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    """A plugin, or one of its hooks, that failed."""
+
+    source: Source
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source.named} failed to load: {self.reason}"
+
+
+def load(group: str) -> tuple[list[tuple[Source, ModuleType]], list[BrokenPlugin]]:
+    """The modules that the entry points of a group name, by the names of these, and those that cannot be imported."""
+    loaded, broken = [], []
+    owners: dict[int, tuple[str, str]] = {}  # metadata is read once a distribution: ours has a dozen entry points
+    for entry in sorted(importlib.metadata.entry_points(group=group), key=lambda entry: entry.name):
+        assert entry.dist is not None  # only entry points that somebody makes by hand have none
+        if id(entry.dist) not in owners:
+            about = entry.dist.metadata
+            owners[id(entry.dist)] = (about["Name"], about["Version"])
+        source = Source(entry.name, *owners[id(entry.dist)])
+        try:
+            with watched(source.named):
+                loaded.append((source, entry.load()))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever a stranger's import does, the others go on
+            broken.append(BrokenPlugin(source, refused(written(entry.module)) or reason(error)))
+    return loaded, broken
+
+
+def reason(error: BaseException) -> str:
+    """An error in one line: its first, with its class where the text alone says too little."""
+    text = str(error).strip().partition("\n")[0]
+    if isinstance(error, ImportError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

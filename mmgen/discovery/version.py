@@ -1,0 +1,41 @@
+"""The version of the plugin contract that a plugin asks for."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pathlib import Path
+
+from .. import API_VERSION
+
+CHANGED = (
+    "modules and classes have other names since 2 (mmgen.store is mmgen.features.store): see 'From 1 to 2' in "
+    "docs/plugins.md, then write MMGEN_API = 2"
+)
+
+
+def refused(asked: object) -> str:
+    """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it
+    can."""
+    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+        return (
+            f"MMGEN_API is {asked!r}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for"
+        )
+    if asked == API_VERSION:
+        return ""
+    cure = CHANGED if asked < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
+    return f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; {cure}"
+
+
+def written(module: str) -> object:
+    """The `MMGEN_API` in the source of a module that could not be imported: what one contract has, another lacks."""
+    try:
+        spec = importlib.util.find_spec(module)
+        assert spec is not None and spec.origin is not None
+        tree = ast.parse(Path(spec.origin).read_bytes())
+        plain = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+        names = [node.target if isinstance(node, ast.AnnAssign) else node.targets[0] for node in plain]
+        values = {ast.unparse(name): node.value for node, name in zip(plain, names, strict=True) if node.value}
+        return ast.literal_eval(values["MMGEN_API"]) if "MMGEN_API" in values else API_VERSION
+    except Exception:  # it cannot be found or read either; why it could not be imported says more
+        return API_VERSION
