@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from ..data.collate import Collator
 from ..data.plan import Plan
-from ..data.seeds import seed_from
+from ..data.seeds import draw_from
 from ..errors import RunError
 from ..oom import ADVICE_SMALLER, halves, out_of_memory, questions
 from ..tensors import Batch, Example, Loss
@@ -128,7 +128,7 @@ class Accumulator:
             for micro, whole in micros:
                 for place, batch in self.material.pieces(number, micro, whole, self.cursor.halved):
                     batch = batch.to(self.accelerator.device)
-                    torch.manual_seed(seed_from(self.context.seed, self.context.name, number, *place))
+                    draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
                     loss = self.loss(batch)
                     self.accelerator.backward(loss.sum)
                     losses.append((batch, loss.sum.detach()))

@@ -15,13 +15,16 @@ from mmgen.tensors import Example, Segment
 
 from . import Text
 
+REMEMBERED = 300_000  # texts whose tokens are kept
+
 
 class TextReader(Reader):
-    """Tokenises in the loader's workers."""
+    """Tokenises in the loader's workers, every text once: the same ones come again every epoch."""
 
     def __init__(self, config: Text, backbone: Backbone) -> None:
         self.field, self.max_tokens = config.reads[0], config.max_tokens
         self.tokenizer, self.pad_id = backbone.tokenizer, backbone.pad_id
+        self._known: dict[str, list[int]] = {}
 
     def read(self, example: Example) -> Tensor:
         text = example.inputs.get(self.field)
@@ -29,10 +32,15 @@ class TextReader(Reader):
             raise DataError(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
             )
-        return torch.tensor(
-            self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"][: self.max_tokens],
-            dtype=torch.long,
-        )
+        return torch.tensor(self._tokens(text), dtype=torch.long)
+
+    def _tokens(self, text: str) -> list[int]:
+        if text not in self._known:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            ids = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+            self._known[text] = ids[: self.max_tokens]
+        return self._known[text]
 
     def slots(self, example: Example) -> int:
         """A token a word."""

@@ -11,7 +11,7 @@ import toys
 from mmgen.data.collate import Collator, by_length
 from mmgen.data.loader import MicroBatches, share, timed, updates
 from mmgen.data.plan import Plan, PlanOptions
-from mmgen.data.seeds import resolve
+from mmgen.data.seeds import draw_from, resolve, seed_from
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 
@@ -65,6 +65,14 @@ def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated(
     drawn = [made.draw(example, update[0]).inputs["caption"] for update in visits(made)]
     assert set(drawn) == {"one", "two", "three"}
     assert resolve(example).inputs == {"caption": "one", "image": "key"}
+
+
+def test_draws_on_the_processor_follow_from_the_place_and_note_nothing_for_gpus(monkeypatch):
+    torch.manual_seed(seed_from(0, "step", 7, 1))
+    expected = torch.rand(5)
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", None)  # it is not called
+    draw_from(torch.device("cpu"), 0, "step", 7, 1)
+    assert torch.equal(torch.rand(5), expected)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
