@@ -26,7 +26,10 @@ def goes_on(how: str) -> Iterator[None]:
 
 def quiet() -> None:
     """Silence the bars and hints of libraries, which would break ours."""
+    import logging
+
     from transformers.utils import logging as hf
 
     hf.set_verbosity_error()
     hf.disable_progress_bar()
+    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own: lines would come twice

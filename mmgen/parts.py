@@ -167,8 +167,7 @@ class Generator(Objective):
 
 @dataclass(frozen=True)
 class Picture:
-    """A raw image on its way into a feature store. `load` opens it: files are touched only when it is called,
-    which may be in another thread, one picture after another."""
+    """A raw image on its way into a feature store. `load` alone opens its file, in any thread, one after another."""
 
     key: str
     load: Any  # () -> PIL.Image.Image, RGB

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -75,7 +76,21 @@ def info(store: Path) -> None:
     from ..features.multi_file import open_store
 
     for name, value in open_store(store).describe().items():
-        click.echo(f"{name:<14} {value}")
+        for number, line in enumerate(_told(name, value)):
+            click.echo(f"{'' if number else name:<24}{line}")
+
+
+def _told(name: str, value: Any) -> list[str]:
+    """What a store says of itself, as a person reads it."""
+    if name == "bytes":
+        return [f"{value:,} ({value / 1e6:,.1f} MB)"]
+    if name == "regions per image":
+        return [f"{value[0]} to {value[2]}, {value[1]} on average"]
+    if isinstance(value, dict):
+        return [f"{key}: {json.dumps(each) if isinstance(each, dict | list) else each}" for key, each in value.items()]
+    if isinstance(value, list):
+        return [", ".join(map(str, value))]
+    return [f"{value:,}" if isinstance(value, int) else str(value)]
 
 
 def _extractor(kind: str, sets: tuple[str, ...]) -> ExtractorConfig:
@@ -119,11 +134,28 @@ def data() -> None:
 @recipe_argument
 @profile_option
 @set_option
-def check_(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
-    """Count what RECIPE's data set holds and what is missing; token lengths; overlaps; three examples."""
+@click.option(
+    "--list-missing",
+    "listed",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write what is missing to this file: split, what, and image or example, with tabs between them.",
+)
+def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], listed: Path | None) -> None:
+    """Count what RECIPE's data set holds and what is missing; token lengths; overlaps; three examples.
+
+    The exit code is 1 where something is missing without which `mmgen run` would stop.
+    """
     chosen, _ = load(recipe, profile, sets)
     quiet()
-    from ..runs.data_summary import summarise
+    from ..files import write_text
+    from ..runs.data_summary import DataSummary
 
-    for line in summarise(chosen):
+    summary = DataSummary(chosen)
+    for line in summary.lines():
         click.echo(line)
+    if listed:
+        rows = [("split", "what", "image or example"), *summary.missing]
+        write_text(listed, "".join("\t".join(row) + "\n" for row in rows))
+        click.echo(f"\n{listed}: {len(summary.missing):,} missing")
+    if summary.problems:
+        raise MmgenError("\n  ".join(["a run would stop for want of data:", *summary.problems]))

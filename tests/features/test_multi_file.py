@@ -48,14 +48,19 @@ def test_one_file_is_one_store(folder):
 def test_info_describes_them_together(folder):
     shown = CliRunner().invoke(main, ["features", "info", str(folder)]).output.splitlines()
     assert shown[:6] == [
-        f"path           {folder}",
-        "files          3",
-        "images         5",
-        "regions        15",
-        "regions per image [2, 3.0, 4]",
-        "images without regions 0",
+        f"path                    {folder}",
+        "files                   3",
+        "images                  5",
+        "regions                 15",
+        "regions per image       2 to 4, 3.0 on average",
+        "images without regions  0",
     ]
-    assert "width          4" in shown and f"fingerprint    {FINGERPRINT}" in shown
+    assert "width                   4" in shown
+    made_by = [f"{key}: {value}" for key, value in FINGERPRINT.items()]
+    assert shown[-len(made_by) :] == [
+        f"fingerprint             {made_by[0]}",
+        *(f"{'':<24}{each}" for each in made_by[1:]),
+    ]
 
 
 def test_an_image_in_two_files_is_refused(folder):

@@ -41,6 +41,8 @@ def test_the_summary_counts_the_field_that_is_read(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen_here(tmp_path, "data", "check", "toy.toml")
     assert done.returncode == 0, done.stderr
-    assert "  words tokens" in done.stdout and "missing for" not in done.stdout
+    assert "| train: words " in done.stdout and "missing" not in done.stdout
     wrong = mmgen_here(tmp_path, "data", "check", "toy.toml", "--set", 'inputs.words.reads=["title"]')
-    assert "  words               missing for 16 examples" in wrong.stdout
+    assert "  words missing       16 (train-00000, train-00001, train-00002, ...)" in wrong.stdout
+    assert wrong.returncode == 1
+    assert "  train: 16 examples without words; step 'first' reads it\n" in wrong.stderr

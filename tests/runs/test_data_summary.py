@@ -1,0 +1,115 @@
+"""`mmgen data check`: what is there as a table, what is missing by name, and an exit code."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import toys
+from click.testing import CliRunner
+
+from mmgen.cli import main
+from mmgen.features.writer import StoreWriter
+from mmgen.parts import Record
+
+LINES = [
+    {"id": "1", "image": "1.jpg", "caption": "a dog on a beach", "questions": ["whose dog is it ?", "where is it ?"]},
+    {"id": "2", "image": "2.jpg", "caption": "a cat", "questions": ["why is it here ?"]},
+    {"id": "3", "image": "3.jpg", "questions": ["what is it ?"]},
+    {"id": "4", "image": "4.jpg", "questions": ["what is it ?"]},
+]
+
+
+@pytest.fixture
+def recipe(tmp_path, monkeypatch) -> Path:
+    """Pictures 1 and 2 have features; 3 and 4 have no caption."""
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "test"):
+        (tmp_path / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    with StoreWriter(tmp_path / "regions.h5", {"extractor": "made up"}) as writer:
+        for key in ("1", "2"):
+            writer.add(Record(key, np.ones((3, 4), np.float32), np.tile(np.float32([0, 0, 1, 1]), (3, 1))))
+        writer.finish()
+    text = toys.recipe(
+        inputs={"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}},
+        steps={
+            "words": {"inputs": ["caption"], "learn": ["backbone"]},
+            "both": {"inputs": ["image", "caption"], "learn": ["backbone"]},
+        },
+        data={"type": "jsonl", "folder": ".", "validate_on": ""},
+        metrics=None,
+    )
+    (tmp_path / "toy.toml").write_text(text.replace("train_size = 24\nval_size = 4\ntest_size = 6\n", ""))
+    return tmp_path / "toy.toml"
+
+
+def check(recipe: Path, *more: str):
+    return CliRunner().invoke(main, ["data", "check", str(recipe), *more], catch_exceptions=False)
+
+
+def test_counts_are_a_table_and_what_is_missing_is_named(recipe):
+    done = check(recipe)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert [line for line in lines if line.startswith("|")][:6] == [
+        "|                 | train | test |",
+        "|-----------------|------:|-----:|",
+        "| examples        |     2 |    2 |",
+        "| images          |     4 |    4 |",
+        "| questions       |     3 |    3 |",
+        "| captions        |     2 |    2 |",
+    ]
+    assert "| without caption |     2 |    2 |" in lines and "  without caption     2 (3, 4)" in lines
+    assert "train: 2 examples, 3 targets" in lines and "train and test share 2 images" in lines
+    assert "  image               2 of 2 images have features in regions.h5" in lines
+    assert (
+        "| train: caption   |     2 |      3 |    5 |   0 |       0 |" not in lines
+    )  # columns are as wide as they must
+    (row,) = [line.split("|")[2:] for line in lines if line.startswith("| train: targets")]
+    assert [cell.strip() for cell in row][3:] == ["0", "0", ""]
+
+
+def test_what_stops_a_run_is_an_exit_code(recipe):
+    done = check(recipe, "--set", "data.missing=keep", "--list-missing", "missing.tsv")
+    assert done.exit_code == 1
+    assert (
+        "  caption missing     2 (train-3, train-4)" in done.output
+        and "  image without features 2 (3, 4)" in done.output
+    )
+    assert done.output.endswith(
+        "missing.tsv: 12 missing\n"
+        "error: a run would stop for want of data:\n"
+        "  train: 2 images without features of image; step 'both' reads it\n"
+        "  train: 2 examples without caption; step 'words' reads it\n"
+        "  test: 2 images without features of image; step 'both' reads it\n"
+        "  test: 2 examples without caption; step 'words' reads it\n"
+    )
+    rows = [line.split("\t") for line in Path("missing.tsv").read_text().splitlines()]
+    assert rows[:2] == [["split", "what", "image or example"], ["train", "image without features", "3"]]
+    assert ["train", "caption missing", "train-3"] in rows and ["test", "without caption", "4"] in rows
+
+
+def test_an_input_that_no_step_reads_stops_no_run(recipe):
+    recipe.write_text(recipe.read_text().replace('inputs = ["image", "caption"]', 'inputs = ["caption"]'))
+    done = check(recipe, "--set", "inputs.image.features=nowhere.h5")
+    assert done.exit_code == 0 and "nowhere.h5: no such file" in done.output
+    done = check(recipe, "--set", "inputs.image.features=nowhere.h5", "--set", 'steps.words.inputs=["image"]')
+    assert done.exit_code == 1
+    assert "error: a run would stop for want of data:\n  image: nowhere.h5: no such file" in done.output
+
+
+def test_without_the_encoder_all_but_the_lengths_is_told(recipe):
+    done = check(recipe, "--set", "backbone.weights=nobody/nothing")
+    assert done.exit_code == 0
+    assert "train and test share 2 images" in done.output and "train-1\n  image: 1\n" in done.output
+    assert "tokens are not counted, for want of the encoder: backbone.weights: 'nobody/nothing'" in done.output
+
+
+def test_texts_that_are_cut_or_unknown_are_counted(recipe):
+    lines = [*LINES, {"id": "5", "image": "1.jpg", "caption": "💥", "questions": ["what " * 30]}]
+    Path("test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = {
+        line.split("|")[1].strip(): line.split("|")[2:-1] for line in check(recipe).output.splitlines() if "|" in line
+    }
+    assert [cell.strip() for cell in rows["test: targets"]][2:] == ["120", "1", "0"]
+    assert [cell.strip() for cell in rows["test: caption"]][3:] == ["0", "1"]
