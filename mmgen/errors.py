@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import errno
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
 LONGEST_LINE = 800  # characters
+JOINERS = "\u200c\u200d"  # without a width of their own; Persian, Hindi and emoji are written with them
 
 
 class MmgenError(Exception):
@@ -22,7 +24,23 @@ class MmgenError(Exception):
 
 def shown(text: str) -> str:
     """A text that came from outside, fit for a terminal: line by line printable, and none without end."""
-    return "\n".join(_cut(_printable(line)) for line in text.split("\n"))
+    return "\n".join(map(_cut, printable(text).split("\n")))
+
+
+def printable(text: str) -> str:
+    """The text with controls of a terminal spelt out: escapes, colours, changes of direction, half characters. Line
+    ends stay."""
+    return "\n".join(map(_printable, text.split("\n")))
+
+
+def _printable(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(letter if _harmless(letter) else ascii(letter)[1:-1] for letter in line)
+
+
+def _harmless(letter: str) -> bool:
+    return letter.isprintable() or letter in JOINERS or unicodedata.category(letter) == "Zs"
 
 
 def regular(path: Path) -> Path:
@@ -31,14 +49,6 @@ def regular(path: Path) -> Path:
     if path.exists() and not path.is_file() and not path.is_dir():  # opening a folder has an error of its own
         raise OSError(errno.EINVAL, "it is no regular file but a pipe, socket or device", str(path))
     return path
-
-
-def _printable(line: str) -> str:
-    return (
-        line
-        if line.isprintable()
-        else "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-    )
 
 
 def _cut(line: str) -> str:

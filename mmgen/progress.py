@@ -1,13 +1,25 @@
-"""What long work tells people while it goes on. Stages talk to a `Progress`; the command line shows it with rich."""
+"""What people are told: lines that stay, and one that moves while long work goes on.
+
+Everything that is printed goes through `tell` or `Bars`: nothing that came from outside steers a terminal, and what is
+too wide is fitted to it. Files and JSON keep texts as they are. Stages talk to a `Progress`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import shutil
+import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from .errors import printable
 
 EVERY = 20.0  # seconds between lines where there is no terminal
+BAR = 10, 24  # columns of a bar, the fewest and the most
 Advance = Callable[..., None]  # advance(steps=1, text="loss 2.31")
 
 
@@ -25,50 +37,45 @@ class Progress:
 
 
 class Bars(Progress):
-    """Bars in a terminal, with throughput; elsewhere (a log file) a line now and then, and one when a task is done."""
+    """A line that moves in a terminal; elsewhere (a log file) a line now and then, and one when a task is done."""
 
     def __init__(self) -> None:
         from rich.console import Console
 
-        self.console = Console(highlight=False, soft_wrap=True)
+        self.console = Console()
 
     def say(self, text: str) -> None:
-        self.console.print(text, markup=False)
+        columns = self.console.width if self.console.is_terminal else None
+        self.console.print(fitted(printable(text), columns), markup=False, highlight=False, soft_wrap=True)
 
     @contextlib.contextmanager
     def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
         shown = self._bar if self.console.is_terminal else self._lines
-        with shown(label, total, unit, done) as advance:
+        with shown(printable(label), total, unit, done) as advance:
             yield advance
 
     @contextlib.contextmanager
     def _bar(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import Progress, ProgressColumn
+        from rich.text import Text
 
-        rate = TextColumn("{task.fields[rate]}")
-        columns = [
-            TextColumn("{task.description:<26}", markup=False),
-            BarColumn(24),
-            MofNCompleteColumn(),
-            rate,
-            TimeElapsedColumn(),
-        ]
-        with Progress(
-            *columns, TimeRemainingColumn(), TextColumn("{task.fields[text]}", markup=False), console=self.console
-        ) as bars:
-            task = bars.add_task(label, total=total, completed=done, text="", rate="")
+        console = self.console
+
+        class Line(ProgressColumn):
+            def render(self, task) -> Text:
+                state = State(
+                    label, int(task.completed), total, task.elapsed or 0.0, task.finished_speed or task.speed or 0.0
+                )
+                text, filled, empty = line(state, unit, task.fields["text"], console.width)
+                marks = "--" if console.options.ascii_only else "━━"
+                bar = [(marks[0] * filled, "bar.complete"), (marks[1] * empty, "bar.back")]
+                return Text.assemble(text, *bar, no_wrap=True, overflow="crop")
+
+        with Progress(Line(), console=console) as bars:
+            task = bars.add_task(label, total=total, completed=done, text="")
 
             def advance(steps: int = 1, text: str = "") -> None:
-                speed = bars.tasks[0].finished_speed or bars.tasks[0].speed
-                rate = f"{speed:.0f} {unit}/s" if speed and unit else ""
-                changed: dict[str, Any] = {"rate": rate, "text": text} if text else {"rate": rate}
+                changed: dict[str, Any] = {"text": printable(text)} if text else {}
                 bars.update(task, advance=steps, **changed)
 
             yield advance
@@ -78,18 +85,133 @@ class Bars(Progress):
         began = told = time.monotonic()
         before, last = done, ""
 
-        def line() -> str:
+        def say() -> None:
             seconds = time.monotonic() - began
-            count = f"{done}/{total}" if total is not None else str(done)
-            rate = f"{(done - before) / seconds:6.0f} {unit}/s" if unit and seconds > 0 else ""
-            return f"{label:<26} {count:>14} {rate:<22} {seconds:5.0f} s  {last}".rstrip()
+            state = State(label, done, total, seconds, (done - before) / seconds if seconds > 0 else 0.0)
+            rate = f"{_rate(state.speed):>6} {unit}/s" if unit and seconds > 0 else ""
+            left = f", {clock(state.left)} left" if state.left else ""
+            self.say(f"{label:<26} {state.count:>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
 
         def advance(steps: int = 1, text: str = "") -> None:
             nonlocal done, last, told
-            done, last = done + steps, text or last
-            if time.monotonic() - told > EVERY:
+            done, last = done + steps, printable(text) or last
+            if time.monotonic() - told > EVERY and done != total:  # the last line comes below
                 told = time.monotonic()
-                self.say(line())
+                say()
 
         yield advance
-        self.say(line())
+        say()
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a task is. `seconds` have passed; `speed` is in steps a second, 0 where it is not known."""
+
+    label: str
+    done: int
+    total: int | None
+    seconds: float
+    speed: float
+
+    @property
+    def count(self) -> str:
+        return str(self.done) if self.total is None else f"{self.done}/{self.total}"
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that it will still take; None where nobody knows, or it is done."""
+        if self.total is None or self.done >= self.total or not self.speed:
+            return None
+        return (self.total - self.done) / self.speed
+
+
+def line(state: State, unit: str, text: str, width: int) -> tuple[str, int, int]:
+    """A task in one line of a terminal: the label, the count, time passed and time left always; then the text, the
+    speed, and a bar, as far as there is room. Returns the line without its bar, and how many columns of the bar are
+    full and empty."""
+    times = clock(state.seconds) + (f", {clock(state.left)} left" if state.left is not None else "")
+    kept = f"{state.count}  {times}"
+    found = f"{_cut(state.label, max(8, width - len(kept) - 2))}  {kept}"
+    room = width - len(found) - 2
+    if text and room >= min(len(text), 10):
+        found += f"  {_cut(text, room)}"
+    rate = f"  {_rate(state.speed)} {unit}/s" if unit and state.speed else ""
+    if len(found) + len(rate) <= width:
+        found += rate
+    fewest, most = BAR
+    bar = min(most, width - len(found) - 2)
+    if not state.total or bar < fewest:
+        return found, 0, 0
+    filled = min(bar, bar * state.done // state.total)
+    return f"{found}  ", filled, bar - filled
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, and hours where there are any: 0:07, 12:30, 1:02:03."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _rate(speed: float) -> str:
+    """Steps a second; slow ones with a digit or two behind the point."""
+    return f"{speed:.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2f}"
+
+
+def _cut(text: str, columns: int) -> str:
+    return text if len(text) <= columns else f"{text[: columns - 3]}..."
+
+
+def tell(text: object = "", *, err: bool = False, wrap: bool = True) -> None:
+    """Print for people: printable, and fitted to a terminal where it goes to one. `wrap`: whether words of long lines
+    may go to the next; not in what is copied from the terminal into files."""
+    stream = sys.stderr if err else sys.stdout
+    print(fitted(printable(str(text)), width(stream), wrap), file=stream, flush=True)
+
+
+def width(stream: TextIO | None) -> int | None:
+    """Columns of the terminal behind a stream; None where there is none, and lines may have any length."""
+    return shutil.get_terminal_size().columns if stream is not None and stream.isatty() else None
+
+
+def fitted(text: str, width: int | None, wrap: bool = True) -> str:
+    """A text for so many columns: tables of `mmgen.markdown` that are too wide stand in pieces under one another, and
+    other lines are broken between words."""
+    if width is None or max(map(len, text.split("\n"))) <= width:
+        return text
+    found: list[str] = []
+    for of_table, some in itertools.groupby(text.split("\n"), lambda line: line.startswith("|")):
+        lines = list(some)
+        if of_table and _aligned(lines):
+            found += _pieces(lines, width)
+        else:
+            found += [part for line in lines for part in (_broken(line, width) if wrap else [line])]
+    return "\n".join(found)
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """A line as several, the others further in than the first."""
+    further = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.wrap(
+        line, max(width, 20), subsequent_indent=further, break_long_words=False, break_on_hyphens=False
+    ) or [line]
+
+
+def _aligned(lines: list[str]) -> bool:
+    """Whether these lines are a table whose columns stand under one another."""
+    return len(lines) > 1 and set(lines[1]) <= set("|-:") and len(set(map(len, lines))) == 1
+
+
+def _pieces(lines: list[str], width: int) -> Iterator[str]:
+    """A table as several, each with the columns of words that it begins with, and a blank line between them."""
+    bars = [place for place, letter in enumerate(lines[1]) if letter == "|"]
+    words = next((end for end in bars[1:] if lines[1][end - 1] == ":"), bars[-1])  # the end of the first numbers
+    first = bars[max(0, bars.index(words) - 1)]
+    ends = [end for end in bars if end > first]
+    start = first
+    while ends:
+        fitting = [end for end in ends if first + end - start < width] or ends[:1]
+        if start > first:
+            yield ""
+        yield from (line[: first + 1] + line[start + 1 : fitting[-1] + 1] for line in lines)
+        start, ends = fitting[-1], ends[len(fitting) :]

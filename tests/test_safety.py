@@ -13,6 +13,7 @@ import shutil
 import struct
 import subprocess
 import threading
+import tomllib
 import zipfile
 import zlib
 from pathlib import Path
@@ -38,6 +39,7 @@ from mmgen.registry import installed
 from mmgen.runs.load import load_run
 from mmgen.runs.predict import requests
 from mmgen.runs.run import run
+from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors
 
 pytestmark = pytest.mark.slow
@@ -568,3 +570,72 @@ def title(page: Path, place: Path) -> str:
 def test_controls_of_a_terminal_are_spelt_out_in_messages():
     assert str(DataError("a\x1b[2Jb\u202ec")) == "a\\x1b[2Jb\\u202ec"
     assert str(RunError("x" * 5000)) == f"{'x' * 400} [...] {'x' * 400}"
+
+
+# --- terminals ---
+
+STEERING = "\x1b[31mred\x1b[2J \x1b]8;;http://elsewhere\x07link\u202e"
+
+
+@pytest.fixture(scope="module")
+def steering(tmp_path_factory) -> Path:
+    """A folder with a recipe, its data and pictures, whose texts, ids and names would steer a terminal."""
+    base = tmp_path_factory.mktemp("steering")
+    shutil.copy(folders.runs() / "features.h5", base)
+    rows = [
+        {"id": f"{key}{STEERING}", "image": key, "caption": f"a dog {STEERING}", "questions": [f"why {STEERING}"]}
+        for key in "abc"
+    ]
+    (base / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    texts = [{"id": row["id"], "text": f"what {STEERING}"} for row in rows]
+    (base / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+    (base / "asked.jsonl").write_text(json.dumps({"id": STEERING, "image": "a", "caption": STEERING}))
+    (base / "pictures").mkdir()
+    (base / f"pictures/a{STEERING.replace('/', '')}.png").write_text("no picture")
+    Image.new("RGB", (64, 64)).save(base / "pictures/b.png")
+    text = folders.RECIPE.format(folder=base).replace("epochs = 2", "epochs = 1")
+    (base / "toy.toml").write_text(text.replace("\n[backbone]", f"\ndescription = {json.dumps(STEERING)}\n[backbone]"))
+    return base
+
+
+RUN_MADE = "runs/toy/default/seed-0"
+COMMANDS = {
+    "data check": ["data", "check", "toy.toml"],
+    "show": ["show", "toy.toml", "--set", r'backbone.weights="\u001b[31mred\u001b[2J"'],
+    "run": ["run", "toy.toml"],
+    "generate": ["generate", RUN_MADE, "asked.jsonl"],
+    "score": ["score", "texts.jsonl", "--references", "rows.jsonl", "--set", "captioneval.meteor=false"],
+    "score of a run": ["score", RUN_MADE],
+    "compare": ["compare", RUN_MADE],
+    "probe": ["probe", RUN_MADE, "--probe", "attention"],
+    "report": ["report", RUN_MADE],
+    "judge": ["judge", "make", RUN_MADE, "--n", "2", "--out", "judge.html"],
+    "features": ["features", "extract", "pictures", "f.h5", "--type", "timm_grid", "--set", "model=resnet18"],
+}
+
+
+def test_no_command_lets_texts_steer_the_terminal(steering, monkeypatch):
+    from click.testing import CliRunner
+
+    from mmgen.cli import main
+
+    monkeypatch.chdir(steering)
+    for name, arguments in COMMANDS.items():
+        said = CliRunner().invoke(main, arguments).output
+        assert said and re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", said) is None, (name, said)
+        if name in ("data check", "run", "generate", "show", "features"):
+            assert re.search(r"\\(x|u00)1b\[31mred\\(x|u00)1b\[2J", said), (name, said)
+    texts = generations.read(Path(RUN_MADE, "steps/both"))
+    assert [some[0].id for some in texts] == [
+        f"test-{key}{STEERING}" for key in "abc"
+    ]  # files keep what they were given
+
+
+def test_a_shown_recipe_keeps_its_texts(steering):
+    from mmgen.recipe.show import toml
+
+    recipe, layers = load(steering / "toy.toml", installed())
+    odd = f"{STEERING} \U000e0001 \x7f"
+    shown = toml(recipe.model_copy(update={"name": odd}).identity(), layers)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e\U000e0001]", shown)
+    assert tomllib.loads(shown)["name"] == odd

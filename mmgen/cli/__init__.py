@@ -12,7 +12,8 @@ import click
 
 from ..commands import GOES_ON
 from ..discovery.watch import trace_crashes
-from ..errors import MmgenError, shown
+from ..errors import MmgenError, printable, shown
+from ..progress import tell
 from ..training.signals import handling
 from .lookup import Lookup
 
@@ -43,7 +44,14 @@ class Commands(Lookup):
 
 def _say(what: str, error: BaseException) -> None:
     notes = map(shown, getattr(error, "__notes__", ()))
-    click.echo(f"error: {'; '.join([what, *notes])}", err=True)
+    tell(f"error: {'; '.join([what, *notes])}", err=True)
+
+
+class Printable(logging.Formatter):
+    """A message as it may be shown."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
 
 
 class Stopped(KeyboardInterrupt):
@@ -74,7 +82,9 @@ def _stoppable() -> Iterator[None]:
 def main() -> None:
     """Pretrained encoders as generators: BERT-gen and visual question generation."""
     trace_crashes()
-    logging.basicConfig(format="%(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(Printable())
+    logging.basicConfig(handlers=[handler])
     logging.getLogger("mmgen").setLevel(logging.INFO)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch starts; see `mmgen.training.threads`

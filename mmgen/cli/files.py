@@ -10,6 +10,7 @@ import click
 
 from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option
 from ..errors import DataError, MmgenError
+from ..progress import tell
 from .runs import load
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def info(store: Path) -> None:
 
     for name, value in open_store(store).describe().items():
         for number, line in enumerate(_told(name, value)):
-            click.echo(f"{'' if number else name:<24}{line}")
+            tell(f"{'' if number else name:<24}{line}")
 
 
 def _told(name: str, value: Any) -> list[str]:
@@ -152,10 +153,10 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], listed: Pat
 
     summary = DataSummary(chosen)
     for line in summary.lines():
-        click.echo(line)
+        tell(line)
     if listed:
         rows = [("split", "what", "image or example"), *summary.missing]
         write_text(listed, "".join("\t".join(row) + "\n" for row in rows))
-        click.echo(f"\n{listed}: {len(summary.missing):,} missing")
+        tell(f"\n{listed}: {len(summary.missing):,} missing")
     if summary.problems:
         raise MmgenError("\n  ".join(["a run would stop for want of data:", *summary.problems]))

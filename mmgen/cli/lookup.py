@@ -12,6 +12,7 @@ from ..configs import CommandConfig
 from ..discovery.loading import reason
 from ..discovery.watch import watched
 from ..errors import MmgenError, PluginError, did_you_mean
+from ..progress import tell
 from ..registry import Part, Registry, conflict, installed
 
 OWN = {  # module of this folder -> the commands it has
@@ -65,7 +66,7 @@ class Lookup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, commands[name].get_short_help_str(width)) for name in sorted(commands)])
         for problem in problems(registry):
-            click.echo(f"error: {problem}", err=True)
+            tell(f"error: {problem}", err=True)
 
 
 def own(name: str) -> click.Command:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..progress import tell
 from ..scaffold import KINDS
 
 
@@ -33,9 +34,9 @@ def new(name: str, kind: str, parent: Path) -> None:
 
     written = create(name, kind, parent, installed())
     for path in written:
-        click.echo(str(path))
+        tell(path)
     folder = next(path.parent for path in written if path.name == "pyproject.toml")
-    click.echo(f"\nnext:  cd {shlex.quote(str(folder))} && pip install -e . && pytest && mmgen run recipe.toml")
+    tell(f"\nnext:  cd {shlex.quote(str(folder))} && pip install -e . && pytest && mmgen run recipe.toml")
 
 
 @click.command()
@@ -48,4 +49,4 @@ def schema(markdown: bool) -> None:
     from ..recipe.reference import reference
     from ..registry import installed
 
-    click.echo(reference(installed()) if markdown else json.dumps(schema(installed()), indent=2))
+    tell(reference(installed()) if markdown else json.dumps(schema(installed()), indent=2), wrap=False)

@@ -8,6 +8,7 @@ import click
 
 from ..commands import quiet
 from ..errors import MmgenError
+from ..progress import tell
 
 
 @click.command()
@@ -38,8 +39,8 @@ def probe(run: Path, names: tuple[str, ...], steps: tuple[str, ...], sets: tuple
     found = probe(run, names, steps=steps, sets=sets, progress=Bars())
     for name, findings in found.items():
         if isinstance(findings, MmgenError):
-            click.echo(f"\n{name}: {findings}", err=True)
+            tell(f"\n{name}: {findings}", err=True)
         else:
-            click.echo(f"\n{text(findings)}\n\n{name}: everything is in {run / 'probes' / name}")
+            tell(f"\n{text(findings)}\n\n{name}: everything is in {run / 'probes' / name}")
     if all(isinstance(findings, MmgenError) for findings in found.values()):
         raise click.exceptions.Exit(1)

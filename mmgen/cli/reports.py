@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ..commands import quiet
+from ..progress import tell
 
 
 @click.command()
@@ -22,7 +23,7 @@ def report(run: Path, pictures: int) -> None:
     from ..progress import Bars
     from ..runs.run import report_on
 
-    click.echo(report_on(run, Bars(), pictures))
+    tell(report_on(run, Bars(), pictures))
 
 
 @click.command()
@@ -31,4 +32,4 @@ def compare(runs: tuple[Path, ...]) -> None:
     """Set RUNS side by side: run folders, or folders of seeds (mean and spread); and say how their recipes differ."""
     from .. import report
 
-    click.echo(report.compare(runs))
+    tell(report.compare(runs))

@@ -10,6 +10,7 @@ import click
 
 from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option
 from ..errors import MmgenError
+from ..progress import tell
 
 
 @click.command()
@@ -66,7 +67,7 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
     from ..recipe.show import toml
 
     chosen, layers = load(recipe, profile, sets)
-    click.echo(toml(chosen.identity(), layers))
+    tell(toml(chosen.identity(), layers), wrap=False)
 
 
 @click.command()
@@ -87,7 +88,7 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
                 problems.append(str(error))
     if problems:
         raise MmgenError("\n".join(dict.fromkeys(problems)))
-    click.echo(f"{count} set-ups in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: all well")
+    tell(f"{count} set-ups in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: all well")
 
 
 @click.command()
@@ -99,11 +100,11 @@ def plugins(strict_plugins: bool) -> None:
 
     registry = installed()
     for part in sorted(registry.parts, key=lambda part: (part.kind, part.name)):
-        click.echo(f"{part.kind:<10} {part.name:<22} {part.source!s:<24} {part.summary}")
-        click.echo(click.style(f"{'':<33} {part.place}", dim=True))
+        tell(f"{part.kind:<10} {part.name:<22} {part.source!s:<24} {part.summary}")
+        tell(click.style(f"{'':<33} {part.place}", dim=True))
     wrong = dict.fromkeys([*problems(registry), *registry.conflicts()])
     for problem in wrong:
-        click.echo(f"error: {problem}", err=True)
+        tell(f"error: {problem}", err=True)
     if strict_plugins and wrong:
         raise click.exceptions.Exit(1)
 
@@ -119,10 +120,10 @@ def init(folder: Path) -> None:
     for source in sorted(come_with, key=lambda file: file.name):
         target = folder / source.name
         if target.exists():
-            click.echo(f"{target}: there already, left alone")
+            tell(f"{target}: there already, left alone")
         else:
             target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
-            click.echo(str(target))
+            tell(target)
 
 
 @click.command()
@@ -170,17 +171,17 @@ def generate(
         predict.refuse_overwriting(out, run, sources, wanted)
     found = []
     progress = Bars() if out else Progress()
-    with predict.answers_file(out) if out else contextlib.nullcontext(_print) as tell:
+    with predict.answers_file(out) if out else contextlib.nullcontext(_print) as add:
         loaded = predict.load(run, wanted, step, sets)
         options = predict.options(loaded, n, sets)
         with progress.task(f"{loaded.step}: asking", len(wanted), "examples") as advance:
             for query, outcome in predict.ask(loaded, wanted, options, at_once=16 if out else 1):
                 found.append(predict.as_json(query, outcome))
-                tell(found[-1])
+                add(found[-1])
                 advance()
     if out:
-        click.echo(f"{out}: {len(found)} lines")
-    click.echo(
+        tell(f"{out}: {len(found)} lines")
+    tell(
         f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}",
         err=True,
     )
@@ -189,11 +190,11 @@ def generate(
 
 
 def _print(line: Mapping) -> None:
-    click.echo(line["id"])
+    tell(line["id"])
     if "error" in line:
-        click.echo(f"    skipped: {line['error']}", err=True)
+        tell(f"    skipped: {line['error']}", err=True)
     for question in line.get("questions", []):
-        click.echo(f"    {question['score']:6.2f}  {question['text']}")
+        tell(f"    {question['score']:6.2f}  {question['text']}")
 
 
 def load(recipe: Path, profile: str | None, sets: tuple[str, ...]):

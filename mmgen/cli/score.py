@@ -10,6 +10,7 @@ import click
 
 from ..commands import quiet
 from ..errors import MmgenError
+from ..progress import tell
 from . import score_table
 from .score_request import ONLY_FILES, ScoreRequest
 
@@ -115,12 +116,12 @@ def _score_files(request: ScoreRequest) -> None:
     systems, examples = _systems(files, pairs)
     uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
     found = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
-    click.echo(score_table.shown(found, systems))
+    tell(score_table.shown(found, systems))
     for note in score_table.notes(found, systems, len(examples), len(wanted.examples), request):
-        click.echo(note)
+        tell(note)
     if request.out:
         score_table.write(request.out, found, [example.id for example in examples])
-        click.echo(f"{request.out}: written")
+        tell(f"{request.out}: written")
 
 
 def _score_run(request: ScoreRequest) -> None:
@@ -135,12 +136,12 @@ def _score_run(request: ScoreRequest) -> None:
     if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
         raise MmgenError(f"--json {request.out}: lies in the run, which stays as it is; name a file elsewhere")
     found = rescore(request.predictions, request.names, request.sets, Bars())
-    click.echo(found.table)
+    tell(found.table)
     if request.out:
         score_table.write_rows(request.out, found)
-        click.echo(f"{request.out}: written")
+        tell(f"{request.out}: written")
     else:
-        click.echo("nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew")
+        tell("nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew")
 
 
 def _refuse_overwriting(out: Path | None, *inputs: Path | None) -> None:

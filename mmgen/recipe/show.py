@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..errors import printable
 from .layers import Layered
 from .toml_lines import Key
 
@@ -39,7 +40,7 @@ def _origin(layers: Layered, path: Key) -> str:
 
 
 def _key(name: str) -> str:
-    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else json.dumps(name)
+    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else _quoted(name)
 
 
 def _value(value: Any) -> str:
@@ -51,4 +52,16 @@ def _value(value: Any) -> str:
             + ", ".join(f"{_key(name)} = {_value(inner)}" for name, inner in value.items() if inner is not None)
             + "}"
         )
-    return json.dumps(value, ensure_ascii=False)
+    return _quoted(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML spells it, and a terminal may show it: TOML has no \\x escapes, and JSON none for all controls."""
+    spelt = (
+        letter if printable(letter) == letter else _escape(letter) for letter in json.dumps(text, ensure_ascii=False)
+    )
+    return "".join(spelt)
+
+
+def _escape(letter: str) -> str:
+    return f"\\u{ord(letter):04x}" if ord(letter) <= 0xFFFF else f"\\U{ord(letter):08x}"

@@ -14,6 +14,7 @@ import click
 
 from mmgen.commands import quiet
 from mmgen.errors import MmgenError
+from mmgen.progress import tell
 
 if TYPE_CHECKING:
     from .run import Settings
@@ -171,11 +172,11 @@ def scaling(options: Options, svg: Path | None, tokens: int) -> None:
         from dataclasses import asdict
 
         named = [asdict(curve) | {"line": curve.line, "farthest": curve.off} for curve in found]
-        click.echo(json.dumps({"settings": described(settings), "curves": named}, indent=2))
+        tell(json.dumps({"settings": described(settings), "curves": named}, indent=2), wrap=False)
     elif options.markdown:
-        click.echo(tables.markdown_table(curves.HEADER, curves.rows(found)))
+        tell(tables.markdown_table(curves.HEADER, curves.rows(found)), wrap=False)
     else:
-        click.echo(tables.plain_table(curves.HEADER, curves.rows(found)))
+        tell(tables.plain_table(curves.HEADER, curves.rows(found)), wrap=False)
 
 
 def _settings(options: Options, tokens: int, without: tuple[str, ...], compiled: bool = False) -> Settings:
@@ -227,8 +228,8 @@ def _show(results: list, settings: Settings, unit: str, options: Options) -> Non
 
     about = described(settings)
     if options.as_json:
-        click.echo(json.dumps(tables.as_json(results, about), indent=2))
+        tell(json.dumps(tables.as_json(results, about), indent=2), wrap=False)
     elif options.markdown:
-        click.echo(tables.markdown(results, about, unit))
+        tell(tables.markdown(results, about, unit), wrap=False)
     else:
-        click.echo(tables.plain(results, about, unit))
+        tell(tables.plain(results, about, unit), wrap=False)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mmgen.commands import quiet
+from mmgen.progress import tell
 
 
 @click.group()
@@ -53,9 +54,9 @@ def make_sheet(
     material = gather(runs, steps, installed())
     sheet = make(material, out, count=count, seed=seed, together=together, progress=Bars())
     for note in sheet.notes:
-        click.echo(note)
-    click.echo(f"{sheet.page}: for the judges; they open it, rate, and send back the file that it saves")
-    click.echo(f"{sheet.key}: who wrote what; keep it from them, `mmgen judge score {sheet.key} SHEET...` needs it")
+        tell(note)
+    tell(f"{sheet.page}: for the judges; they open it, rate, and send back the file that it saves")
+    tell(f"{sheet.key}: who wrote what; keep it from them, `mmgen judge score {sheet.key} SHEET...` needs it")
 
 
 @judge.command()
@@ -72,9 +73,9 @@ def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) 
 
     result = evaluate(read(key, sheets, partial))
     for line in shown(result):
-        click.echo(line)
+        tell(line)
     if out:
         from mmgen.files import write_json
 
         write_json(out, asdict(result))
-        click.echo(f"{out}: written")
+        tell(f"{out}: written")

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import numpy as np
 from mmgen.errors import DataError, MmgenError
+from mmgen.progress import tell
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
@@ -26,9 +27,9 @@ LOWEST, SECONDS = 220.0, 0.1  # Hertz of the first kind's note, length of a note
 def main(recipe: Path, sets: tuple[str, ...]) -> None:
     """Make a WAV file for every scene of RECIPE's data set."""
     try:
-        click.echo(make(recipe, sets))
+        tell(make(recipe, sets))
     except MmgenError as error:
-        click.echo(f"error: {error}", err=True)
+        tell(f"error: {error}", err=True)
         sys.exit(1)
 
 
