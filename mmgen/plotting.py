@@ -91,6 +91,13 @@ def save(made: Any, path: Path) -> str:
     return drawn.name
 
 
+def size(drawing: str) -> tuple[int, int]:
+    """Width and height of an SVG file in a page's pixels, so that a page knows them before it draws; (0, 0) for one
+    without a viewBox."""
+    box = re.search(r'<svg [^>]*?viewBox="[-\d.]+ [-\d.]+ ([\d.]+) ([\d.]+)"', drawing)
+    return (round(float(box[1]) * 4 / 3), round(float(box[2]) * 4 / 3)) if box else (0, 0)  # its units are points
+
+
 def inline(drawing: str, steps: Sequence[str], label: str) -> str:
     """An SVG without a file's heading, in a page's own colours and fonts."""
     drawing = re.sub(r"<metadata>.*?</metadata>", "", drawing[drawing.index("<svg") :], flags=re.DOTALL)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -12,7 +13,7 @@ from .. import plotting
 from ..errors import RunError
 from ..plotting import INK, PLAIN_INK, colours
 
-POINTS = 120  # a curve at most; each is the mean of the updates it stands for
+POINTS = 120  # a curve at most; each is the mean of as many updates, give or take one
 
 Points = Sequence[tuple[float, float]]  # (epoch, loss)
 
@@ -48,11 +49,12 @@ def read(log: Path) -> Curve:
 
 
 def thin(points: Points) -> Points:
-    """At most POINTS of them, each the mean of its neighbours."""
-    size = -(-len(points) // POINTS) or 1
+    """At most POINTS of them, each the mean of its neighbours; no point stands for much fewer than another."""
+    count = min(POINTS, len(points))
+    ends = [len(points) * place // count for place in range(count + 1)] if count else []
     return [
         (fmean(epoch for epoch, _ in part), fmean(loss for _, loss in part))
-        for part in (points[first : first + size] for first in range(0, len(points), size))
+        for part in (points[first:last] for first, last in pairwise(ends))
     ]
 
 

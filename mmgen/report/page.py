@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,21 @@ from ..progress import Progress
 from ..recipe import show
 from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
-from ..storage import decodings, generations
+from ..storage import generations
+from ..storage.environment import CAN_CHANGE
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation
 from . import curves, pictures, table
 from .attention import AttentionPanel, attention_panel
+from .page_table import page_table, row_intervals
+from .web_page import render
 
 SHOWN = 200  # test examples in the gallery
-ENVIRONMENT = {
-    name: str for name in ("command", "written", "python", "platform", "device", "can change the result")
-} | {"versions": dict, "threads": int}
+AT_ONCE = 20  # of them are seen before somebody asks for more
+ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device")} | {
+    "versions": dict,
+    "threads": int,
+}
 
 Load = Callable[[str], Model]  # the model of a step
 
@@ -75,12 +79,13 @@ def write_page(
     scores = {step: _scores(folder, step, split) for step in found.steps}
     context = {
         "recipe": recipe,
-        "table": _table(found),
+        "table": page_table(found, row_intervals(folder, found, split)),
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
         },
         "probes": _probes(folder.path / "probes"),
         "plots": _plots(recipe, folder, list(found.steps)),
+        "at_once": AT_ONCE,
         "cards": [_card(example, texts, looks[example.id], shots.get(example.id)) for example in examples],
         "total": len(split),
         "gallery_notes": [note for note in (reason, no_looks) if note],
@@ -96,32 +101,13 @@ def write_page(
         },
         "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
         "environment": read_table(folder.path / "environment.json", **ENVIRONMENT),
+        "can_change": CAN_CHANGE,
         "dataset": read_table(folder.path / "data.json", fingerprint=str),
         "toml": re.sub(r" +# default$", "", show.toml(recipe.identity(), Layered()), flags=re.MULTILINE) + "\n",
     }
     path = folder.path / "report.html"
-    write_text(path, render(context))
+    write_text(path, render("mmgen.report", "page", context))
     return path
-
-
-def render(context: Mapping[str, Any]) -> str:
-    """The template with everything escaped that people or models wrote."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("mmgen.report", "web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    own = {
-        kind: Markup(files("mmgen.report").joinpath("web", f"page.{kind}").read_text(encoding="utf-8"))
-        for kind in ("css", "js")
-    }
-    return environment.get_template("page.html").render(**context, **own)
 
 
 def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str, dict[str, float]]:
@@ -169,27 +155,6 @@ def _compact(looks: AttentionPanel) -> dict[str, Any]:
     return {name: value for name, value in asdict(looks).items() if name != "words"}
 
 
-def _table(found: table.Table) -> dict[str, Any]:
-    """Rows in groups; a published row stands under the step that it is named like."""
-
-    def row(label: str, values: table.Values, kind: str) -> dict[str, Any]:
-        return {"label": label, "kind": kind, "cells": [table.cell(values.get(column)) for column in found.columns]}
-
-    ours = []
-    for step, values in found.steps.items():
-        ours.append(row(step, values, "step"))
-        ours += [row(decodings.label(step, name), each, "again") for name, each in found.again.get(step, {}).items()]
-        if step in found.published:
-            ours.append(row("published", found.published[step], "published under"))
-    others = [row(label, values, "published") for label, values in found.published.items() if label not in found.steps]
-    references = [row(label, values, "reference") for label, values in found.references.items()]
-    return {
-        "columns": found.columns,
-        "groups": [group for group in (ours, references, others) if group],
-        "notes": found.notes,
-    }
-
-
 def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str, str]:
     """Kind -> drawing for the page; beside it a file each."""
     from markupsafe import Markup
@@ -214,11 +179,11 @@ def _probes(folder: Path) -> list[dict[str, Any]]:
         told.append(
             {
                 "name": name,
-                "plots": {
-                    title: plotting.embedded(path.read_text(encoding="utf-8"))
+                "plots": [
+                    {"title": title, "address": plotting.embedded(drawing), "size": plotting.size(drawing)}
                     for title, path in plots.items()
-                    if path.is_file()
-                },
+                    if path.is_file() and (drawing := path.read_text(encoding="utf-8"))
+                ],
                 "tables": {
                     title: [[probe.cell(value) for value in row] for row in rows]
                     for title, rows in findings.tables.items()

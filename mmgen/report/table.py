@@ -37,7 +37,7 @@ Values = Mapping[str, "float | Spread | None"]
 @dataclass(frozen=True)
 class Table:
     """Rows by label, each column -> value; and how the numbers were made. `again`: step -> decoding -> what the step's
-    texts reach that were written again with it."""
+    texts reach that were written again with it. `averaged`: the steps' rows are over several seeds."""
 
     columns: tuple[str, ...]
     steps: Mapping[str, Values]
@@ -45,6 +45,7 @@ class Table:
     published: Mapping[str, Values]  # labels of the paper's own models are names of steps
     notes: tuple[str, ...]
     again: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
+    averaged: bool = False
 
     def rows(self) -> dict[str, Values]:
         """The steps, each before its decodings."""
@@ -125,7 +126,8 @@ def over_seeds(own: Table, folder: RunFolder) -> Table | None:
             decoding: over(decodings.label(name, decoding), each, Path("steps", name, "decodings", decoding))
             for decoding, each in own.again.get(name, {}).items()
         }
-    return Table(own.columns, steps, own.references, own.published, (averaged(counted), *own.notes), again)
+    notes = (averaged(counted), *own.notes)
+    return Table(own.columns, steps, own.references, own.published, notes, again, averaged=True)
 
 
 def _reached(folder: RunFolder, own: RunFolder, below: Path) -> Values | None:

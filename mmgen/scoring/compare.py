@@ -21,9 +21,11 @@ from .intervals import (
     Interval,
     around,
     bootstrap,
+    groups_of,
     interval,
     jackknife,
     jackknife_probability,
+    means_over_examples,
     probability,
     randomisation,
 )
@@ -119,9 +121,7 @@ class _Judge:
     ) -> None:
         self.built = {name: config.build() for name, config in configs.items()}
         self.examples = examples
-        self.groups = [
-            str(example.facts.get("group") or example.facts.get("image") or example.id) for example in examples
-        ]
+        self.groups = groups_of(examples)
         self.seen = None if seen is None else {_plain(text) for text in seen}
         self.advance = lambda: None
 
@@ -169,20 +169,10 @@ def _oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
     return best
 
 
-def _means(found: Comparison, system: str) -> dict[str, Sequence[float]]:
-    """Scores that are the mean of what every example has."""
-    values = found.values[system]
-    return {
-        name: each
-        for name, each in found.per_example[system].items()
-        if (value := values.get(name)) is not None and abs(fmean(each) - value) <= 1e-6 * max(1.0, abs(value))
-    }
-
-
 def _by_bootstrap(found: Comparison, groups: Sequence[str], resamples: int, seed: int) -> None:
     drawn = {}
     for system in found.values:
-        columns = _means(found, system)
+        columns = means_over_examples(Scores(found.values[system], found.per_example[system]))
         drawn[system] = bootstrap(columns, groups, resamples, seed) if columns else {}
         found.intervals[system] = {name: interval(means) for name, means in drawn[system].items()}
     if len(drawn) == 2:

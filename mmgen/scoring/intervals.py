@@ -4,14 +4,31 @@ approximate randomisation for the difference of two systems."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from statistics import fmean
 from typing import TypeVar
 
 import numpy as np
+
+from ..tensors import Example, Scores
 
 BLOCKS = 20  # of the jackknife
 
 Interval = tuple[float, float]
 Score = TypeVar("Score", bound=Hashable)  # what names one
+
+
+def groups_of(examples: Sequence[Example]) -> list[str]:
+    """What an example is drawn together with: its image."""
+    return [str(example.facts.get("group") or example.facts.get("image") or example.id) for example in examples]
+
+
+def means_over_examples(scores: Scores) -> dict[str, Sequence[float]]:
+    """Scores that are the mean of what every example has."""
+    return {
+        name: each
+        for name, each in scores.per_example.items()
+        if (value := scores.values.get(name)) is not None and abs(fmean(each) - value) <= 1e-6 * max(1.0, abs(value))
+    }
 
 
 def bootstrap(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -14,6 +15,12 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 OURS = "mmgen-framework"
+CAN_CHANGE = (
+    "Another device, processor, number of threads or of processes, or another version of torch or of a library above "
+    "changes numbers to rounding, and so in the end some texts. So does an update that ran out of memory: "
+    "steps/STEP/log.jsonl has 'halved' for it. Loader workers, stops and resumes, and the time of checkpoints change "
+    "nothing."
+)
 
 
 def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
@@ -27,7 +34,7 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
             with contextlib.suppress(PackageNotFoundError):
                 versions[each] = version(each)
     return {
-        "command": " ".join(["mmgen", *sys.argv[1:]]),
+        "command": shlex.join(["mmgen", *sys.argv[1:]]),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -36,11 +43,7 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
         "processes": int(os.environ.get("WORLD_SIZE", 1)),
-        "can change the result": "to rounding, and so in the end other texts: another device, cpu, number of threads "
-        "or of processes, or version of "
-        "torch; another version of what is listed under versions; steps/*/log.jsonl: `halved`, updates that ran out "
-        "of memory. "
-        "Not: loader workers, kills and resumes, when checkpoints are written",
+        "can change the result": CAN_CHANGE,
     }
 
 

@@ -108,7 +108,7 @@ class RunFolder:
         try:
             return self.recipe(installed()).identity()
         except (RecipeError, PluginError):
-            return saved
+            return {name: table for name, table in saved.items() if name != "description"}
 
     def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
         """What was run. Without `probes`, those whose plugin is gone are left out: they only look, and all else can do
@@ -159,14 +159,14 @@ class RunFolder:
             self._keep(recipe)
 
     def _keep(self, recipe: Recipe) -> None:
-        """`recipe.json`; a table that is equal stays as it was written, since features are named after some of them."""
-        path, identity = self.path / "recipe.json", recipe.identity()
+        """`recipe.json`, with the description for the report; a table that is equal stays as it was written, since
+        features are named after some of them."""
+        path = self.path / "recipe.json"
         saved = read_table(path) if path.exists() else {}
-        if saved != identity:
-            write_json(
-                path,
-                {name: saved[name] if name in saved and saved[name] == own else own for name, own in identity.items()},
-            )
+        kept = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
+        if saved != kept:
+            tables = {name: saved[name] if name in saved and saved[name] == own else own for name, own in kept.items()}
+            write_json(path, tables)
 
     def outdated(self, recipe: Recipe) -> tuple[str, ...]:
         """Which of the tables "decoding" and "metrics" differ from those that the run's texts and scores were made

@@ -36,11 +36,14 @@ CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 
+ABOUT = "Toys and what is asked about them"
+
 
 def load(folder: Path):
     from mmgen.recipe.load import load
 
-    (folder / "toy.toml").write_text(toys.pictured(folder / "runs", epochs=6, rate=4e-3, train=24, val=4, test=6))
+    recipe = toys.pictured(folder / "runs", epochs=6, rate=4e-3, train=24, val=4, test=6)
+    (folder / "toy.toml").write_text(f'description = "{ABOUT}"\n{recipe}')
     return load(folder / "toy.toml", installed())[0]
 
 
@@ -167,9 +170,18 @@ def test_curves_are_read_thinned_and_a_cut_line_is_passed_over(tmp_path):
         "\n".join([*lines, '{"update": 1000, "epoch": 10, "loss": 1, "validation_loss": 3.5}', '{"upda'])
     )
     curve = curves.read(tmp_path / "log.jsonl")
-    assert len(curve.learning) <= curves.POINTS and curve.learning[0] == pytest.approx((0.04, 4.0))
+    assert len(curve.learning) == curves.POINTS and curve.learning[0] == pytest.approx((0.035, 3.5))
     assert curve.validation == [(10, 3.5)]
     assert curves.read(tmp_path / "none.jsonl") == curves.Curve([], [])
+
+
+def test_no_point_of_a_curve_stands_for_few_updates():
+    """Or else the last one jumps."""
+    for count in (1, 119, 121, 241, 1000):
+        thinned = curves.thin([(float(n), 1.0 if n < count - 1 else 1000.0) for n in range(count)])
+        assert len(thinned) == min(count, curves.POINTS)
+        assert count < curves.POINTS or thinned[-1][1] <= 1 + 999 / (count // curves.POINTS)
+    assert curves.thin([]) == []
 
 
 def test_curves_stand_in_files_and_in_the_page_in_its_own_colours(done, page):
@@ -293,6 +305,28 @@ def test_the_command_writes_the_page_again_with_as_many_pictures_as_asked_for(do
     page = (tmp_path / "default/seed-0/report.html").read_text(encoding="utf-8")
     assert re.findall(r'data-id="(.*?)"', page) == ["test-00000", "test-00003"]
     assert "No attention" not in page
+    assert f'<p class="lede">{ABOUT}</p>' in page  # which the run keeps
+
+
+def test_nothing_on_the_page_has_a_height_that_comes_later(done, tmp_path):
+    """Or else links to sections end elsewhere. Without scripts all cards are there."""
+    shutil.copytree(done.path, tmp_path / "run")
+    write_result(tmp_path / "run/probes/heads")
+    page = report_on(tmp_path / "run", Progress(), 6).read_text(encoding="utf-8")
+    images = re.findall(r"<img [^>]*>", page)
+    assert len(images) == 7 and all(re.search(r' width="[1-9]\d*" height="[1-9]\d*"', image) for image in images)
+    assert "content-visibility" not in page and "contain-intrinsic" not in page
+    assert "<noscript><style>.card.later { display: grid; }</style></noscript>" in page
+
+
+def write_result(folder: Path) -> None:
+    """What a probe with one plot leaves."""
+    with plotting.figure(3.0, 1.5, salt="x") as figure:
+        figure.add_subplot().plot([0, 1], [0, 1])
+        folder.mkdir(parents=True)
+        plotting.save(figure, folder / "drawn")
+    result = {"tables": {}, "plots": {"Drawn": "drawn.svg"}, "notes": [], "settings": {}}
+    (folder / "findings.json").write_text(json.dumps(result))
 
 
 def test_what_is_no_run_and_what_is_not_finished_is_told(done, tmp_path):
@@ -331,6 +365,19 @@ def test_the_table_is_the_one_of_the_run(done):
 # --- in a browser
 
 
+def browse(page: str, script: str, folder: Path) -> dict:
+    """What the script has put into `seen`, which it shows at its end."""
+    (folder / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900", "--virtual-time-budget=2000"]
+    dumped = subprocess.run(
+        [CHROMIUM, *options, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/page.html"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1])
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
 def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page, tmp_path):
     script = """
@@ -347,7 +394,8 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
       press("ArrowDown"); press("ArrowRight");
       seen.step = document.activeElement.closest("li").dataset.step;
       seen.boxes = card.querySelectorAll(".frame rect").length;
-      seen.shaded = [...card.querySelectorAll(".unit")].filter((unit) => unit.style.background).length;
+      seen.shades = [...card.querySelectorAll(".unit")].map((unit) => unit.style.background.match(/[\\d.]+(?=\\))/)[0]);
+      seen.word = [...document.activeElement.parentNode.children].indexOf(document.activeElement);
       seen.last = card.querySelector(".told").textContent;
       const layers = document.getElementById("layers");
       layers.value = "all"; layers.dispatchEvent(new Event("change"));
@@ -387,28 +435,60 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
       document.body.append(out);
     }, 200);
     """
-    (tmp_path / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-    command = [
-        CHROMIUM,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        f"--user-data-dir={tmp_path}/profile",
-        "--window-size=500,900",
-    ]
-    dumped = subprocess.run(
-        [*command, "--virtual-time-budget=2000", "--dump-dom", f"file://{tmp_path}/page.html"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    seen = json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1])
+    seen = browse(page, script, tmp_path)
     assert "error" not in seen and seen["all"].split()[0] == seen["last"].split()[0]
     assert seen["stops"] == 1 and re.match(r"\S+ looks at caption \d+", seen["first"])
-    assert seen["step"] == "both" and seen["boxes"] > 0 and seen["shaded"] > 0 and seen["after"] == "0"
+    assert seen["step"] == "both" and seen["after"] == "0"
     assert seen["region"] == seen["pointed"] and " looked at" in seen["region"] and seen["region"] != seen["next"]
     assert seen["framed"] == 1 and seen["lit"] > 0 == seen["unread"] and seen["read"] == 1 and seen["cleared"] == 0
     data = inside(page)["looks"][seen["id"]]
+    weights, regions = data["weights"]["last"]["both"][seen["word"]], len(data["units"]["image"])
+    assert seen["boxes"] == sum(weight >= 50 for weight in weights[:regions])  # half a percent can be seen
+    for shade, weight in zip(seen["shades"], weights[regions:-2], strict=True):  # one scale: the root of the share
+        assert float(shade) == pytest.approx(0.6 * (weight / 10_000) ** 0.5 if weight >= 50 else 0, abs=0.006)
     assert seen["unit"] == data["units"]["caption"][1].strip() and seen["region"].startswith(data["units"]["image"][0])
     assert seen["found"] == ["test-00004"] and seen["count"] == "1 of 6"
     assert re.fullmatch(r"relevance [✓✗]|\d+\.\d", seen["scores"]) and seen["wide"]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
+def test_in_a_browser_few_cards_are_shown_more_on_demand_and_links_land(done, tmp_path, monkeypatch):
+    monkeypatch.setattr(report.page, "AT_ONCE", 2)
+    shutil.copytree(done.path, tmp_path / "run")
+    page = report_on(tmp_path / "run", Progress(), 6).read_text(encoding="utf-8")
+    script = """
+    const seen = {}, at = (id) => document.getElementById(id);
+    window.addEventListener("error", (event) => { seen.error = event.message; });
+    const cards = [...document.querySelectorAll(".card")];
+    const ids = () => cards.filter((card) => card.checkVisibility()).map((card) => card.dataset.id);
+    const search = (text) => { at("find").value = text; at("find").dispatchEvent(new Event("input")); };
+    setTimeout(() => {
+      document.documentElement.style.scrollBehavior = "auto";
+      seen.first = ids(); seen.count = at("count").textContent; seen.more = at("more").textContent;
+      at("more").click();
+      seen.second = ids().length; seen.focus = document.activeElement.dataset.id;
+      search("test-00005"); seen.found = ids(); seen.button = at("more").checkVisibility();
+      search("no such thing"); seen.none = at("none").textContent; seen.visible = ids().length;
+      search(""); seen.again = ids().length;
+      location.hash = "#x-test-00004";
+      setTimeout(() => {
+        seen.linked = ids().at(-1);
+        location.hash = "#repeat";
+        setTimeout(() => {
+          const end = document.documentElement.scrollHeight - innerHeight - scrollY;
+          seen.away = Math.min(Math.abs(at("repeat").getBoundingClientRect().top), Math.abs(end));
+          const out = document.createElement("pre");
+          out.id = "seen"; out.textContent = JSON.stringify(seen);
+          document.body.append(out);
+        }, 100);
+      }, 100);
+    }, 200);
+    """
+    seen = browse(page, script, tmp_path)
+    assert "error" not in seen and seen["first"] == ["test-00000", "test-00001"]
+    assert seen["count"] == "2 of 6 shown" and seen["more"] == "Show 2 more of 4"
+    assert seen["second"] == 4 and seen["focus"] == "test-00002"
+    assert seen["found"] == ["test-00005"] and not seen["button"]
+    assert seen["none"] == "No example has “no such thing” in its id, its texts or its questions."
+    assert seen["visible"] == 0 and seen["again"] == 2
+    assert seen["linked"] == "test-00004" and seen["away"] <= 1

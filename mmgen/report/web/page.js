@@ -5,6 +5,9 @@ const svg = (name, attributes) => {
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
 };
+const WHOLE = 10000; // a word's whole attention
+const strength = (weight) => (weight < 50 ? 0 : Math.sqrt(weight / WHOLE)); // of a colour; the root, so that 5 % can be seen
+const shade = (weight) => `rgb(var(--mark-rgb) / ${(0.6 * strength(weight)).toFixed(2)})`;
 const percent = (share) => (share < 100 && share > 0 ? "<1" : Math.round(share / 100)) + "\u202f%";
 
 // --- attention: a word of a question is chosen, and what it looked at lights up; or a region or a word that was read, and
@@ -31,14 +34,13 @@ function choose(word) {
   const looks = data.looks[card.dataset.id];
   const weights = looks.weights[layers.value][step][[...word.parentNode.children].indexOf(word)];
   const shares = [];
-  const most = Math.max(50, ...weights.slice(0, -2)); // what is under half a percent stays faint
   let place = 0;
   for (const input of data.inputs[step]) {
     const units = looks.units[input] || [];
     const own = weights.slice(place, place + units.length);
     place += units.length;
-    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], own, most);
-    else shadeWords(card, input, own, most);
+    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], own);
+    else shadeWords(card, input, own);
     shares.push([input, own.reduce((a, b) => a + b, 0), top(units, own)]);
   }
   shares.push(["marks ([CLS], [SEP])", weights[place], ""], ["itself and the words before", weights[place + 1], ""]);
@@ -56,9 +58,8 @@ function turn(card, input, unit) {
     if (column === null || !rows) continue;
     [...line.querySelectorAll(".word")].forEach((word, i) => found.push([rows[i][column], word, line.dataset.step]));
   }
-  const most = Math.max(50, ...found.map(([weight]) => weight));
-  for (const [weight, word] of found) word.style.background = `rgb(var(--mark-rgb) / ${(0.6 * weight / most).toFixed(2)})`;
-  if (looks.boxes[input]) drawBoxes(card, [looks.boxes[input][unit]], [1], 1);
+  for (const [weight, word] of found) word.style.background = shade(weight);
+  if (looks.boxes[input]) drawBoxes(card, [looks.boxes[input][unit]], [WHOLE]);
   else unitsOf(card, input)[unit]?.classList.add("on");
   const order = found.filter(([weight]) => weight >= 50).sort((a, b) => b[0] - a[0]).slice(0, 4);
   const said = order.map(([weight, word, step]) => `${word.textContent.trim()} (${step}) ${percent(weight)}`).join(", ");
@@ -118,22 +119,20 @@ function say(card, what, rest) {
   card.querySelector(".told").replaceChildren(bold, rest);
 }
 
-function drawBoxes(card, boxes, weights, most) {
+function drawBoxes(card, boxes, weights) {
   const frame = card.querySelector(".frame");
   if (!frame) return;
   const drawing = svg("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
   boxes.forEach(([x0, y0, x1, y1], i) => {
-    const strength = weights[i] / most;
-    if (strength < 0.03) return;
-    drawing.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), style: boxes.length > 20 ? "stroke-width: 1" : "", "stroke-opacity": strength.toFixed(2), "fill-opacity": (0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
+    const strong = strength(weights[i]);
+    if (!strong) return;
+    drawing.append(svg("rect", { x: x0, y: y0, width: Math.max(0, x1 - x0), height: Math.max(0, y1 - y0), style: boxes.length > 20 ? "stroke-width: 1" : "", "stroke-opacity": strong.toFixed(2), "fill-opacity": (0.28 * strong * (1 - 0.8 * (x1 - x0) * (y1 - y0))).toFixed(2) }));
   });
   frame.append(drawing);
 }
 
-function shadeWords(card, input, weights, most) {
-  unitsOf(card, input).forEach((unit, i) => {
-    unit.style.background = `rgb(var(--mark-rgb) / ${(0.6 * weights[i] / most).toFixed(2)})`;
-  });
+function shadeWords(card, input, weights) {
+  unitsOf(card, input).forEach((unit, i) => { unit.style.background = shade(weights[i]); });
 }
 
 // One stop of the Tab key a card; arrows go from word to word and from question to question.
@@ -178,17 +177,46 @@ gallery.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// --- finding and ordering
-const find = document.getElementById("find"), metric = document.getElementById("metric"), order = document.getElementById("order");
-document.getElementById("choose").hidden = false;
-document.getElementById("choose").addEventListener("submit", (event) => event.preventDefault());
+// --- finding, ordering, and how many are shown
+const at = (id) => document.getElementById(id);
+const find = at("find"), metric = at("metric"), order = at("order"), AT_ONCE = Number(gallery.dataset.atOnce);
+at("choose").hidden = false;
+at("choose").addEventListener("submit", (event) => event.preventDefault());
 const texts = new Map(cards.map((card) => [card, card.querySelector(".say").textContent.toLowerCase()]));
+let ordered = cards, most = AT_ONCE;
 
-function filter() {
+const fitting = () => {
   const wanted = find.value.trim().toLowerCase();
-  for (const card of cards) card.hidden = wanted !== "" && !texts.get(card).includes(wanted);
-  const left = cards.filter((card) => !card.hidden).length;
-  document.getElementById("count").textContent = wanted ? `${left} of ${cards.length}` : "";
+  return ordered.filter((card) => texts.get(card).includes(wanted));
+};
+
+function show() {
+  const found = fitting(), shown = new Set(found.slice(0, most)), left = found.length - shown.size;
+  for (const card of cards) { card.hidden = !shown.has(card); card.classList.remove("later"); }
+  at("count").textContent = find.value.trim() ? `${found.length} of ${cards.length}` : left ? `${shown.size} of ${cards.length} shown` : "";
+  at("none").hidden = found.length > 0;
+  at("none").textContent = found.length ? "" : `No example has \u201c${find.value.trim()}\u201d in its id, its texts or its questions.`;
+  at("more").parentNode.hidden = !left;
+  at("more").textContent = `Show ${Math.min(AT_ONCE, left)} more of ${left}`;
+}
+
+function anew() { most = AT_ONCE; show(); }
+
+at("more").addEventListener("click", () => {
+  const first = fitting()[most];
+  most += AT_ONCE;
+  show();
+  first.tabIndex = -1; // the keys go on from the first new one
+  first.focus({ preventScroll: true });
+});
+
+function reveal() { // an address may name a card that is not shown yet
+  const card = gallery.querySelector(".card:target");
+  if (!card?.hidden) return;
+  find.value = "";
+  most = ordered.indexOf(card) + 1;
+  show();
+  card.scrollIntoView();
 }
 
 function score() {
@@ -209,11 +237,15 @@ function sort() {
     return values.length ? values.reduce((a, b) => a + b, 0) / values.length : 0;
   };
   const sign = { low: 1, high: -1 }[order.value];
-  gallery.append(...(sign ? cards.map((card) => [mean(card), card]).sort((a, b) => sign * (a[0] - b[0])).map(([, card]) => card) : cards));
+  ordered = sign ? cards.map((card) => [mean(card), card]).sort((a, b) => sign * (a[0] - b[0])).map(([, card]) => card) : cards;
+  gallery.append(...ordered);
+  anew();
 }
 
-find.addEventListener("input", filter);
+find.addEventListener("input", anew);
 metric?.addEventListener("change", score);
 order?.addEventListener("change", sort);
-filter();
 if (metric) score();
+else show();
+addEventListener("hashchange", reveal);
+reveal();

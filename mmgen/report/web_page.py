@@ -1,0 +1,33 @@
+"""One page that carries everything inside it: a template in the frame that the house's pages share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+HOUSE = "mmgen.report"  # has the frame, and the colours and type of every page
+
+
+def render(package: str, name: str, context: Mapping[str, Any], looks: Sequence[tuple[str, str]] = ()) -> str:
+    """`web/NAME.html` of a package, with `NAME.css` and `NAME.js` from beside it, as one page. Everything that people
+    or models wrote is escaped. `looks`: (package, file) of style sheets that come before its own."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=ChoiceLoader([PackageLoader(each, "web") for each in dict.fromkeys((package, HOUSE))]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+
+    def own(package: str, file: str) -> Markup:
+        return Markup(files(package).joinpath("web", file).read_text(encoding="utf-8"))
+
+    css = [own(*each) for each in (*looks, (package, f"{name}.css"))]
+    return environment.get_template(f"{name}.html").render(
+        **context, css=Markup("").join(css), js=own(package, f"{name}.js")
+    )

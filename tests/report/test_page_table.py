@@ -1,0 +1,60 @@
+"""The page's table: intervals under values, the highest of a column, and what is said of them."""
+
+from mmgen.evaluation.score import write_scores
+from mmgen.report.page_table import HIGHEST, page_table, row_intervals
+from mmgen.report.table import Spread, Table
+from mmgen.storage.run_folder import RunFolder
+from mmgen.tensors import Example, Scores
+
+EXAMPLES = [Example(str(n), {}, ("a",), {"image": str(n // 2)}) for n in range(40)]
+RIGHT = [100.0 * (n % 4 == 0) for n in range(40)]
+
+
+def table(**changes) -> Table:
+    steps = {"one": {"right": 25.0, "BLEU": 9.0}, "two": {"right": 20.0, "BLEU": 9.0}}
+    return Table(
+        **(
+            {"columns": ("right", "BLEU"), "steps": steps, "references": {}, "published": {}, "notes": ("how",)}
+            | changes
+        )
+    )
+
+
+def kept(folder) -> RunFolder:
+    """A run whose steps have scores: a mean over examples and one that is none."""
+    for step in ("one", "two"):
+        write_scores(
+            folder / "steps" / step, Scores({"right": 25.0, "BLEU": 9.0}, {"right": RIGHT, "BLEU": [8.0] * 40})
+        )
+    return RunFolder(folder)
+
+
+def test_means_over_examples_have_intervals_and_others_a_note(tmp_path):
+    intervals = row_intervals(kept(tmp_path), table(), EXAMPLES)
+    assert intervals.keys() == {"one", "two"} and intervals["one"].keys() == {"right"}
+    low, high = intervals["one"]["right"]
+    assert 5 < low < 25 < high < 45
+    shown = page_table(table(), intervals)
+    (one, bleu), _ = (row["cells"] for row in shown["groups"][0])
+    assert one == {"text": "25.00", "interval": f"{low:.1f}–{high:.1f}", "highest": True} and bleu["interval"] == ""
+    assert shown["notes"][0] == "how" and shown["notes"][1].startswith("Small figures: 95 % intervals, by a bootstrap")
+    assert shown["notes"][2].startswith("No interval for BLEU: no mean over examples;")
+
+
+def test_there_is_no_interval_over_seeds_nor_of_one_image_nor_where_all_are_alike(tmp_path):
+    run = kept(tmp_path)
+    assert row_intervals(run, table(averaged=True), EXAMPLES) == {}
+    assert row_intervals(run, table(), [Example(str(n), {}, ("a",), {"image": "0"}) for n in range(40)]) == {}
+    write_scores(tmp_path / "steps/two", Scores({"right": 0.0}, {"right": [0.0] * 40}))
+    assert row_intervals(run, table(), EXAMPLES)["two"] == {}
+
+
+def test_the_highest_of_the_steps_is_marked_and_nothing_where_they_are_alike():
+    steps = {"one": {"right": Spread(20.0, 9.0), "BLEU": 9.0}, "two": {"right": 19.999, "BLEU": 9.001}}
+    again = {"two": {"beams": {"right": 30.0, "BLEU": 9.0}}}
+    shown = page_table(table(steps=steps, again=again, published={"P": {"right": 99.0}}, averaged=True), {})
+    marked = {row["label"]: [cell["highest"] for cell in row["cells"]] for group in shown["groups"] for row in group}
+    assert marked == {"one": [False] * 2, "two": [False] * 2, "two [beams]": [True, False], "P": [False] * 2}
+    assert shown["notes"] == ["how", HIGHEST]
+    alone = page_table(table(steps={"one": {"right": 25.0}}), {})
+    assert alone["notes"] == ["how"] and not alone["groups"][0][0]["cells"][0]["highest"]
