@@ -11,14 +11,13 @@ import json
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError, RunError
 from mmgen.files import write_json, write_text
 from mmgen.progress import Progress
-from mmgen.report import pictures
+from mmgen.report import pictures, web_page
 from mmgen.tensors import Example
 
 from .systems import HUMAN, Material
@@ -98,17 +97,9 @@ def make(
 
 def render(data: Mapping[str, Any]) -> str:
     """The page, with its data as JSON that no text can break out of; every text is set by the script as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("mmgen_humaneval", "web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    house = files("mmgen.report").joinpath("web", "page.css")  # the reports' colours and type
-    own = [files("mmgen_humaneval").joinpath("web", name) for name in ("form.css", "form.js")]
-    look, css, js = (Markup(file.read_text(encoding="utf-8")) for file in (house, *own))
-    return environment.get_template("form.html").render(data=data, css=look + css, js=js)
+    wide = any("picture" in each["shows"] for each in data["rounds"])  # all its parts then, so that nothing jumps
+    looks = [("mmgen.report", "page.css")]  # the reports' colours and type
+    return web_page.render("mmgen_humaneval", "form", {"data": data, "wide": wide}, looks)
 
 
 def _asked(example: Example) -> list[str]:

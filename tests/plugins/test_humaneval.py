@@ -468,7 +468,9 @@ const press = (key) =>
   (document.activeElement || document).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 """
 BEGIN = """
-at("begin").click();
+seen.scale = at("start").textContent.includes("5 is the best, 1 is the worst");
+at("judge").focus();
+press("Enter"); // which turns pages
 seen.first = at("questions").textContent;
 press("7"); press("4"); press("2");
 seen.marked = document.activeElement.name;
@@ -549,6 +551,7 @@ def test_in_a_browser_a_sheet_is_filled_by_keys_goes_on_after_a_reload_and_saves
         "<b></script><script>window.evil = 1</script><img src=x" in began["first"]
         and began["marked"] == "1-3 readability"
     )
+    assert began["scale"]
     [(name, kept)] = began["kept"].items()
     before = f"<script>localStorage.setItem({json.dumps(name)}, {json.dumps(kept)})</script></head>"
     told = browse(page.replace("</head>", before), GO_ON, tmp_path / "go_on")

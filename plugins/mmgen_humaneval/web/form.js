@@ -15,6 +15,9 @@ const BESIDE = { "": "You see the question alone.", caption: "You see the captio
 
 const pages = sheet.rounds.flatMap((round, part) => sheet.items.map((item) => ({ round, part, item })));
 const wanted = pages.flatMap((page, place) => page.item.questions.flatMap((question) => page.round.criteria.map((criterion) => ({ place, id: question.id, criterion }))));
+// The column of the pictures: as wide as the widest is shown, so that the questions beside them stay where they are.
+const widths = new Set(sheet.items.filter(({ shot }) => shot).map(({ shot: [, width, height] }) => `min(${2 * width}px, ${(width / height).toFixed(3)} * 72vh)`));
+at("rate").style.setProperty("--widest", `max(0px, ${[...widths].join(", ") || "0px"})`);
 const START = -1, END = pages.length;
 const KEPT = `${sheet.format} ${sheet.sheet}`;
 let state = { judge: "", place: START, ratings: {} };
@@ -168,6 +171,9 @@ at("begin").addEventListener("click", () => {
   const left = missing();
   go(left.length === wanted.length ? 0 : left.length ? left[0].place : END);
 });
+for (const [id, button] of [["judge", "begin"], ["judge-end", "save"]]) {
+  at(id).addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); at(button).click(); } });
+}
 at("first-missing").addEventListener("click", () => go(missing()[0].place));
 at("anew").addEventListener("click", () => {
   if (!confirm("Forget all ratings that this browser has kept?")) return;
