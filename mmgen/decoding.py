@@ -29,6 +29,7 @@ class Decoding(Config):
     length_penalty: float = Field(1.0, description="exponent of the length that a beam's score is divided by")
     early_stopping: bool = Field(False, description="stop as soon as num_beams sentences have ended")
     no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size twice; 0 is off")
+    min_new_tokens: int = Field(0, ge=0, description="tokens before a text may end; 0 is off")
     repetition_penalty: float = Field(1.0, gt=0, description="over 1 discourages tokens already written")
     num_return_sequences: int = Field(1, ge=1, description="texts an example")
     num_beam_groups: int = Field(
@@ -47,7 +48,7 @@ class Decoding(Config):
             raise ValueError("diverse beam search (num_beam_groups > 1) does not sample; drop do_sample")
         if self.num_beam_groups > 1:
             self._refuse(
-                ("no_repeat_ngram_size", "repetition_penalty", "early_stopping"),
+                ("no_repeat_ngram_size", "min_new_tokens", "repetition_penalty", "early_stopping"),
                 "diverse beam search (num_beam_groups > 1) does not know it",
             )
         elif self.diversity_penalty:

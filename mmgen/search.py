@@ -60,10 +60,15 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
            repetition read them.
 
     Tokens end with the first end token, which is kept and counted. Sampling draws from torch's generator. Raises
-    UnavailableError for diverse beam search, which transformers does not have.
+    UnavailableError for diverse beam search, which transformers does not have, and for texts that may not end within
+    `max_tokens`.
     """
     if options.num_beam_groups > 1:
         raise UnavailableError("this generator has no diverse beam search; leave num_beam_groups at 1")
+    if options.min_new_tokens >= limits.max_tokens:
+        raise UnavailableError(
+            f"min_new_tokens = {options.min_new_tokens}: a text has {limits.max_tokens} tokens at most with its end"
+        )
     # untyped: the type that `generate` names for its `self` has more than it uses
     driven: Any = _Driven(stepper, start, limits.words)
     out = driven.generate(start, generation_config=_generation_config(options, limits))
@@ -148,9 +153,10 @@ def _scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> T
 
 
 def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:
-    unused = {"num_beam_groups", "diversity_penalty", *(() if options.do_sample else SAMPLING)}
+    unused = {"num_beam_groups", "diversity_penalty", "min_new_tokens", *(() if options.do_sample else SAMPLING)}
     return GenerationConfig(
         **options.model_dump(exclude=unused),
+        min_new_tokens=options.min_new_tokens or None,
         max_new_tokens=limits.max_tokens,
         eos_token_id=limits.end_id,
         pad_token_id=limits.pad_id,

@@ -162,6 +162,7 @@ def generate(
     if not sources and not pairs and not caption:
         raise MmgenError("give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption")
     quiet()
+    from ..evaluation.collapse import collapsed
     from ..progress import Bars, Progress
     from ..runs import predict
 
@@ -185,8 +186,11 @@ def generate(
         f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}",
         err=True,
     )
-    if all("error" in line for line in found):
+    written = [line["questions"][0]["text"] for line in found if "error" not in line]
+    if not written:
         raise MmgenError("nothing of it could be read")
+    if remark := collapsed(written):
+        click.echo(remark, err=True)
 
 
 def _print(line: Mapping) -> None:

@@ -13,6 +13,7 @@ from ..files import read_table, write_json
 from ..parts import Metric
 from ..progress import Progress
 from ..tensors import Example, Generation, Scores
+from .collapse import collapsed
 
 
 def score(
@@ -36,7 +37,8 @@ def score(
         for called, metric in metrics.items():
             each[called] = score_with(called, metric, best, examples)
             advance()
-    return gathered(each)
+    remark = collapsed([text.text for text in best])
+    return merge(gathered(each), Scores({}, notes=(f"{name}: {remark}",))) if remark else gathered(each)
 
 
 def write_scores(folder: Path, scores: Scores) -> None:

@@ -136,6 +136,12 @@ class _Check:
         if built.get("generator") is not None and built["decoding"] is not None:
             for option, reason in built["generator"].refuses(built["decoding"]).items():
                 self.problem(("decoding", option), reason)
+            most, least = getattr(built["generator"], "max_tokens", None), built["decoding"].min_new_tokens
+            if isinstance(most, int) and least >= most:
+                self.problem(
+                    ("decoding", "min_new_tokens"),
+                    f"a text has {most} tokens at most with its end (generator.max_tokens); give {most - 1} or less",
+                )
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
         for name, step in steps.items():
             if step is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ from ..tensors import Example, Generation
 from .given import by_input, called, lacking, steps_read, unread
 from .own_features import checked_picture, checked_record, record
 from .query import Query, as_picture
+from .unread_text import remarks
+
+log = logging.getLogger("mmgen")
 
 Outcome = tuple[Query, "list[Generation] | FailedImage"]
 
@@ -89,6 +93,9 @@ class Asker:
             self._try(found)
         except DataError as error:
             return FailedImage(query.name, str(error))
+        for name in self.inputs:
+            for remark in remarks(name, self.recipe.inputs[name], self.model.backbone, found.seen_by(name)):
+                log.warning("%s: %s", query.where, remark)
         return found
 
     def _given(self, query: Query) -> dict[str, dict[str, Any]]:

@@ -13,7 +13,6 @@ from accelerate import Accelerator
 
 from ..configs import ExtractorConfig, FeaturesConfig
 from ..data.checked import check_reads, references_of
-from ..data.collate import Collator
 from ..data.datasets import Datasets
 from ..data.seeds import resolve, seeded
 from ..errors import DataError, MmgenError, RunError
@@ -36,17 +35,6 @@ def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Pro
     progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
-
-
-def warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
-    collate = Collator(model, model.inputs)
-    for examples in datasets.learnt_by(steps):
-        cut, total = collate.cut(examples), sum(len(example.targets) for example in examples)
-        if cut:
-            progress.say(
-                f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end "
-                "counts) and are cut"
-            )
 
 
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:

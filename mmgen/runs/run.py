@@ -25,8 +25,9 @@ from ..training import distributed, train
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .load import load_run
-from .prepare import build_metrics, build_model, fill_stores, find_gaps, introduce, keep_parts, warn_of_cut
+from .prepare import build_metrics, build_model, fill_stores, find_gaps, introduce, keep_parts
 from .rewrite import score_again
+from .unread_text import warn_of_unread_text
 
 
 def run(
@@ -62,7 +63,7 @@ def run(
             introduce(recipe, datasets.main, folder, progress)
             recipe = fill_stores(recipe, datasets, folder, accelerator, progress)
             model = build_model(recipe, datasets)
-            warn_of_cut(model, datasets, todo, progress)
+            warn_of_unread_text(recipe, model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
             progress.say(choose_threads(threads, model))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..configs import MetricConfig
 from ..data.checked import score_with
+from ..evaluation.collapse import collapsed
 from ..evaluation.score import merge
 from ..progress import Progress
 from ..recipe.layers import settings_of
@@ -100,7 +101,9 @@ def compare(
             scores = judge(_firsts(system))
             found.values[system.name] = dict(scores.values)
             found.per_example[system.name] = scores.per_example
-            found.notes = tuple(dict.fromkeys((*found.notes, *scores.notes)))
+            remark = collapsed(_firsts(system))
+            remarks = [f"{system.name}: {remark}"] if remark else []
+            found.notes = tuple(dict.fromkeys((*found.notes, *scores.notes, *remarks)))
             if max(map(len, system.texts)) > 1:
                 found.oracle[system.name] = _oracle(judge, system, scores)
         if uncertainty.resamples and len(set(judge.groups)) > 1:  # one alone varies with nothing

@@ -11,7 +11,7 @@ import toys
 from mmgen_encoders import FAMILIES, Albert, Bert, Roberta
 from mmgen_masked.writing import Writing
 
-from mmgen import Decoding
+from mmgen import Decoding, UnavailableError
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
 from mmgen.evaluation.generate import generate
@@ -359,6 +359,22 @@ def test_no_ngram_comes_twice(model):
     for (text,) in generate(model, toys.examples(6), Decoding(no_repeat_ngram_size=2)):
         pairs = list(zip(text.tokens, text.tokens[1:], strict=False))
         assert len(pairs) == len(set(pairs))
+
+
+def test_no_text_ends_before_min_new_tokens(model):
+    """Texts that would end sooner go on, and are scored as if the end had never been forbidden."""
+    (example,) = toys.examples(1)
+    drawn = {"do_sample": True, "temperature": 5.0, "num_return_sequences": 200}
+    torch.manual_seed(0)
+    (free,), (texts,) = (generate(model, [example], Decoding(min_new_tokens=n, **drawn)) for n in (0, 5))
+    end, x = model.backbone.end_id, naive.text_prefix(model.backbone, caption(example))
+    assert any(end in text.tokens[:5] for text in free) and not any(end in text.tokens[:5] for text in texts)
+    for text in texts[:2]:
+        tokens = list(text.tokens)
+        logp = [float(naive.distribution(model.backbone, x, tokens[:t]).detach()[y]) for t, y in enumerate(tokens)]
+        assert text.score == pytest.approx(sum(logp) / len(logp), abs=1e-4)
+    with pytest.raises(UnavailableError, match="min_new_tokens = 9: a text has 9 tokens at most with its end"):
+        generate(model, [example], Decoding(min_new_tokens=9))
 
 
 def test_diverse_groups_of_one_beam_without_penalty_are_all_greedy(model):

@@ -166,6 +166,10 @@ def test_one_mistake(recipe, change, expected):
             ),
             "my.toml:9: decoding: no_repeat_ngram_size: diverse beam search",
         ),
+        (
+            ('type = "masked"', 'type = "masked"\nmax_tokens = 9\n[decoding]\nmin_new_tokens = 9'),
+            "my.toml:11: decoding.min_new_tokens: a text has 9 tokens at most with its end (generator.max_tokens)",
+        ),
     ],
 )
 def test_what_would_be_ignored_or_misread_is_a_mistake(recipe, change, expected):

@@ -570,3 +570,15 @@ def test_the_signature_says_question_where_references_are_per_question(tmp_path)
     per_question = score(predictions, "--references", references, "--references-per", "question", *FAST).output
     assert "references grouped per question (1.0 a question)" in per_question and "per image (" not in per_question
     assert "3 examples, references per question; " in per_question
+
+
+def test_texts_that_are_empty_or_the_same_are_remarked_upon(tmp_path):
+    references = write(tmp_path / "r.jsonl", [{"id": n, "text": f"what is it {n}"} for n in range(12)], lines=True)
+    empty = write(tmp_path / "empty.jsonl", [{"id": n, "text": "?" * (n % 3)} for n in range(12)], lines=True)
+    same = write(tmp_path / "same.jsonl", [{"id": n, "text": "why ?" if n else "who ?"} for n in range(12)], lines=True)
+    done = score(empty, "--references", references, "--against", same, *FAST)
+    assert done.exit_code == 0
+    assert "empty.jsonl: 12 of 12 texts have no word in them; the model says little of its input: learn" in done.output
+    assert "same.jsonl: 11 of 12 texts are the same ('why ?'); the model says little of its input: learn" in done.output
+    well = write(tmp_path / "well.jsonl", [{"id": n, "text": f"is it {n} ?"} for n in range(12)], lines=True)
+    assert "says little" not in score(well, "--references", references, *FAST).output

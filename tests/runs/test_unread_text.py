@@ -1,0 +1,80 @@
+"""Lines about what an encoder does not get: ends of long texts, unknown words; and about a step that writes nothing."""
+
+import logging
+
+import pytest
+import toys
+
+from mmgen.data.datasets import Datasets
+from mmgen.evaluation.score import score
+from mmgen.model import compose
+from mmgen.progress import Progress
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs.asker import Asker
+from mmgen.runs.query import Query
+from mmgen.runs.unread_text import warn_of_unread_text
+from mmgen.tensors import Example, Generation, Scores
+
+
+class Said(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+@pytest.fixture
+def recipe(tmp_path):
+    (tmp_path / "toy.toml").write_text(toys.recipe(inputs={"caption": {"type": "text", "max_tokens": 6}}))
+    return load(tmp_path / "toy.toml", installed())[0]
+
+
+def composed(recipe, texts):
+    return compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts)
+
+
+def test_a_text_that_is_cut_or_unknown_is_answered_with_a_line(recipe, tmp_path, caplog):
+    asker = Asker(recipe, "first", composed(recipe, ["a dog barks"] * 3), tmp_path)
+    with caplog.at_level(logging.WARNING, "mmgen"):
+        assert isinstance(asker.example(Query("q", {"caption": "a dog barks"})), Example)
+        assert caplog.messages == []
+        asker.example(Query("long", {"caption": "a dog " * 20}))
+        asker.example(Query("line 7", {"caption": "a 💥 💥"}))
+    assert caplog.messages == [
+        "long: caption has 40 tokens, of which the first 6 are read (max_tokens)",
+        "line 7: caption holds 2 words or signs that the encoder's vocabulary has not",
+    ]
+
+
+def test_a_run_tells_of_texts_that_are_cut_or_unknown(recipe):
+    datasets, said = Datasets(recipe), Said()
+    warn_of_unread_text(recipe, composed(recipe, list(datasets.texts())), datasets, ["first", "second"], said)
+    (line,) = said.lines  # once, though two steps read it
+    assert line.startswith("caption: ") and line.endswith(" of 24 texts are over max_tokens, and lose their end")
+    said = Said()
+    warn_of_unread_text(recipe, composed(recipe, ["xyz"] * 3), datasets, ["first"], said)
+    assert "caption: 24 of 24 texts hold words or signs that the encoder's vocabulary has not" in said.lines
+
+
+class Nothing:
+    def score(self, generations, examples):
+        return Scores({"nothing": 0.0}, notes=("a note",))
+
+
+@pytest.mark.parametrize(
+    "texts, remark",
+    [
+        (["", "?", "a dog", "??"], "3 of 4 texts have no word in them; "),
+        (["why ?"] * 6 + list("abcdef"), "6 of 12 texts are the same ('why ?'); "),
+        (["why ?"] * 4, ""),  # so few say nothing
+        (list("abcdefghijkl"), ""),
+    ],
+)
+def test_a_step_that_writes_nothing_or_one_text_has_a_note(tmp_path, texts, remark):
+    examples = [Example(str(n), {}, ("what ?",)) for n in range(len(texts))]
+    written = [[Generation(str(n), text, (), 0.0)] for n, text in enumerate(texts)]
+    found = score("both", written, examples, {"nothing": Nothing()}, tmp_path, Progress())
+    assert found.notes[0] == "a note" and len(found.notes) == 1 + bool(remark)
+    assert not remark or found.notes[1].startswith(f"both: {remark}the model says little of its input")
