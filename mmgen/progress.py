@@ -14,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from .errors import printable
 
@@ -36,13 +36,47 @@ class Progress:
         """A line that stays."""
 
 
+class Output:
+    """Standard output, as long as it can be written to. When its reader has gone or its disk is full, a line on stderr
+    says so, and what follows is dropped: work that tells of itself never ends for that. Letters that its encoding has
+    not are spelt out."""
+
+    def __init__(self) -> None:
+        self.lost = False
+
+    def write(self, text: str) -> int:
+        self._do(self._write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._do(lambda: sys.stdout.flush())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.stdout, name)
+
+    def _do(self, act: Callable[..., object], *given: str) -> None:
+        if self.lost or sys.stdout is None:  # None: there was none from the start
+            return
+        try:
+            act(*given)
+        except OSError as error:
+            self.lost = True
+            tell(f"standard output cannot be written to any more ({error.strerror}); the work goes on", err=True)
+
+    def _write(self, text: str) -> None:
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError as error:
+            sys.stdout.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
+
+
 class Bars(Progress):
     """A line that moves in a terminal; elsewhere (a log file) a line now and then, and one when a task is done."""
 
     def __init__(self) -> None:
         from rich.console import Console
 
-        self.console = Console()
+        self.console = Console(file=cast(TextIO, Output()))
 
     def say(self, text: str) -> None:
         columns = self.console.width if self.console.is_terminal else None
@@ -166,7 +200,8 @@ def tell(text: object = "", *, err: bool = False, wrap: bool = True) -> None:
     """Print for people: printable, and fitted to a terminal where it goes to one. `wrap`: whether words of long lines
     may go to the next; not in what is copied from the terminal into files."""
     stream = sys.stderr if err else sys.stdout
-    print(fitted(printable(str(text)), width(stream), wrap), file=stream, flush=True)
+    with contextlib.suppress(*[OSError] * err):  # the terminal may be closed, and there is nowhere to say so
+        print(fitted(printable(str(text)), width(stream), wrap), file=stream, flush=True)
 
 
 def width(stream: TextIO | None) -> int | None:

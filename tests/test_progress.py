@@ -1,8 +1,9 @@
 """What is printed: nothing from outside steers a terminal, what is too wide is fitted, and a task's line keeps what
-counts."""
+counts; and no standard output that fails ends any work."""
 
 import ast
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,51 @@ def test_a_log_file_gets_the_last_line_once(monkeypatch):
     first, last = shown.getvalue().splitlines()
     assert first.split() == ["scoring", "1/2", "0.01", "times/s", "75", "s,", "1:15", "left"]
     assert last.split()[:2] == ["scoring", "2/2"]
+
+
+FULL = Path("/dev/full")
+SILENT = "standard output cannot be written to any more ({}); the work goes on\n"
+
+
+def work(bars: Bars) -> None:
+    bars.say("a line")
+    with bars.task("learning", 3, "steps") as advance:
+        advance(3)
+    bars.say("another line")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_ends_nothing(monkeypatch, capfd):
+    with FULL.open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        work(Bars())
+        monkeypatch.setattr("sys.stderr", full)
+        tell("nowhere to say it", err=True)
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # what it has not taken, for its end
+    assert capfd.readouterr().err == SILENT.format("No space left on device")
+
+
+def test_a_reader_that_has_gone_ends_nothing(monkeypatch, capfd):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w", closefd=False) as pipe:  # noqa: PTH123
+        monkeypatch.setattr("sys.stdout", pipe)
+        work(Bars())
+        monkeypatch.undo()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)
+    os.close(writing)
+    assert capfd.readouterr().err == SILENT.format("Broken pipe")
+
+
+def test_no_standard_output_at_all(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    work(Bars())
+
+
+def test_letters_that_an_encoding_has_not_are_spelt_out(monkeypatch):
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", shown)
+    Bars().say("two cafés, 猫")
+    shown.seek(0)
+    assert shown.read() == "two caf\\xe9s, \\u732b\n"

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import click
 
@@ -17,29 +21,55 @@ from ..progress import tell
 from ..training.signals import handling
 from .lookup import Lookup
 
+NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a disk says, of no file by name
+
 
 class Commands(Lookup):
     """Errors that a person can cause, and being stopped: a line with what is noted on them, no traceback, exit code
     1."""
 
-    def invoke(self, context: click.Context):
-        try:
-            with _stoppable():
-                return super().invoke(context)
-        except KeyboardInterrupt as stop:
-            how = context.meta.get(GOES_ON)
-            _say(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
-            context.exit(1)
-        except MmgenError as error:
-            _say(str(error), error)
-            context.exit(1)
-        except BrokenPipeError:
-            os._exit(1)  # whoever read us has gone; nothing can be said any more
-        except OSError as error:
-            if error.filename is None:  # not about a file that somebody named
-                raise
-            _say(shown(f"{error.filename}: {error.strerror}"), error)
-            context.exit(1)
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        with _errors_in_a_line(context):  # `--help` is written here
+            return super().parse_args(context, args)
+
+    def invoke(self, context: click.Context) -> Any:
+        with _errors_in_a_line(context):
+            return super().invoke(context)
+
+
+@contextlib.contextmanager
+def _errors_in_a_line(context: click.Context) -> Iterator[None]:
+    try:
+        with _stoppable():
+            yield
+    except KeyboardInterrupt as stop:
+        how = context.meta.get(GOES_ON)
+        _say(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
+        context.exit(1)
+    except MmgenError as error:
+        _say(str(error), error)
+        context.exit(1)
+    except BrokenPipeError:
+        context.exit(1)  # whoever read us has gone
+    except OSError as error:
+        if error.filename is None and error.errno not in NOT_WRITTEN:
+            raise
+        what = error.filename or "standard output, or a file that was being written"
+        _say(shown(f"{what}: {error.strerror}"), error)
+        context.exit(1)
+    finally:
+        _settle_output()
+
+
+def _settle_output() -> None:
+    """What standard output has not taken yet leads nowhere where it cannot be written to: Python would fail at its end,
+    also after a run that has gone on without it."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError), Path(os.devnull).open("w") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def _say(what: str, error: BaseException) -> None:
@@ -82,6 +112,8 @@ def _stoppable() -> Iterator[None]:
 def main() -> None:
     """Pretrained encoders as generators: BERT-gen and visual question generation."""
     trace_crashes()
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # letters that its encoding has not are spelt out
     handler = logging.StreamHandler()
     handler.setFormatter(Printable())
     logging.basicConfig(handlers=[handler])

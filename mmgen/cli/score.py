@@ -116,11 +116,12 @@ def _score_files(request: ScoreRequest) -> None:
     systems, examples = _systems(files, pairs)
     uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
     found = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
+    if request.out:  # before anything is shown: standard output may be closed
+        score_table.write(request.out, found, [example.id for example in examples])
     tell(score_table.shown(found, systems))
     for note in score_table.notes(found, systems, len(examples), len(wanted.examples), request):
         tell(note)
     if request.out:
-        score_table.write(request.out, found, [example.id for example in examples])
         tell(f"{request.out}: written")
 
 
@@ -136,9 +137,10 @@ def _score_run(request: ScoreRequest) -> None:
     if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
         raise MmgenError(f"--json {request.out}: lies in the run, which stays as it is; name a file elsewhere")
     found = rescore(request.predictions, request.names, request.sets, Bars())
-    tell(found.table)
     if request.out:
         score_table.write_rows(request.out, found)
+    tell(found.table)
+    if request.out:
         tell(f"{request.out}: written")
     else:
         tell("nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew")

@@ -1,4 +1,4 @@
-"""Ctrl-C and a scheduler's SIGTERM: every command ends with a line that says so, and how to go on where it can."""
+"""Ctrl-C, a scheduler's SIGTERM, nowhere to write to: every command ends with a line, and says how to go on."""
 
 import os
 import signal
@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,3 +113,29 @@ def test_elsewhere_than_in_the_main_thread_a_command_does_its_work():
     thread.start()
     thread.join()
     assert found == [0]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["plugins"], ["schema"], ["--help"]], ids=" ".join)
+def test_a_full_disk_behind_standard_output_is_a_line(arguments):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mmgen", *arguments], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    told = "error: standard output, or a file that was being written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
+
+
+def test_a_reader_that_has_gone_is_not_told():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-m", "mmgen", "plugins"], stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_letters_that_standard_output_has_not_are_spelt_out():
+    code = "import click; from mmgen.cli import main; main.callback(); click.echo('caf\\u00e9 \\u732b')"
+    latin = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=latin)
+    assert (done.stdout, done.returncode) == (b"caf\xe9 \\u732b\n", 0)
