@@ -42,23 +42,23 @@ class Decoding(Config):
     def model_post_init(self, context: Any) -> None:
         if self.num_beams % self.num_beam_groups:
             raise ValueError(
-                f"num_beams ({self.num_beams}) must be a multiple of num_beam_groups ({self.num_beam_groups})"
+                f"num_beams: must be a multiple of num_beam_groups ({self.num_beam_groups}), not {self.num_beams}"
             )
         if self.num_beam_groups > 1 and self.do_sample:
-            raise ValueError("diverse beam search (num_beam_groups > 1) does not sample; drop do_sample")
+            raise ValueError("do_sample: diverse beam search (num_beam_groups > 1) does not sample; leave it out")
         if self.num_beam_groups > 1:
             self._refuse(
                 ("no_repeat_ngram_size", "min_new_tokens", "repetition_penalty", "early_stopping"),
                 "diverse beam search (num_beam_groups > 1) does not know it",
             )
         elif self.diversity_penalty:
-            raise ValueError("diversity_penalty needs num_beam_groups > 1")
+            raise ValueError("diversity_penalty: needs num_beam_groups > 1")
         if not self.do_sample:
             self._refuse(SAMPLING, "it only counts with do_sample = true")
         if self.num_return_sequences > self.num_beams and not self.do_sample:
             raise ValueError(
-                f"num_return_sequences ({self.num_return_sequences}) needs as many num_beams ({self.num_beams}), or "
-                "do_sample = true"
+                f"num_return_sequences: {self.num_return_sequences} texts need as many num_beams, which are "
+                f"{self.num_beams}, or do_sample = true"
             )
 
     def _refuse(self, options: tuple[str, ...], why: str) -> None:

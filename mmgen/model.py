@@ -48,6 +48,11 @@ class Model(nn.Module):
                 f"the generator {type(generator).__name__} needs a backbone that obeys any attention mask; "
                 f"{type(backbone).__name__} is causal only"
             )
+        if generator.max_tokens >= backbone.max_positions:
+            raise DataError(
+                f"generator.max_tokens is {generator.max_tokens}, and the encoder has {backbone.max_positions} "
+                "positions for inputs and what is written together; lower it"
+            )
         for name, embedder in embedders.items():
             if not set(embedder.parameters()).isdisjoint(backbone.parameters()):
                 raise _wrong(name, embedder, "keeps the backbone as its own; write self._backbone = [backbone], a list")

@@ -442,13 +442,13 @@ def test_names_that_become_folders_are_never_paths(tmp_path, change):
     (tmp_path / "toy.toml").write_text(folders.RECIPE.format(folder=tmp_path).replace(*change))
     with pytest.raises(RecipeError) as error:
         load(tmp_path / "toy.toml", installed())
-    assert re.search(r"toy\.toml:\d+: .*(a name is made of|should match pattern)", str(error.value))
+    assert re.search(r"toy\.toml:\d+: .*a name is made of", str(error.value))
 
 
 def test_a_recipe_that_a_run_folder_brings_is_checked_like_any_other(kept):
     recipe = json.loads((kept / "recipe.json").read_text())
     (kept / "recipe.json").write_text(json.dumps({**recipe, "profile": "../../x"}))
-    with pytest.raises(RecipeError, match=rf"{kept}/recipe.json: profile: string should match pattern"):
+    with pytest.raises(RecipeError, match=rf"{kept}/recipe.json: profile: a name is made of letters"):
         load_run(kept)
 
 

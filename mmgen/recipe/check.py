@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from ..configs import (
-    Config,
-    PartConfig,
-    nested_kinds,
-)
+from ..configs import Config, FeaturesConfig, PartConfig, nested_kinds
 from ..errors import PluginError
 from ..registry import Registry, did_you_mean
 from .layers import Layered
+from .messages import mistaken
 from .tables import NAME, PRETRAINED, Recipe, Step, Training
 from .toml_lines import Key
 
@@ -79,26 +76,22 @@ class _Check:
         return made.owned_by(found.source.distribution) if made is not None and owned else made
 
     def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] | None = None) -> Any:
-        """A config from a table; as JSON and strictly, so that "5" is no number, and a list may be a tuple."""
+        """A config from a table; as JSON and strictly, so that "5" is no number, and a list may be a tuple. `parts`:
+        what is inside of it, checked already."""
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
-        try:
-            if parts:
-                return cls.model_validate({**table, **parts})
-            return cls.model_validate_json(json.dumps(table, default=str), strict=True)
-        except ValidationError as error:
-            for mistake in error.errors():
-                self.mistake(cls, mistake, path)
+        found, wrong = _checked(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
+        if parts is not None:
+            wrong = [mistake for mistake in wrong if mistake["loc"] and mistake["loc"][0] not in parts]
+            if not wrong:
+                found, wrong = _checked(lambda: cls.model_validate({**table, **parts}))
+        self.mistakes(cls, wrong, path)
+        return None if wrong else found
 
-    def mistake(self, cls: type[Config], mistake: Mapping[str, Any], path: Key) -> None:
-        place = (*path, *(str(name) for name in mistake["loc"]))
-        if mistake["type"] == "extra_forbidden":
-            self.problem(place, f"no such key{did_you_mean(place[-1], cls.model_fields)}")
-        elif mistake["type"] == "missing":
-            self.problem(place, "is missing")
-        else:
-            text = mistake["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            self.problem(place, text[:1].lower() + text[1:] if text[1:2].islower() else text)
+    def mistakes(self, cls: type[Config], mistakes: Iterable[Any], path: Key) -> None:
+        for mistake in mistakes:
+            key, text = mistaken(cls, mistake)
+            self.problem((*path, *key), text)
 
     def step(self, table: dict[str, Any], training: Any, path: Key) -> Step | None:
         own = table.get("training", {})
@@ -128,7 +121,7 @@ class _Check:
             for mistake in error.errors():
                 # parts and tables have been checked one by one; what is None there has been reported
                 if len(mistake["loc"]) == 1 and values.get(str(mistake["loc"][0]), "") is not None:
-                    self.mistake(Recipe, mistake, ())
+                    self.mistakes(Recipe, [mistake], ())
 
     def fits(self, built: Mapping[str, Any]) -> None:
         """Steps name inputs that exist and start from steps that exist, without going in a circle; the generator has
@@ -143,6 +136,7 @@ class _Check:
                     f"a text has {most} tokens at most with its end (generator.max_tokens); give {most - 1} or less",
                 )
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
+        self.features(inputs, {name for step in steps.values() if step is not None for name in step.inputs})
         for name, step in steps.items():
             if step is None:
                 continue
@@ -172,6 +166,34 @@ class _Check:
                 )
             elif circle := _circle(steps, name):
                 self.problem(("steps", name, "start"), f"goes in a circle: {' -> '.join(circle)}")
+
+    def features(self, inputs: Mapping[str, PartConfig | None], read: Collection[str]) -> None:
+        """Inputs that are read have features, or what makes them."""
+        if "backbone" in inputs:
+            self.problem(("inputs", "backbone"), "'backbone' means the encoder in a step's `learn`; take another name")
+        for name, config in inputs.items():
+            if name not in read or not isinstance(config, FeaturesConfig) or config.features is not None:
+                continue
+            if config.extractor is None:
+                self.problem(
+                    ("inputs", name),
+                    f'has no features; name a file of them (features = "..."), or what makes them: '
+                    f"[inputs.{name}.extractor]",
+                )
+            elif config.extractor.source == "file":
+                self.problem(
+                    ("inputs", name, "extractor"),
+                    f"{config.extractor.type} reads published files, not pictures; fill a store with `mmgen features "
+                    f"import --type {config.extractor.type}`, and name it: inputs.{name}.features",
+                )
+
+
+def _checked(validate: Callable[[], Config]) -> tuple[Config | None, list[Any]]:
+    """What pydantic makes of values, or its errors."""
+    try:
+        return validate(), []
+    except ValidationError as error:
+        return None, list(error.errors())
 
 
 def _circle(steps: Mapping[str, Step | None], name: str) -> list[str]:

@@ -13,6 +13,7 @@ from ..errors import RecipeError
 from ..registry import Registry, did_you_mean
 from .layers import settings_of
 from .load import part_from
+from .messages import mistaken
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
@@ -47,4 +48,5 @@ def _changed(of: type[Kind], config: Kind, settings: Sequence[str], registry: Re
     try:
         return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
     except ValidationError as error:
-        raise RecipeError(f"--set: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        key, text = mistaken(type(config), error.errors()[0])
+        raise RecipeError(": ".join(["--set", *key, text])) from None

@@ -99,7 +99,7 @@ def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tup
     try:
         if path.resolve() in seen:
             raise RecipeError(f"{asked}{path}: extends itself, by way of {' and '.join(map(str, seen))}")
-        text = regular(path).read_bytes().decode("utf-8")
+        text = _decoded(path, regular(path).read_bytes())
     except FileNotFoundError:
         raise RecipeError(
             f"{asked}{path}: no such recipe; `mmgen init` copies the ones that come with mmgen into a folder"
@@ -118,6 +118,16 @@ def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tup
         raise RecipeError(f"{origins.get(('extends',), path)}: extends: give one recipe's path, relative to this file")
     named = f"{origins.get(('extends',), path)}: extends: "
     return [*_files(path.parent / parent, (*seen, path.resolve()), named), (table, origins)]
+
+
+def _decoded(path: Path, data: bytes) -> str:
+    """A recipe's text; a byte order mark, which some editors write, is no part of it. Raises RecipeError."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        other = "UTF-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "not UTF-8"
+        raise RecipeError(f"{path}:{line}: the file is {other}; save it as UTF-8") from None
 
 
 def _toml_error(path: Path, error: Exception) -> str:

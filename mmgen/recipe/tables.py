@@ -21,7 +21,7 @@ from ..configs import (
 from ..decoding import Decoding
 
 NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
-
+NAME_IN_WORDS = "a name is made of letters, digits, '_', '-' and '.', and begins with one of the first three"
 
 PRETRAINED = "pretrained"  # where a step may start besides an earlier step
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from ..decoding import Decoding
 from ..errors import DataError, RecipeError, RunError
 from ..parts import FailedImage
+from ..recipe.messages import mistaken
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.run_folder import RunFolder
@@ -109,7 +110,7 @@ def options(run: Run, n: int | None, sets: Sequence[str]) -> Decoding:
     try:
         return Decoding(**{**whole, **({"num_return_sequences": n} if n is not None else {})})
     except ValidationError as error:
-        raise RecipeError(f"--n {n}: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        raise RecipeError(f"--n {n}: {mistaken(Decoding, error.errors()[0])[1]}") from None
 
 
 def as_json(query: Query, outcome: list[Generation] | FailedImage) -> Mapping[str, Any]:

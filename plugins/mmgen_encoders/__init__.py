@@ -51,6 +51,10 @@ class Encoder(mmgen.BackboneConfig):
     vocabulary: int = Field(2000, ge=16, description="most word pieces to learn from the texts, without weights")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's own dropout")
 
+    def model_post_init(self, context: Any) -> None:
+        if self.weights is None and self.width % self.heads:
+            raise ValueError(f"heads: width ({self.width}) must be a multiple of heads ({self.heads})")
+
     def build(self, texts=None, folder: Path | None = None):
         from .loading import build
 

@@ -121,8 +121,6 @@ def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    if config.width % config.heads:
-        raise DataError(f"backbone.width ({config.width}) must be a multiple of backbone.heads ({config.heads})")
     sizes, inner = AutoConfig.for_model(config.family), config.intermediate or 4 * config.width
     wanted = {
         "vocab_size": vocabulary,

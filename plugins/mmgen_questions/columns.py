@@ -68,9 +68,21 @@ def read_columns(path: Path, columns: Columns) -> Read:
             found = _entry(cells, columns.between, len(entries) + 1)
             _join(entries, found, counts)
     except (DataError, csv.Error) as error:
-        raise DataError(f"{path}:{max(1, rows.line_num)}: {error}") from None
+        raise DataError(f"{path}:{max(1, rows.line_num)}: {_of_quotes(error)}") from None
     passed = [name for place, name in enumerate(header) if place not in places.values()]
     return Read([*entries.values()], counts, passed=tuple(passed))
+
+
+def _of_quotes(error: Exception) -> str:
+    """What is wrong with a line, and what to do, where it is csv who says it."""
+    text = str(error)
+    if text == "unexpected end of data":
+        return "a quotation mark is opened and not closed before the file's end; close it"
+    if text.startswith("field larger than"):
+        return f"a cell of more than {csv.field_size_limit():,} letters; is a quotation mark before it not closed?"
+    if "expected after" in text:
+        return "a closing quotation mark has text behind it; inside a cell in quotation marks, write each of them twice"
+    return text
 
 
 def _places(header: Sequence[str], columns: Columns) -> dict[str, int]:

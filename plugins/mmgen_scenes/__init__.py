@@ -6,6 +6,8 @@ from pydantic import Field
 
 import mmgen
 
+SPLITS = ("train", "val", "test")
+
 
 class Scenes(mmgen.DatasetConfig):
     """Scenes of a few things each, in the spirit of VQA 1.0's abstract scenes; made from the seed alone.
@@ -27,7 +29,12 @@ class Scenes(mmgen.DatasetConfig):
 
     def model_post_init(self, context: Any) -> None:
         if self.min_things > self.max_things:
-            raise ValueError(f"min_things ({self.min_things}) must not be over max_things ({self.max_things})")
+            raise ValueError(f"min_things: must not be over max_things ({self.max_things}), and is {self.min_things}")
+        for key in ("train", "evaluate"):
+            if getattr(self, key) not in SPLITS:
+                raise ValueError(
+                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; there are: {', '.join(SPLITS)}"
+                )
 
     def build(self):
         from .dataset import DrawnScenes

@@ -11,11 +11,10 @@ from mmgen.errors import DataError
 from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
-from . import Scenes, captions, questions
+from . import SPLITS, Scenes, captions, questions
 from .phrases import Text
 from .world import KINDS, Scene, sample
 
-SPLITS = ("train", "val", "test")
 WHOLE = "the whole scene"
 
 

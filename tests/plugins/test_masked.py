@@ -480,3 +480,13 @@ def test_long_writing_with_rows_repeated_and_reordered_is_exact():
         rows = torch.randint(0, 3, (3,), generator=draw)
         written = torch.cat([written[rows], torch.randint(5, 30, (3, 1), generator=draw)], 1)
         writing.reorder_cache(rows)
+
+
+def test_a_limit_that_leaves_no_room_for_inputs_is_told_when_the_model_is_composed():
+    from mmgen.errors import DataError
+    from mmgen.model import Model
+
+    model = toys.model(Bert)
+    model.generator.max_tokens = model.backbone.max_positions
+    with pytest.raises(DataError, match="^generator.max_tokens is 512, and the encoder has 512 positions for inputs"):
+        Model(model.backbone, model.embedders, model.generator)

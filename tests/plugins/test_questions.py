@@ -413,7 +413,19 @@ def test_bad_vqa(tmp_path, text, error):
             f"{HEADER}\n1,u,Yes, what?\n",
             ":2: 4 values under 3 columns; questions with a comma stand in quotation marks",
         ),
-        (f'{HEADER}\n1,u,"What?\n2,u,Who?\n', ":3: unexpected end of data"),
+        (
+            f'{HEADER}\n1,u,"What?\n2,u,Who?\n',
+            ":3: a quotation mark is opened and not closed before the file's end; close it",
+        ),
+        (
+            f'{HEADER}\n1,u,"What "he" did?"\n',
+            ":2: a closing quotation mark has text behind it; inside a cell in quotation marks, write each of them "
+            "twice",
+        ),
+        (
+            f"{HEADER}\n1,u,{'x' * 131_073}\n",
+            ":2: a cell of more than 131,072 letters; is a quotation mark before it not closed?",
+        ),
         (f"{HEADER}\n,u,What?\n", ":2: image_id is empty"),
         (f"{HEADER}\n1,u,Wh\0at?\n", ":2: a NUL byte; the file is damaged, or not a text"),
         (f"{HEADER}\n1,u,What?\n".encode("utf-16"), ":1: this is UTF-16; save the file as UTF-8"),

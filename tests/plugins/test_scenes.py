@@ -67,7 +67,7 @@ def test_what_a_person_can_get_wrong(data):
     with pytest.raises(mmgen.DataError) as error:
         data.split("dev")
     assert str(error.value) == "drawn scenes have no split 'dev'; there are train, val, test"
-    with pytest.raises(ValidationError, match=r"min_things \(6\) must not be over max_things \(5\)"):
+    with pytest.raises(ValidationError, match=r"min_things: must not be over max_things \(5\), and is 6"):
         Scenes(min_things=6, max_things=5)
 
 

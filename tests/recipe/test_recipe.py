@@ -105,7 +105,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         "my.toml:6: inputs.caption.type: no embedder is called 'texte'; did you mean 'text'?",
         "  installed embedders: grid, regions, text",
         "my.toml:9: generator.max_token: no such key; did you mean 'max_tokens'?",
-        "my.toml:11: training.epochs: should be a valid integer",
+        'my.toml:11: training.epochs: must be a whole number, not "3"',
         "my.toml:18: steps.second.start: there is no step 'frist'; did you mean 'first'?",
     ]
 
@@ -113,7 +113,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: should be greater than or equal to 1"),
+        (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: must be 1 or more, not 0"),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
         (
@@ -130,7 +130,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         (('type = "scenes"', 'type = "scenes"\nseed = nan'), "my.toml:22: data.seed: "),
         (("[training]", "[training"), "my.toml:9: not valid TOML: "),
-        (("layers = 1", "layers = 1.5"), "my.toml:23: backbone.layers: should be a valid integer"),
+        (("layers = 1", "layers = 1.5"), "my.toml:23: backbone.layers: must be a whole number, not 1.5"),
         (
             ('profile = "small"', 'profile = "smal"'),
             "my.toml:2: there is no profile 'smal'; did you mean 'small'?; there are: small, large",
@@ -157,14 +157,14 @@ def test_one_mistake(recipe, change, expected):
         ),
         (
             ('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'),
-            "my.toml:9: decoding: top_k: it only counts with do_sample = true",
+            "my.toml:10: decoding.top_k: it only counts with do_sample = true",
         ),
         (
             (
                 'type = "masked"',
                 'type = "masked"\n[decoding]\nnum_beams = 4\nnum_beam_groups = 2\nno_repeat_ngram_size = 2',
             ),
-            "my.toml:9: decoding: no_repeat_ngram_size: diverse beam search",
+            "my.toml:12: decoding.no_repeat_ngram_size: diverse beam search",
         ),
         (
             ('type = "masked"', 'type = "masked"\nmax_tokens = 9\n[decoding]\nmin_new_tokens = 9'),
@@ -174,6 +174,117 @@ def test_one_mistake(recipe, change, expected):
 )
 def test_what_would_be_ignored_or_misread_is_a_mistake(recipe, change, expected):
     assert any(line.startswith(expected) for line in mistakes(recipe(GOOD.replace(*change, 1))))
+
+
+IMAGE = '[inputs.image]\ntype = "regions"\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            ("layers = 1", "width = 32\nheads = 3"),
+            "my.toml:26: backbone.heads: width (32) must be a multiple of heads (3)",
+        ),
+        (("layers = 1", 'weights = "x"\nwidth = 32\nheads = 3'), None),  # they count without weights alone
+        (
+            ('type = "scenes"', 'type = "scenes"\ntrain = "x"'),
+            "my.toml:24: data.train: drawn scenes have no split 'x'; there",
+        ),
+        (
+            ('inputs = ["caption"]', 'inputs = ["image"]'),
+            'my.toml:7: inputs.image: has no features; name a file of them (features = "..."), or what makes them: '
+            "[inputs.image.extractor]",
+        ),
+        (
+            ('type = "regions"', 'type = "regions"\nextractor = { type = "bottom_up_tsv" }'),
+            None,  # no step reads it
+        ),
+        (
+            ("[inputs.image]", '[inputs.backbone]\ntype = "text"\n[inputs.image]'),
+            "my.toml:7: inputs.backbone: 'backbone' means",
+        ),
+    ],
+)
+def test_what_a_step_would_refuse_is_refused_before(recipe, change, expected):
+    text = GOOD.replace("[generator]", f"{IMAGE}[generator]").replace(*change, 1)
+    if expected is None:
+        load(recipe(text), REGISTRY)
+    else:
+        assert mistakes(recipe(text))[0].startswith(expected)
+
+
+def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
+    text = GOOD.replace("[generator]", f'{IMAGE}extractor = {{ type = "bottom_up_tsv" }}\n[generator]').replace(
+        'inputs = ["caption"]', 'inputs = ["image"]', 1
+    )
+    assert mistakes(recipe(text)) == [
+        "my.toml:9: inputs.image.extractor: bottom_up_tsv reads published files, not pictures; fill a store with "
+        "`mmgen features import --type bottom_up_tsv`, and name it: inputs.image.features"
+    ]
+    load(recipe(text.replace("extractor =", 'features = "f.h5"\nextractor =')), REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("training.epochs=0", "must be 1 or more, not 0"),
+        ("training.learning_rate=0", "must be more than 0, not 0"),
+        ("training.warmup=1.5", "must be 1 at most, not 1.5"),
+        ("backbone.dropout=1", "must be less than 1, not 1"),
+        ("training.epochs=2.5", "must be a whole number, not 2.5"),
+        ("training.epochs='2'", 'must be a whole number, not "2"'),
+        ("training.learning_rate=nan", "must be a finite number, not NaN"),
+        ("training.learning_rate=x", 'must be a number, not "x"'),
+        ("training.shard=1", "must be true or false, not 1"),
+        ("training.keep=lst", "must be 'last' or 'best', not \"lst\"; did you mean 'last'?"),
+        ("name=5", "must be a text in quotation marks, not 5"),
+        (
+            "name='../x'",
+            "a name is made of letters, digits, '_', '-' and '.', and begins with one of the first three, not",
+        ),
+        ("name=''", "must not be empty"),
+        ("steps.first.learn=[]", "must not be empty"),
+        ("steps.first.inputs=caption", 'must be a list, [...], not "caption"'),
+        ("inputs.caption.reads=5", "must be a list, [...], not 5"),
+        ("data.seed=1979-05-27", 'must be a whole number, not "1979-05-27"'),
+        ("decoding.num_beams=0", "must be 1 or more, not 0"),
+        ("decoding.num_return_sequences=3", "3 texts need as many num_beams, which are 1, or do_sample = true"),
+    ],
+)
+def test_every_message_is_ours(recipe, setting, expected):
+    key = setting.partition("=")[0]
+    (told,) = mistakes(recipe(), sets=(setting,))
+    assert told.startswith(f"--set {setting}: {key}: {expected}")
+
+
+def test_values_beside_a_part_inside_are_checked_as_strictly(recipe):
+    text = GOOD.replace("[generator]", f'{IMAGE}max_regions = "5"\nextractor = {{ type = "roi" }}\n[generator]')
+    assert mistakes(recipe(text)) == ['my.toml:9: inputs.image.max_regions: must be a whole number, not "5"']
+
+
+def test_inputs_without_any_and_a_value_too_long_to_show(recipe):
+    told = mistakes(recipe(GOOD.replace('[inputs.caption]\ntype = "text"\n', "[inputs]\n")))
+    assert "my.toml:5: inputs: must not be empty" in told
+    (told,) = mistakes(recipe(), sets=(f"training.epochs='{'x' * 100}'",))
+    assert told.endswith(f'not "{"x" * 56}...')
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("utf-8-sig", None),
+        ("utf-16", "my.toml:1: the file is UTF-16; save it as UTF-8"),
+        ("latin-1", "my.toml:2: the file"),
+    ],
+)
+def test_recipes_of_other_editors(recipe, encoding, expected):
+    text = f'# a\ndescription = "é"\n{GOOD}'
+    recipe().write_text(text, encoding=encoding)
+    if expected is None:
+        assert load(Path("my.toml"), REGISTRY)[0].description == "é"
+    else:
+        assert mistakes(Path("my.toml"))[0].startswith(expected)
 
 
 def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypatch):
@@ -188,7 +299,7 @@ def test_a_profile_is_not_chosen_by_a_setting(recipe):
 
 def test_a_mistake_in_a_setting_names_the_setting(recipe):
     assert mistakes(recipe(), sets=("steps.second.training.epochs=0",)) == [
-        "--set steps.second.training.epochs=0: steps.second.training.epochs: should be greater than or equal to 1"
+        "--set steps.second.training.epochs=0: steps.second.training.epochs: must be 1 or more, not 0"
     ]
 
 

@@ -361,7 +361,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "pictures/0.png", "--set", "decoding.num_beams=2", "--n", "3"],
-            "error: --n 3: num_return_sequences (3) needs as many num_beams (2), or do_sample = true",
+            "error: --n 3: 3 texts need as many num_beams, which are 2, or do_sample = true",
         ),
     ],
 )
