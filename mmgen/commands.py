@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
+run_argument = click.argument("run", type=click.Path(path_type=Path))
 profile_option = click.option("--profile", help="Which of the recipe's profiles to lay over it.")
 set_option = click.option(
     "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML. May be repeated."
 )
 
+steps_option = click.option("--step", "steps", multiple=True, metavar="NAME", help="Only this step. May be repeated.")
+
+Decorator = Callable[[Any], Any]
+
 GOES_ON = "mmgen.goes_on"  # where a click context keeps what `goes_on` says
+
+
+def together(*decorators: Decorator) -> Decorator:
+    """Several arguments and options as one decorator, in the order in which help lists them."""
+
+    def decorate(command: Any) -> Any:
+        for each in reversed(decorators):
+            command = each(command)
+        return command
+
+    return decorate
 
 
 @contextlib.contextmanager

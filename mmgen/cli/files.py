@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option
+from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option, together
 from ..errors import DataError, MmgenError
 from ..progress import tell
 from .runs import load
@@ -25,21 +25,13 @@ def features() -> None:
 set_extractor = click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the extractor; VALUE as in TOML."
 )
-store_options = [
+with_store_options = together(
     click.argument("source", type=click.Path(path_type=Path)),
     click.argument("store", type=click.Path(path_type=Path)),
     click.option("--type", "kind", required=True, help="The extractor; `mmgen plugins` lists them."),
     set_extractor,
     click.option("--float32", is_flag=True, help="Keep 32 bits a number; by default 16."),
-]
-
-
-def with_store_options(command):
-    for option in reversed(store_options):
-        command = option(command)
-    return command
-
-
+)
 kept = goes_on("the images so far are kept, and the same command goes on with the others")
 
 

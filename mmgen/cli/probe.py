@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from ..commands import quiet
+from ..commands import quiet, run_argument, steps_option
 from ..errors import MmgenError
 from ..progress import tell
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--probe",
     "names",
@@ -20,7 +20,7 @@ from ..progress import tell
     metavar="NAME",
     help="Which: of the recipe's, or any installed one. By default all of the recipe's. May be repeated.",
 )
-@click.option("--step", "steps", multiple=True, metavar="NAME", help="Look into this step only. May be repeated.")
+@steps_option
 @click.option(
     "--set",
     "sets",

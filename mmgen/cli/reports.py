@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from ..commands import quiet
+from ..commands import quiet, run_argument
 from ..progress import tell
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--pictures", default=200, show_default=True, type=click.IntRange(1, 5000), help="How many test examples to show."
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option
+from ..commands import goes_on, profile_option, quiet, recipe_argument, run_argument, set_option
 from ..errors import MmgenError
 from ..progress import tell
 
@@ -127,7 +127,7 @@ def init(folder: Path) -> None:
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--input",

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from ..commands import goes_on, quiet
+from ..commands import goes_on, quiet, run_argument, steps_option
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
+@run_argument
 @click.option(
     "--set",
     "sets",
@@ -18,7 +18,7 @@ from ..commands import goes_on, quiet
     metavar="decoding.KEY=VALUE",
     help="An option of decoding, such as decoding.num_beams=4. May be repeated.",
 )
-@click.option("--step", "steps", multiple=True, metavar="NAME", help="Only this step. May be repeated.")
+@steps_option
 @click.option("--name", help="What the decoding is called; by default after its options: num_beams-4.")
 @goes_on("the same command goes on where it stopped")
 def write(run: Path, sets: tuple[str, ...], steps: tuple[str, ...], name: str | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmgen.commands import quiet
+from mmgen.commands import quiet, together
 from mmgen.errors import MmgenError
 from mmgen.progress import tell
 
@@ -79,10 +79,7 @@ def takes_options(command: Callable) -> Callable:
         shared = Options(**{name: given.pop(name) for name in names})
         command(shared, **given)
 
-    decorated: Callable = call
-    for option in reversed(OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return together(*OPTIONS)(call)
 
 
 @click.group()
