@@ -26,17 +26,22 @@ def plugin() -> None:
     help="Where its folder goes; by default here.",
 )
 def new(name: str, kind: str, parent: Path) -> None:
-    """Write a package with a part called NAME: it installs, passes its tests, and runs from its recipe at once."""
+    """Write a package with a part called NAME: it installs, passes its tests, and runs at once."""
     import shlex
 
+    from ..errors import PluginError
     from ..registry import installed
-    from ..scaffold import create
+    from ..scaffold import RECIPE, create
+    from .lookup import MODULES
 
+    if kind == "command" and name in MODULES:
+        raise PluginError(f"'{name}' is a command of mmgen's own; choose another name")
     written = create(name, kind, parent, installed())
     for path in written:
         tell(path)
     folder = next(path.parent for path in written if path.name == "pyproject.toml")
-    tell(f"\nnext:  cd {shlex.quote(str(folder))} && pip install -e . && pytest && mmgen run recipe.toml")
+    use = f"mmgen run {RECIPE}" if folder / RECIPE in written else f"mmgen {name.removeprefix('mmgen-')} --help"
+    tell(f"\nnext:  cd {shlex.quote(str(folder))} && pip install -e . && pytest && {use}")
 
 
 @click.command()

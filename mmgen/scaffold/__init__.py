@@ -18,10 +18,11 @@ from ..registry import Registry
 
 TEMPLATES = "templates"
 KINDS = tuple(kind for kind in discovery.KINDS if files(__package__).joinpath(TEMPLATES, kind).is_dir())
+RECIPE = "recipe.toml"  # kinds that no recipe names have none
 PLACES = {  # template -> where it goes; what is not listed goes into the package under its own name
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
-    "recipe.toml": "recipe.toml",
+    RECIPE: RECIPE,
     "gitignore": ".gitignore",
     "test.py": "tests/test_$stem.py",
     "config.py": "$module/__init__.py",
@@ -66,6 +67,9 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
     if importlib.util.find_spec(f"mmgen_{stem}") is not None:
         raise PluginError(f"there is a package mmgen_{stem} already; choose another name")
     project = f"mmgen-{stem.replace('_', '-')}"
+    uses = f"mmgen {name} RUN".ljust(28) + "# RUN: the folder of a run"
+    if any(place == RECIPE for place, _ in _templates(kind)):
+        uses = f"mmgen run {RECIPE}".ljust(28) + "# uses it, on drawn scenes; nothing is downloaded"
     return {
         "name": name,
         "kind": kind,
@@ -73,13 +77,14 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
         "module": f"mmgen_{stem}",
         "project": project,
         "Class": cls,
+        "use": uses,
     }
 
 
 def _used(kind: str) -> set[str]:
     """Names that the templates of a kind import, define or call, and that a class of somebody's must therefore not
     have."""
-    blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class"), "_blank")
+    blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class", "use"), "_blank")
     found: set[str] = set()
     for place, text in _templates(kind):
         for node in ast.walk(ast.parse(Template(text).substitute(blank))) if place.endswith(".py") else ():

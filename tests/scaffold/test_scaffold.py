@@ -45,10 +45,10 @@ def environment(made, tmp_path_factory) -> Environment:
     return environment
 
 
-def test_every_kind_of_a_recipe_can_be_made():
+def test_every_kind_but_extractors_can_be_made():
     from mmgen.registry import KINDS as HOOKS
 
-    assert set(KINDS) == HOOKS.keys() - {"extractor", "command"}
+    assert set(KINDS) == HOOKS.keys() - {"extractor"}
 
 
 def test_their_tests_pass(made, environment):
@@ -69,20 +69,31 @@ def test_they_are_listed_with_their_place(made, environment):
 
 
 def test_their_recipes_run(made, environment):
-    """And the probe looks into a finished run."""
-    calls = []
-    for kind, folder in made.items():
+    """The probe looks into a finished run, and so does the command."""
+    calls, recipes = [], {kind: folder for kind, folder in made.items() if kind != "command"}
+    for kind, folder in recipes.items():
         few = [one for one in FEW if not (kind == "dataset" and one.startswith("data."))]
         calls.append((str(folder), ["run", "recipe.toml", *settings(*few)]))
+    calls.append((str(made["probe"]), ["my-command", "runs/my_probe/default/seed-0"]))
     done = environment.several(calls, PROBING.format(run=str(made["probe"] / "runs/my_probe/default/seed-0")))
     assert done.returncode == 0, done.stderr[-2000:]
-    for kind, folder in made.items():
+    assert "| first |     3 |" in done.stdout
+    for kind, folder in recipes.items():
         run = folder / "runs" / f"my_{kind}" / "default" / "seed-0"
         assert (run / "steps/first/scores.json").exists(), kind
         assert f'"my-{kind}"' in (run / "recipe.json").read_text()
     assert done.stdout.splitlines()[-1] == "my_probe ['How sure'] ['findings.json', 'table.json', 'tables.md']"
     scores = json.loads((made["metric"] / "runs/my_metric/default/seed-0/steps/first/scores.json").read_text())
     assert "my_metric" in json.dumps(scores)
+
+
+def test_the_readme_says_what_is_there(made):
+    """No page of an index that does not have mmgen; how the part is used."""
+    for kind, folder in made.items():
+        readme = (folder / "README.md").read_text()
+        assert "http" not in readme and "mmgen-framework" in readme
+        assert (f"    mmgen my-{kind} RUN " if kind == "command" else "    mmgen run recipe.toml ") in readme
+        assert (folder / "recipe.toml").exists() == (kind != "command")
 
 
 def test_nothing_is_left_to_fill_in(made):
@@ -171,6 +182,18 @@ def test_the_command_says_what_to_do_next(folder, shown, tmp_path):
     )
     assert done.stdout.splitlines()[-1] == f"next:  cd {shown} && pip install -e . && pytest && mmgen run recipe.toml"
     assert (tmp_path / folder / "mmgen-audio/mmgen_audio/embedder.py").exists()
+
+
+def test_a_command_of_mmgens_own_is_refused_and_how_one_is_tried_is_said(tmp_path):
+    from toys import mmgen_here
+
+    done = mmgen_here(tmp_path, "plugin", "new", "run", "--kind", "command")
+    assert done.returncode == 1 and not list(tmp_path.iterdir())
+    assert done.stderr == "error: 'run' is a command of mmgen's own; choose another name\n"
+    done = mmgen_here(tmp_path, "plugin", "new", "mmgen-lengths", "--kind", "command")
+    assert done.stdout.splitlines()[-1] == (
+        "next:  cd mmgen-lengths && pip install -e . && pytest && mmgen lengths --help"
+    )
 
 
 # --- the version of the contract ---
