@@ -125,7 +125,7 @@ def token_attention(
             "shown"
         )
     prefix = model.prefix(batch)
-    laid_out: Tail = model.generator.lay_out([[list(text)] for text in texts])
+    laid_out: Tail = model.generator.reader.lay_out([[list(text)] for text in texts])
     tail = apply(laid_out, lambda tensor: tensor.to(prefix.states.device, non_blocking=True))
     encoded = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail)), output=("attentions",))
     if not encoded.attentions:

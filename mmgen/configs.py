@@ -11,7 +11,7 @@ import torch, so `build` imports the part's module when it is called:
             from .embedder import RegionEmbedder
             return RegionEmbedder(self, backbone.input_size)
 
-`backbone`, `dataset` and so on in the signatures are the contracts of `mmgen.parts`.
+`backbone`, `dataset` and so on in the signatures are the contracts of `mmgen.parts` and `mmgen.objectives`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from . import parts
+    from . import objectives, parts
     from .decoding import Decoding
     from .tensors import Example
 
@@ -144,7 +144,7 @@ class GeneratorConfig(PartConfig):
 
     kind: ClassVar[str] = "generator"
 
-    def build(self, backbone: parts.Backbone) -> parts.Generator:
+    def build(self, backbone: parts.Backbone) -> objectives.Generator:
         raise NotImplementedError
 
     def refuses(self, decoding: Decoding) -> dict[str, str]:

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from .attention import prefix_layout
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig
 from .errors import DataError, PluginError
-from .parts import Backbone, Embedder, Generator
+from .objectives import Generator, Objective, has_losses
+from .parts import Backbone, Embedder
 from .registry import installed
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, apply, taken
 
@@ -71,13 +72,25 @@ class Model(nn.Module):
         return next(self.parameters()).device
 
     def forward(self, batch: Batch) -> Loss:
-        loss = self.generator(self, batch)
-        if not _is_loss(loss):
-            owner = installed().owner("generator", self.generator)
-            raise PluginError(
-                f"generator ({owner}): forward gives {_shown(loss)}, not a Loss of a sum () and a whole count ()"
-            )
-        return loss
+        sums: dict[str, Tensor] = {}
+        slots = None
+        for name, targets in batch.targets.items():
+            objective = self.objective(name)
+            loss = objective(self, batch, targets)
+            if not has_losses(loss, objective.reader.losses):
+                owner = installed().owner("generator", objective)
+                wanted = ", ".join(f"'{each}'" for each in objective.reader.losses)
+                raise PluginError(
+                    f"{name} ({owner}): forward gives {_shown(loss)}, not a Loss of a sum () for {wanted}"
+                )
+            sums |= {f"{name}.{each}": loss.sums[each] for each in objective.reader.losses}
+            slots = loss.slots if slots is None else slots
+        return Loss(sums, slots, batch.counts)
+
+    def objective(self, name: str) -> Objective:
+        """What a step learns under this name: "generator"."""
+        assert name == "generator"
+        return self.generator
 
     def part(self, name: str) -> nn.Module:
         """What a step learns under this name: "backbone" (its head included) or an input's embedder."""
@@ -130,15 +143,14 @@ class Model(nn.Module):
         """The slots of a tail (B, S), whose positions go on after the prefix's real slots."""
         return self.written(tail.ids, tail.offsets + prefix.layout.real.sum(1, keepdim=True), tail.layout)
 
-    def rows(self, batch: Batch) -> tuple[Slots, Tensor]:
+    def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
         """Whole rows to learn from, the prefix and then the tail, and the labels of their slots (B, L), -100 where
         nothing is predicted. Real slots stand in front: a row is padded once, at its end, and not behind every
         input."""
-        assert batch.tail is not None  # a batch to learn from has targets
         prefix = self.prefix(batch)
-        whole = prefix.followed_by(self.behind(prefix, batch.tail))
+        whole = prefix.followed_by(self.behind(prefix, tail))
         real = whole.layout.real
-        labels = torch.cat([torch.full_like(prefix.positions, -100), batch.tail.labels], 1)
+        labels = torch.cat([torch.full_like(prefix.positions, -100), tail.labels], 1)
         longest = int(real.sum(1).max())
         if longest == real.shape[1]:
             return whole, labels
@@ -173,19 +185,15 @@ def _wrong(name: str, embedder: nn.Module, what: str) -> PluginError:
     return PluginError(f"input '{name}' ({installed().owner('embedder', embedder)}): {what}")
 
 
-def _is_loss(loss: object) -> bool:
-    """Shapes and types alone: to look at values would wait for the device."""
-    if not isinstance(loss, Loss) or not isinstance(loss.sum, Tensor) or not isinstance(loss.count, Tensor):
-        return False
-    return not loss.sum.ndim and not loss.count.ndim and not loss.count.is_floating_point()
-
-
 def _shown(value: object) -> str:
     """What a part gave in place of what it should give, in a few words."""
     if isinstance(value, Loss):
-        return f"a Loss of {_shown(value.sum)} and {_shown(value.count)}"
-    return (
-        f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
-        if isinstance(value, Tensor)
-        else f"{value!r:.60}"
-    )
+        inside = value.sums
+        return (
+            f"a Loss of {', '.join(f'{name!r}: {_shown(each)}' for name, each in inside.items())}"
+            if isinstance(inside, Mapping)
+            else f"a Loss of {_shown(inside)}"
+        )
+    if isinstance(value, Tensor):
+        return f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
+    return f"{value!r:.60}"

@@ -1,4 +1,5 @@
-"""Contracts of the parts that plugins provide. Shape letters are those of `mmgen.tensors`.
+"""Contracts of the parts that plugins provide, but for objectives (`mmgen.objectives`). Shape letters are those of
+`mmgen.tensors`.
 
 Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here needs the framework around it.
 """
@@ -13,10 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
-from .decoding import Decoding
 from .errors import DataError, UnavailableError
 from .progress import Progress
-from .tensors import Batch, Encoded, Example, Generation, Loss, Scores, Segment, Slots, Tail
+from .tensors import Encoded, Example, Generation, Scores, Segment, Slots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,42 +127,6 @@ class Backbone(nn.Module, abc.ABC):
         """The text of token ids, special tokens left out."""
         text: str = self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=True)
         return text.strip()
-
-
-class Objective(nn.Module, abc.ABC):
-    """What a step learns. May own parameters (a head). `model` is a `mmgen.model.Model`."""
-
-    # Whether `forward` reads the rows that `lay_out` gives, token by token. False where it changes them (masks some
-    # words): attention maps and probes look at these rows, and refuse then.
-    reads_as_laid_out: ClassVar[bool] = True
-
-    @abc.abstractmethod
-    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
-        """B x K targets, each a list of token ids with its end, as slots behind the prefix. Runs in loader workers."""
-
-    def slots(self, tokens: int) -> int:
-        """How many slots `lay_out` gives a target of so many tokens, its end included. Examples whose rows take as many
-        slots share batches. By default a slot a token."""
-        return tokens
-
-    @abc.abstractmethod
-    def forward(self, model: Any, batch: Batch) -> Loss:
-        """Sum of the losses over predicted tokens, and their number."""
-
-
-class Generator(Objective):
-    """An objective that can also write.
-
-    max_tokens  tokens of a target, its end included, while learning and while writing
-    needs       what it asks of `Backbone.masks`
-    """
-
-    max_tokens: int
-    needs: ClassVar[Literal["any", "causal"]] = "any"
-
-    @abc.abstractmethod
-    def generate(self, model: Any, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        """`options.num_return_sequences` texts for each of the B examples, best first. Draws from torch's generator."""
 
 
 @dataclass(frozen=True)

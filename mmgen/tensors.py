@@ -109,13 +109,38 @@ class Encoded:
 
 
 @dataclass(frozen=True)
+class Targets:
+    """What one objective has to predict in a batch; made in loader workers.
+
+    counts  name of a loss -> over how many things it is a sum (tokens, examples). Numbers and no tensors: they are
+            added up over a whole update before its first pass, and nobody waits for a device
+    labels  name -> what is to be predicted, for objectives that do not write
+    tail    the slots behind the prefix, for an objective that writes
+    """
+
+    counts: Mapping[str, float]
+    labels: Mapping[str, Tensor] = field(default_factory=dict)
+    tail: Tail | None = None
+
+
+@dataclass(frozen=True)
 class Batch:
-    """What loader workers make of examples: every input collated by its reader, the targets laid out by the
-    generator."""
+    """What loader workers make of examples: every input collated by its reader, the targets of every objective by the
+    objective's."""
 
     ids: tuple[str, ...]
     inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> what its reader collated; in the step's order
-    tail: Tail | None = None
+    targets: Mapping[str, Targets] = field(default_factory=dict)  # objective name -> what it has to predict
+
+    @property
+    def tail(self) -> Tail | None:
+        """The slots that are written; one objective at most writes."""
+        return next((each.tail for each in self.targets.values() if each.tail is not None), None)
+
+    @property
+    def counts(self) -> dict[str, float]:
+        """ "objective.loss" -> over how many things that loss is a sum."""
+        return {f"{name}.{loss}": n for name, each in self.targets.items() for loss, n in each.counts.items()}
 
     def to(self, device: torch.device | str) -> Batch:
         return apply(self, lambda tensor: tensor.to(device, non_blocking=True))
@@ -126,15 +151,28 @@ class Batch:
 
 @dataclass(frozen=True)
 class Loss:
-    """A sum and what it is a sum over, so that it can be averaged over any split of a step."""
+    """Sums of losses by name. Each is divided by its count over a whole update, so that an update may be split at will.
 
-    sum: Tensor  # ()
-    count: Tensor  # () number of predicted tokens
-    slots: Tensor | None = None  # (2,) `Slots.counts` of the rows that were encoded, for who wants to know the padding
+    sums     name of a loss -> its sum (); the sum over nothing is a 0
+    slots    (2,) `Slots.counts` of the rows that were encoded, for who wants to know the padding
+    counts   name -> over how many things the sum goes (`Batch.counts`); the model says it, not the objective
+    weights  name -> what the loss is multiplied with, where it is not 1; the model says it too
+    """
+
+    sums: Mapping[str, Tensor]
+    slots: Tensor | None = None
+    counts: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mean(self) -> Tensor:
-        return self.sum / self.count.clamp(min=1)
+        """() each loss over its own count, added up; with a gradient."""
+        return self.over(self.counts)
+
+    def over(self, counts: Mapping[str, float]) -> Tensor:
+        """() each loss over the count of that name, added up. One with count 0 is left out."""
+        means = [self.sums[name] * (self.weights.get(name, 1.0) / count) for name, count in counts.items() if count]
+        return torch.stack(means).sum() if means else torch.zeros(())
 
 
 @dataclass(frozen=True)

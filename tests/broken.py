@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import torch
 from mmgen_masked import Masked
-from mmgen_masked.generator import MaskedGenerator
+from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 from torch import nn
 
 import mmgen
@@ -297,24 +297,38 @@ class OwnsTheBackbone(WordsEmbedder):
 # --- generators ---
 
 
+class Read(MaskedGenerator):
+    """A masked generator with another reader."""
+
+    reads: type[MaskedTargets]
+
+    def __init__(self, config, backbone):
+        super().__init__(config, backbone)
+        self.reader = self.reads(config, backbone)
+
+
 class AveragesItsLoss(MaskedGenerator):
-    def forward(self, model, batch):
-        loss = super().forward(model, batch)
-        return Loss(loss.sum / len(batch.ids), loss.count)
+    def forward(self, model, batch, targets):
+        loss = super().forward(model, batch, targets)
+        return Loss({"loss": loss.sums["loss"] / len(batch.ids)})
 
 
 class WritesWithoutEnd(MaskedGenerator):
     def generate(self, model, batch, options):
-        self.max_tokens *= 2
+        self.reader.max_tokens *= 2
         try:
             return super().generate(model, batch, options)
         finally:
-            self.max_tokens //= 2
+            self.reader.max_tokens //= 2
 
 
-class LearnsOtherThanItWrites(MaskedGenerator):
+class Backwards(MaskedTargets):
     def lay_out(self, targets):
         return super().lay_out([[[*reversed(target[:-1]), target[-1]] for target in row] for row in targets])
+
+
+class LearnsOtherThanItWrites(Read):
+    reads = Backwards
 
 
 class NamesTheWrongExample(MaskedGenerator):
@@ -341,14 +355,18 @@ class RefusesEverything(MaskedGenerator):
 
 
 class HidesWords(MaskedGenerator):
-    def forward(self, model, batch):
-        ids = torch.where(batch.tail.layout.role == WRITTEN, self.mask_id, batch.tail.ids)
-        return super().forward(model, replace(batch, tail=replace(batch.tail, ids=ids)))
+    def forward(self, model, batch, targets):
+        ids = torch.where(targets.tail.layout.role == WRITTEN, model.backbone.mask_id, targets.tail.ids)
+        return super().forward(model, batch, replace(targets, tail=replace(targets.tail, ids=ids)))
 
 
-class CountsExamples(MaskedGenerator):
-    def forward(self, model, batch):
-        return Loss(super().forward(model, batch).sum, torch.tensor(1))
+class OneABatch(MaskedTargets):
+    def collate(self, examples):
+        return replace(super().collate(examples), counts={"loss": 1})
+
+
+class CountsExamples(Read):
+    reads = OneABatch
 
 
 class Denies(HidesWords):
@@ -376,9 +394,13 @@ class DeniesWhatItDoes(MaskedGenerator):
     refused = staticmethod(Greedy().refuses)
 
 
-class CountsASlotAToken(MaskedGenerator):
+class SlotAToken(MaskedTargets):
     def slots(self, tokens):
         return tokens
+
+
+class CountsASlotAToken(Read):
+    reads = SlotAToken
 
 
 # --- data sets, metrics, extractors ---
@@ -574,7 +596,8 @@ BROKEN = [
     (
         generator(CountsExamples),
         "test_loss_is_a_sum",
-        "count is 1 for a batch of examples that count [1, 1, 1, 1, 1]; it is the number of predicted tokens",
+        "the reader counts 1 for a batch of examples that count [1, 1, 1, 1, 1] (generator.loss); it is the number of "
+        "things that are predicted",
     ),
     (
         dataset(AsksATextNotATuple),

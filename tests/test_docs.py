@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from thirdparty import Environment, settings
 
-from mmgen import errors, hookspecs, parts, testing
+from mmgen import errors, hookspecs, objectives, parts, testing
 from mmgen.cli import main
 from mmgen.registry import KINDS
 
@@ -83,8 +83,10 @@ def test_every_hook_is_on_the_page_with_its_base_class():
         parts.Reader,
         parts.Embedder,
         parts.Backbone,
-        parts.Objective,
-        parts.Generator,
+        objectives.TargetReader,
+        objectives.TextTargets,
+        objectives.Objective,
+        objectives.Generator,
         parts.Extractor,
         parts.Dataset,
         parts.Metric,

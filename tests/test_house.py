@@ -17,7 +17,6 @@ TORCH_FREE = [
     "registry",
     "errors",
     "progress",
-    "deprecation",
     "files",
     "recipe.load",
     "recipe.show",

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from ..configs import DatasetConfig
 from ..errors import MmgenError, PluginError
-from ..parts import Embedder, Generator, Metric, Reader, Record
+from ..objectives import Generator
+from ..parts import Embedder, Metric, Reader, Record
 from ..registry import installed
 from ..tensors import Example, Generation, Scores
 

@@ -59,7 +59,7 @@ class Plan:
         seed, step, batch_size, micro_batch = options.seed, options.step, options.batch_size, options.micro_batch
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
-        pairs = [len(example.targets) for example in examples]
+        pairs = [lengths.pairs(example) if lengths else len(example.targets) for example in examples]
         measure = lengths if options.bucket > 1 or micro_batch < batch_size else None
         tails = measure.tails(examples) if measure else [1] * len(examples)
         updates, ends = [], []

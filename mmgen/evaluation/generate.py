@@ -40,7 +40,7 @@ def generate(
     much before."""
     if batch_size < 1:
         raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
-    collate = Collator(model, inputs or model.inputs, targets=False)
+    collate = Collator(model, inputs or model.inputs, objectives=())
     retry = retry or OomRetry("writing", ADVICE_FEWER_TEXTS)
     resolved = [resolve(example) for example in examples]
 
@@ -71,7 +71,7 @@ def generate_split(
     the same)."""
     model.to(context.accelerator.device).eval()  # not in inference mode: what is moved in there cannot learn afterwards
     accelerator, progress, step = context.accelerator, context.progress, context.step
-    collate, examples = Collator(model, step.inputs, targets=False), [resolve(example) for example in examples]
+    collate, examples = Collator(model, step.inputs, objectives=()), [resolve(example) for example in examples]
     found: list[tuple[int, list[Generation]]] = []
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     retry = context.retry("writing", ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id)

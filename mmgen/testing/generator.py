@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..parts import Generator
+from ..objectives import Generator
 from ..tensors import Example, Loss, Tail
 from .suite import expect, expect_equal, fail
 from .writing import GENERATE, WritingSuite
 
-FORWARD, LAY_OUT = "mmgen.parts.Objective.forward", "mmgen.parts.Objective.lay_out"
+FORWARD, LAY_OUT = "mmgen.objectives.Objective.forward", "mmgen.objectives.TextTargets.lay_out"
 
 
 class GeneratorSuite(WritingSuite):
@@ -33,17 +33,21 @@ class GeneratorSuite(WritingSuite):
             optimizer.step()
         return model, losses
 
+    def summed(self, model: Any, example: Example) -> Tensor:
+        """() the sum of all losses of one example."""
+        return torch.stack([*model(self.batch(model, [example])).sums.values()]).sum()
+
     def test_what_it_declares(self) -> None:
         generator: Generator = self.model().generator
         expect(
             isinstance(generator.max_tokens, int) and generator.max_tokens >= 2,
             "max_tokens must be a whole number of at least 2 (a token and the end)",
-            "mmgen.parts.Generator",
+            "mmgen.objectives.Generator",
         )
         expect(
             generator.needs in ("any", "causal"),
             f'needs is {generator.needs!r}; it must be "any" or "causal"',
-            "mmgen.parts.Generator",
+            "mmgen.objectives.Generator",
         )
 
     def test_layout_of_targets(self) -> None:
@@ -60,14 +64,14 @@ class GeneratorSuite(WritingSuite):
         expect(not (~tail.layout.real & (tail.labels != -100)).any(), "a padded slot has a label", LAY_OUT)
         labels = tail.labels[tail.labels != -100]
         expect(len(labels) > 0, "no slot of a Tail has a label, so there is nothing to predict", LAY_OUT)
-        generator: Generator = model.generator
+        reader = model.generator.reader
         for length in (2, 3, 5):
-            real = int(generator.lay_out([[[model.backbone.mask_id] * length]]).layout.real.sum())
+            real = int(reader.lay_out([[[model.backbone.mask_id] * length]]).layout.real.sum())
             expect(
-                generator.slots(length) == real,
-                f"slots({length}) is {generator.slots(length)}, and lay_out gives a target of {length} tokens {real} "
+                reader.slots(length) == real,
+                f"slots({length}) is {reader.slots(length)}, and lay_out gives a target of {length} tokens {real} "
                 "slots",
-                "mmgen.parts.Objective.slots",
+                "mmgen.objectives.TextTargets.slots",
             )
 
     def test_reads_as_laid_out(self) -> None:
@@ -77,7 +81,7 @@ class GeneratorSuite(WritingSuite):
         expect(
             isinstance(generator.reads_as_laid_out, bool),
             f"reads_as_laid_out is {generator.reads_as_laid_out!r}; it must be True or False",
-            "mmgen.parts.Objective",
+            "mmgen.objectives.Generator",
         )
         batch = self.batch(model, self.examples())
         assert batch.tail is not None  # `batch` lays targets out
@@ -97,32 +101,28 @@ class GeneratorSuite(WritingSuite):
                 not generator.reads_as_laid_out or laid_out in embedded,
                 f"while {'learning' if mode else 'validating'}, forward reads other tokens than lay_out gave, and "
                 "attention maps would show rows that it never reads; set reads_as_laid_out = False",
-                "mmgen.parts.Objective",
+                "mmgen.objectives.Generator",
             )
 
     def test_loss_is_a_sum(self) -> None:
         model, examples = self.model(), self.examples()
         together: Loss = model(self.batch(model, examples))
         alone = [model(self.batch(model, [example])) for example in examples]
-        expect(
-            isinstance(together, Loss) and together.sum.ndim == 0 and together.count.ndim == 0,
-            "forward must give a Loss of two tensors without dimensions",
-            "mmgen.tensors.Loss",
-        )
-        counts = [int(loss.count) for loss in alone]
-        expect(
-            int(together.count) == sum(counts) > 0,
-            f"count is {int(together.count)} for a batch of examples that count {counts}; it is the number of "
-            "predicted tokens",
-            "mmgen.tensors.Loss",
-        )
-        expect_equal(
-            together.sum,
-            torch.stack([loss.sum for loss in alone]).sum(),
-            "the loss of a batch is not the sum of its examples' losses",
-            FORWARD,
-            1e-2,
-        )
+        for name, count in together.counts.items():
+            counts = [loss.counts[name] for loss in alone]
+            expect(
+                count == sum(counts) > 0,
+                f"the reader counts {count} for a batch of examples that count {counts} ({name}); it is the number of "
+                "things that are predicted",
+                "mmgen.objectives.TargetReader.collate",
+            )
+            expect_equal(
+                together.sums[name],
+                torch.stack([loss.sums[name] for loss in alone]).sum(),
+                "the loss of a batch is not the sum of its examples' losses",
+                FORWARD,
+                1e-2,
+            )
 
     def test_targets_of_one_example_do_not_see_one_another(self) -> None:
         model = self.model()
@@ -130,8 +130,8 @@ class GeneratorSuite(WritingSuite):
         apart = [Example(str(number), example.inputs, (target,)) for number, target in enumerate(example.targets)]
         wrong = "the loss of an example with several targets is not the sum of the targets' losses"
         expect_equal(
-            model(self.batch(model, [example])).sum,
-            torch.stack([model(self.batch(model, [one])).sum for one in apart]).sum(),
+            self.summed(model, example),
+            torch.stack([self.summed(model, one) for one in apart]).sum(),
             wrong,
             FORWARD,
             1e-2,

@@ -4,7 +4,7 @@ contract."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -14,8 +14,9 @@ from torch import Tensor
 from ..configs import GeneratorConfig
 from ..decoding import Decoding
 from ..errors import UnavailableError
-from ..parts import Backbone, Generator
-from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Slots, Tail
+from ..objectives import Generator, Sequencer, TextTargets
+from ..parts import Backbone
+from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Slots, Tail, Targets
 
 
 class Greedy(GeneratorConfig):
@@ -33,13 +34,12 @@ class Greedy(GeneratorConfig):
         return dict.fromkeys(changed, "the generator 'greedy' takes the likeliest token every time; leave it out")
 
 
-class GreedyGenerator(Generator):
+class NextTokens(TextTargets):
     """A target y_1..y_T is laid out as [SEP], y_1..y_(T-1), and each slot predicts the next token."""
 
     def __init__(self, config: Greedy, backbone: Backbone) -> None:
-        super().__init__()
-        self.max_tokens = config.max_tokens
-        self.end_id, self.pad_id = backbone.end_id, backbone.pad_id
+        super().__init__(backbone, config.max_tokens)
+        self.pad_id = backbone.pad_id
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         rows = []  # of (id, offset, role, group, time, label)
@@ -56,13 +56,21 @@ class GreedyGenerator(Generator):
         ids, offsets, role, group, time, labels = table.unbind(-1)
         return Tail(ids, offsets, Layout(role, group, time), labels)
 
-    def forward(self, model: Any, batch: Batch) -> Loss:
-        assert batch.tail is not None  # a batch to learn from has targets
-        asked = batch.tail.labels != -100
-        logits = self._logits(model, model.prefix(batch), batch.tail)[asked]
-        return Loss(F.cross_entropy(logits, batch.tail.labels[asked], reduction="sum"), asked.sum())
 
-    def generate(self, model: Any, batch: Batch, options: Decoding) -> list[list[Generation]]:
+class GreedyGenerator(Generator):
+    """Learns and writes; has no parameters of its own."""
+
+    def __init__(self, config: Greedy, backbone: Backbone) -> None:
+        super().__init__()
+        self.reader = NextTokens(config, backbone)
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        assert targets.tail is not None  # its reader lays one out
+        asked = targets.tail.labels != -100
+        logits = self._logits(model, model.prefix(batch), targets.tail)[asked]
+        return Loss({"loss": F.cross_entropy(logits, targets.tail.labels[asked], reduction="sum")})
+
+    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         if refused := Greedy().refuses(options):
             raise UnavailableError(f"greedy search knows no {', '.join(refused)}; leave it out")
         prefix = model.prefix(batch)
@@ -73,18 +81,18 @@ class GreedyGenerator(Generator):
             found.append([Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))])
         return found
 
-    def _write(self, model: Any, prefix: Slots) -> tuple[list[int], float]:
+    def _write(self, model: Sequencer, prefix: Slots) -> tuple[list[int], float]:
         """One row's tokens and their log-probability."""
         tokens: list[int] = []
         total = 0.0
-        while len(tokens) < self.max_tokens and self.end_id not in tokens:
-            tail = self.lay_out([[[*tokens, self.end_id]]])
+        while len(tokens) < self.max_tokens and self.reader.end_id not in tokens:
+            tail = self.reader.lay_out([[[*tokens, self.reader.end_id]]])
             best = self._logits(model, prefix, tail)[0, -1].log_softmax(-1).max(-1)
             tokens.append(int(best.indices))
             total += float(best.values)
         return tokens, total
 
-    def _logits(self, model: Any, prefix: Slots, tail: Tail) -> Tensor:
+    def _logits(self, model: Sequencer, prefix: Slots, tail: Tail) -> Tensor:
         """(B, S, V) of a tail's slots."""
         states = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail))).last
         return model.backbone.logits(states[:, prefix.positions.shape[1] :]).float()

@@ -179,6 +179,6 @@ def _hooks(model: Any) -> dict[str, int]:
 
 def _texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
     """What a model writes, without a word on memory or order: the suites' models are tiny."""
-    batch = Collator(model, model.inputs, targets=False)([resolve(example) for example in examples])
+    batch = Collator(model, model.inputs, objectives=())([resolve(example) for example in examples])
     with torch.inference_mode():
         return model.generator.generate(model, batch.to(model.device), Decoding())

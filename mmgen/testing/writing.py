@@ -16,7 +16,7 @@ from .suite import Suite, expect
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
-GENERATE = "mmgen.parts.Generator.generate"
+GENERATE = "mmgen.objectives.Generator.generate"
 REFUSES = "mmgen.configs.GeneratorConfig.refuses"
 OBEY = "obey an option, or refuse it with an UnavailableError that names it"
 
@@ -41,14 +41,14 @@ class WritingSuite(Suite[GeneratorConfig]):
 
         return self.seeded(compose, self.backbone_config(), {"caption": Words()}, self.config(), texts=TEXTS).eval()
 
-    def batch(self, model: Any, examples: Sequence[Example], targets: bool = True) -> Batch:
+    def batch(self, model: Any, examples: Sequence[Example], objectives: Sequence[str] = ("generator",)) -> Batch:
         from ..data.collate import Collator
 
-        return Collator(model, ("caption",), targets=targets)(examples)
+        return Collator(model, ("caption",), objectives=objectives)(examples)
 
     def write(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]]:
         with torch.no_grad():
-            return model.generator.generate(model, self.batch(model, examples, targets=False), Decoding(**options))
+            return model.generator.generate(model, self.batch(model, examples, objectives=()), Decoding(**options))
 
     def offered(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]] | None:
         """The texts, or None where the generator refuses these options, which is as good as obeying them."""

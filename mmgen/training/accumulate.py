@@ -1,6 +1,8 @@
 """Accumulate: an update's gradients, over micro-batches, processes, and the pieces of what does not fit into memory.
 
-Gradients of *sums* are added up, so that the split of an update changes nothing. Dropout is drawn anew for every
+Counts come with the batches. They are added up over micro-batches and processes before the first pass, and every pass
+goes backward on its summed losses over the update's counts. So the gradients are those of the means over the whole
+update, however it is split, and several losses keep counts of their own. Dropout is drawn anew for every
 micro-batch from (seed, step, update, micro-batch), so neither a resume nor another number of processes changes it.
 
 An update that runs out of memory is tried again with every micro-batch cut in two, in all processes alike. A half draws
@@ -31,7 +33,15 @@ from .fsdp import too_large
 
 Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
 Piece = tuple[tuple[int, ...], Batch]  # where in an update a piece is, and the piece
-Losses = list[tuple[Batch, Tensor]]  # what this process has passed through the model, and each one's summed loss
+Losses = list[tuple[Batch, Tensor]]  # what this process has passed through the model, and each one's share of the loss
+
+
+@dataclass(frozen=True)
+class Means:
+    """The losses of an update, over all processes."""
+
+    loss: float  # what is learnt: the weighted sum of the means
+    each: dict[str, float]  # loss -> its mean; of those that counted anything
 
 
 @dataclass(frozen=True)
@@ -68,7 +78,7 @@ class Material:
 class Accumulator:
     """Adds up the gradients of a step's updates.
 
-    loss      the loss of a batch on this process's device
+    loss      the losses of a batch on this process's device
     learning  the parameters that learn, by name
     sharded   whether processes hold slices of them, which add up by themselves (see `fsdp`)
     slots     real slots of the rows so far, and all that were run through the encoder (2,); 0 where generators do not
@@ -89,21 +99,22 @@ class Accumulator:
         self.accelerator = context.accelerator
         self.slots = torch.zeros(2, dtype=torch.int64, device=self.accelerator.device)
 
-    def gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[Losses, Tensor, bool]:
-        """The gradients of an update's summed loss, over all processes, are left where torch leaves them. Returns this
-        process's losses, (loss, tokens) of all, and whether `stop()` was true in any process. Raises RunError when a
+    def gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[Losses, Means, bool]:
+        """The gradients of an update's loss, over all processes, are left where torch leaves them. Returns this
+        process's losses, the means over all, and whether `stop()` was true in any process. Raises RunError when a
         single pair does not fit into memory."""
         spare = micros[-1]
         if self.accelerator.process_index >= len(self.material.plan.updates[number]):
             micros = ()  # there are fewer micro-batches than processes
+        counts = self._counts([batch for _, batch in micros])
         while True:
-            found = self._attempt(number, micros, spare)
+            found = self._attempt(number, micros, spare, counts)
             mine = [parameter.grad is not None for parameter in self.learning.values()]
             stopping, again, *anywhere = any_rank(self.accelerator, [stop(), found is None, *mine])
             if found is not None and not again:
                 break
             self._halve(number, micros, failed=found is None)
-        losses, total = found
+        losses, totals = found
         reached = [
             parameter
             for parameter, has in zip(self.learning.values(), anywhere, strict=True)
@@ -114,15 +125,36 @@ class Accumulator:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
-        all_reduce_sum(self.accelerator, [total, *gradients])
-        return losses, total, stopping
+        all_reduce_sum(self.accelerator, [totals, *gradients])
+        loss, *sums = totals.tolist()
+        return (
+            losses,
+            Means(loss, {name: total / counts[name] for name, total in zip(counts, sums, strict=True)}),
+            stopping,
+        )
 
-    def _attempt(self, number: int, micros: Micros, spare: tuple[int, Batch]) -> tuple[Losses, Tensor] | None:
-        """The losses of this process's micro-batches, and (loss, tokens) of them all; None without memory. Of a sharded
-        model every process makes as many passes, those with fewer micro-batches through `spare`, with no weight; and it
-        raises RunError without memory, since the others wait half-way."""
+    def _counts(self, batches: Sequence[Batch]) -> dict[str, float]:
+        """Over how many things the losses of an update are sums, in all processes; those that count nothing are left
+        out."""
+        names = self.material.collate.losses
+        own = [sum(batch.counts.get(name, 0) for batch in batches) for name in names]
+        if self.accelerator.num_processes > 1:
+            together = torch.tensor(own, dtype=torch.float64, device=self.accelerator.device)
+            all_reduce_sum(self.accelerator, [together])
+            own = together.tolist()
+        return {name: count for name, count in zip(names, own, strict=True) if count}
+
+    def _attempt(
+        self, number: int, micros: Micros, spare: tuple[int, Batch], counts: Mapping[str, float]
+    ) -> tuple[Losses, Tensor] | None:
+        """The losses of this process's micro-batches, and their sums: what is learnt, then every one that `counts`
+        names, in float64; None without memory. Of a sharded model every process makes as many passes, those with fewer
+        micro-batches through `spare`, with no weight; and it raises RunError without memory, since the others wait
+        half-way."""
         losses: Losses = []
-        total = torch.zeros(2, dtype=torch.float64, device=self.accelerator.device)
+        totals = torch.zeros(1 + len(counts), dtype=torch.float64, device=self.accelerator.device)
+        # `fully_shard` gives the mean of gradients over processes, and not their sum
+        scale = self.accelerator.num_processes if self.sharded else 1
         slots = self.slots.clone()
         try:
             for micro, whole in micros:
@@ -130,9 +162,12 @@ class Accumulator:
                     batch = batch.to(self.accelerator.device)
                     draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
                     loss = self.loss(batch)
-                    self.accelerator.backward(loss.sum)
-                    losses.append((batch, loss.sum.detach()))
-                    total += torch.stack([loss.sum.detach().double(), loss.count.double()])
+                    mean = loss.over(counts)
+                    if mean.requires_grad:  # a batch that counts nothing teaches nothing
+                        self.accelerator.backward(mean * scale if self.sharded else mean)
+                    losses.append((batch, mean.detach()))
+                    sums = [loss.sums[name].detach().double() for name in counts]
+                    totals += torch.stack([mean.detach().double(), *sums])
                     slots += 0 if loss.slots is None else loss.slots
             self._keep_up(number, spare, len(losses))
         except Exception as error:
@@ -142,7 +177,7 @@ class Accumulator:
                 raise too_large(f"step '{self.context.name}', update {number}") from None
             return None
         self.slots = slots
-        return losses, total
+        return losses, totals
 
     def _keep_up(self, number: int, spare: tuple[int, Batch], made: int) -> None:
         """As many passes as the other processes make; only a sharded model needs them."""
@@ -151,7 +186,9 @@ class Accumulator:
         halved = self.cursor.halved
         for _ in range(made, self.material.passes(number, halved, self.accelerator.num_processes)):
             _, batch = next(self.material.pieces(number, *spare, halved))
-            self.accelerator.backward(self.loss(batch.to(self.accelerator.device)).sum * 0)
+            self.accelerator.backward(
+                torch.stack([*self.loss(batch.to(self.accelerator.device)).sums.values()]).sum() * 0
+            )
 
     def _halve(self, number: int, micros: Micros, failed: bool) -> None:
         """Make ready for another attempt with smaller micro-batches. Raises RunError when there is nothing left to

@@ -157,9 +157,9 @@ class _Root(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor | None]:
+    def forward(self, batch: Batch) -> tuple[Any, ...]:
         loss = self.model(batch)
-        return loss.sum, loss.count, loss.slots
+        return loss.sums, loss.slots, loss.counts, loss.weights
 
 
 class _Layer(nn.Module):

@@ -1,7 +1,6 @@
 """The learner of one step: its optimiser updates, and where it goes on from.
 
-The loss of an update is the mean over all its predicted tokens, however it is split: the summed gradients (see
-`accumulate`) are divided by the number of tokens of the whole update.
+The loss of an update is the mean over all that it predicts, however it is split (see `accumulate`).
 
 With `training.shard` processes hold slices of the weights (see `fsdp`); files hold them whole, and are the same.
 """
@@ -59,7 +58,7 @@ class Learner:
         return self.context.step.training
 
     def loss(self, batch: Batch) -> Loss:
-        """The loss of a batch on this process's device, in the step's precision."""
+        """The losses of a batch on this process's device, in the step's precision."""
         with precision(self.training.precision, self.accelerator.device):
             return self.sharded.loss(batch) if self.sharded else self.model(batch)
 
@@ -70,13 +69,14 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * share
         with as_run_error(self._where(number), f"{ADVICE_SMALLER}; the last checkpoint is kept"):
-            losses, total, self.stopping = self.accumulator.gradients(number, micros, stop)
-            norm = self._step(number, losses, total)
+            losses, means, self.stopping = self.accumulator.gradients(number, micros, stop)
+            norm = self._step(number, losses, means.loss)
         limit = self.training.max_grad_norm
         record = {
             "update": number,
             "epoch": self.plan.epoch(number),
-            "loss": (total[0] / total[1]).item(),
+            "loss": means.loss,
+            **({"losses": means.each} if len(means.each) > 1 else {}),
             **rates(self.optimizer),
             "grad_norm": norm,
         }
@@ -86,14 +86,11 @@ class Learner:
     def _where(self, number: int) -> str:
         return f"step '{self.context.name}', update {number}"
 
-    def _step(self, number: int, losses: Losses, total: Tensor) -> float:
-        gradients = [p.grad for p in self.learning.values() if p.grad is not None]
-        summed = self.accelerator.num_processes if self.sharded else 1  # `fully_shard` gives their mean over processes
-        torch._foreach_mul_(gradients, summed / total[1].item())
+    def _step(self, number: int, losses: Losses, loss: float) -> float:
         found = torch.nn.utils.clip_grad_norm_(self.learning.values(), self.training.max_grad_norm or math.inf)
         norm = (found.full_tensor() if isinstance(found, DTensor) else found).item()
-        if not math.isfinite(norm) or not math.isfinite(total[0].item()):
-            self._refuse(number, losses, "gradient" if math.isfinite(total[0].item()) else "loss")
+        if not math.isfinite(norm) or not math.isfinite(loss):
+            self._refuse(number, losses, "gradient" if math.isfinite(loss) else "loss")
         with as_run_error(
             f"{self._where(number)}, the optimiser's own state", "use a smaller encoder, or a larger device"
         ):

@@ -87,11 +87,11 @@ def _warn(context: StepContext, plan: Plan) -> None:
 
 def _learn(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> str:
     """The updates that are left. Returns what work was for nothing, as a person reads it."""
-    plan, examples, cursor = learner.plan, learner.material.examples, learner.cursor
-    before = _pairs(plan.updates[: cursor.done], examples)
+    plan, cursor = learner.plan, learner.cursor
+    before = _pairs(plan.updates[: cursor.done], learner)
     name = learner.context.name
     with learner.context.progress.task(
-        f"{name}: learning", _pairs(plan.updates, examples), "questions", before
+        f"{name}: learning", _pairs(plan.updates, learner), "questions", before
     ) as advance:
         waits: list[float] = []
         began = time.perf_counter()
@@ -104,7 +104,7 @@ def _learn(learner: Learner, validation: Sequence[Example], stop: Callable[[], b
             if cursor.done in plan.epochs:
                 _end_epoch(learner, validation, stop)
             _keep(learner)  # first of all: saying something fails where the terminal has gone
-            advance(_pairs(plan.updates[number : number + 1], examples), _summary(cursor.records))
+            advance(_pairs(plan.updates[number : number + 1], learner), _summary(cursor.records))
     return _spent(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
 
 
@@ -183,8 +183,9 @@ def clipping(records: Sequence[dict]) -> dict[str, float]:
     }
 
 
-def _pairs(updates: Sequence, examples: Sequence[Example]) -> int:
-    return sum(len(examples[visit.index].targets) for update in updates for micro in update for visit in micro)
+def _pairs(updates: Sequence, learner: Learner) -> int:
+    examples, pairs = learner.material.examples, learner.material.collate.pairs
+    return sum(pairs(examples[visit.index]) for update in updates for micro in update for visit in micro)
 
 
 def _summary(records: Sequence[dict]) -> str:

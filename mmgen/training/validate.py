@@ -20,14 +20,15 @@ from .learner import Learner
 
 @torch.no_grad()
 def validate(learner: Learner, examples: Sequence[Example]) -> float:
-    """Mean loss a token over examples, shared out over processes."""
+    """The loss over examples, each of its parts a mean over all of them; shared out over processes."""
     model, accelerator = learner.model, learner.accelerator
     batch_size = (
         min(32, learner.training.micro_batch or 32) if learner.sharded else 32
     )  # a batch that is not cut has to fit
     examples = [resolve(example) for example in examples]
     ours = examples[accelerator.process_index :: accelerator.num_processes]
-    total = torch.zeros(2, dtype=torch.float64, device=accelerator.device)
+    names = learner.material.collate.losses
+    total = torch.zeros(2, len(names), dtype=torch.float64, device=accelerator.device)
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
     retry = learner.context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=questions)
@@ -42,16 +43,18 @@ def validate(learner: Learner, examples: Sequence[Example]) -> float:
     for name, module in model.named_modules():
         module.training = modes[name]
     all_reduce_sum(accelerator, [total])
-    return (total[0] / total[1]).item()
+    return sum(total / count for total, count in zip(*total.tolist(), strict=True) if count)
 
 
 def _measured(learner: Learner, examples: Sequence[Example]) -> Tensor:
-    """(2,) the summed loss of examples, and over how many tokens. Raises RunError where a sharded model runs out of
-    memory, since the other processes wait half-way."""
+    """(2, losses) the weighted sum of every loss over examples, and over how many things. Raises RunError where a
+    sharded model runs out of memory, since the other processes wait half-way."""
+    names = learner.material.collate.losses
     try:
         loss = learner.loss(learner.material.collate(examples).to(learner.accelerator.device))
     except Exception as error:
         if learner.sharded and out_of_memory(error):
             raise too_large(f"step '{learner.context.name}', validation") from None
         raise
-    return torch.stack([loss.sum.double(), loss.count.double()])
+    sums = [loss.sums[name].double() * loss.weights.get(name, 1.0) for name in names]
+    return torch.stack([torch.stack(sums), sums[0].new_tensor([loss.counts[name] for name in names])])

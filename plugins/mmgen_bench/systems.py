@@ -64,7 +64,7 @@ class Ours(System):
         return run
 
     def write(self, chosen, options, tokens):
-        batch = batch_of(self.module, chosen, targets=False).to(self.device)
+        batch = batch_of(self.module, chosen, objectives=()).to(self.device)
 
         def run() -> int:
             texts = self.module.generator.generate(self.module, batch, options)
@@ -179,7 +179,7 @@ class Theirs(System):
         """prefix (B, P, E), [CLS] y_1..y_(T-1) (B, T) -> (B, T, V)."""
 
     def write(self, chosen, options, tokens):
-        batch = batch_of(self.ours, chosen, targets=False).to(self.device)
+        batch = batch_of(self.ours, chosen, objectives=()).to(self.device)
         backbone, beams = self.ours.backbone, options.num_beams
         wanted = {
             "num_beams": beams,

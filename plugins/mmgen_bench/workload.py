@@ -96,8 +96,8 @@ def examples(shape: Shape, model: Model, images: int, questions: int, tokens: in
     ]
 
 
-def batch_of(model: Model, chosen: Sequence[Example], targets: bool = True) -> Batch:
-    return Collator(model, model.inputs, targets)(chosen)
+def batch_of(model: Model, chosen: Sequence[Example], objectives: Sequence[str] = ("generator",)) -> Batch:
+    return Collator(model, model.inputs, objectives)(chosen)
 
 
 def forbid_end(head: torch.nn.Linear, end_id: int) -> None:

@@ -10,22 +10,20 @@ import torch
 import torch.nn.functional as F
 
 from mmgen import Decoding
-from mmgen.parts import Backbone, Generator
+from mmgen.objectives import Generator, Sequencer, TextTargets
+from mmgen.parts import Backbone
 from mmgen.search import Limits, as_generations, search
-from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail
+from mmgen.tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
 
 from . import Causal
 from .writing import Writing
 
 
-class CausalGenerator(Generator):
-    """Learns and writes; has no parameters of its own."""
-
-    needs = "causal"
+class CausalTargets(TextTargets):
+    """Lays targets out, in loader workers."""
 
     def __init__(self, config: Causal, backbone: Backbone) -> None:
-        super().__init__()
-        self.max_tokens = config.max_tokens
+        super().__init__(backbone, config.max_tokens)
         self.begin_id, self.pad_id = backbone.end_id, backbone.pad_id
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
@@ -40,22 +38,32 @@ class CausalGenerator(Generator):
         read = [self.begin_id, *target[:-1]]
         return [(y, t - 1, WRITTEN, group, t, label) for t, (y, label) in enumerate(zip(read, target, strict=True), 1)]
 
-    def forward(self, model, batch: Batch) -> Loss:
-        assert batch.tail is not None  # a batch to learn from has targets
+
+class CausalGenerator(Generator):
+    """Learns and writes; has no parameters of its own."""
+
+    needs = "causal"
+
+    def __init__(self, config: Causal, backbone: Backbone) -> None:
+        super().__init__()
+        self.reader = CausalTargets(config, backbone)
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        assert targets.tail is not None  # its reader lays one out
         prefix = model.prefix(batch)
         total = prefix.states.new_zeros((), dtype=torch.float32)
         slots = torch.zeros(2, dtype=torch.int64, device=total.device)
-        for tail in passes(batch.tail, model.backbone.masks):
+        for tail in passes(targets.tail, model.backbone.masks):
             rows = prefix.followed_by(model.behind(prefix, tail))
             slots += rows.counts
             states = model.backbone.encode(rows).last
             asked = tail.labels != -100
             logits = model.backbone.logits(states[:, prefix.positions.shape[1] :][asked]).float()
             total = total + F.cross_entropy(logits, tail.labels[asked], reduction="sum")
-        return Loss(total, (batch.tail.labels != -100).sum(), slots)
+        return Loss({"loss": total}, slots)
 
-    def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        writing = Writing(model, model.prefix(batch), self.begin_id)
+    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        writing = Writing(model, model.prefix(batch), model.backbone.end_id)
         found = search(writing, writing.begin, options, Limits.of(model.backbone, self.max_tokens))
         return as_generations(found, batch.ids, model.backbone)
 

@@ -7,7 +7,6 @@ y_1..y_(T-1), m_1..m_T, where m_t is a [MASK] with y_t's position. Who sees whom
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -16,9 +15,10 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from mmgen import Decoding
-from mmgen.parts import Backbone, Generator
+from mmgen.objectives import Generator, Sequencer, TextTargets
+from mmgen.parts import Backbone
 from mmgen.search import Limits, as_generations, search
-from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail
+from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
 
 from . import Masked
 from .diverse import diverse_beam_search
@@ -27,12 +27,11 @@ from .writing import Writing
 HEAD_SLOTS = 1024  # predicted slots that go through the vocabulary head at a time, so that logits stay small
 
 
-class MaskedGenerator(Generator):
-    """Learns and writes; has no parameters of its own."""
+class MaskedTargets(TextTargets):
+    """Lays targets out, in loader workers."""
 
     def __init__(self, config: Masked, backbone: Backbone) -> None:
-        super().__init__()
-        self.max_tokens = config.max_tokens
+        super().__init__(backbone, config.max_tokens)
         self.mask_id, self.pad_id = backbone.mask_id, backbone.pad_id
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
@@ -52,26 +51,34 @@ class MaskedGenerator(Generator):
     def slots(self, tokens: int) -> int:
         return 2 * tokens - 1
 
-    def forward(self, model, batch: Batch) -> Loss:
-        rows, labels = model.rows(batch)
-        asked = labels != -100
-        loss = self._loss(model.backbone, model.backbone.states_at(rows, asked), labels[asked])
-        return replace(loss, slots=rows.counts)
 
-    def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Loss:
-        """Cross-entropy over predicted slots: states (n, H), labels (n,)."""
+class MaskedGenerator(Generator):
+    """Learns and writes; has no parameters of its own."""
+
+    def __init__(self, config: Masked, backbone: Backbone) -> None:
+        super().__init__()
+        self.reader = MaskedTargets(config, backbone)
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        assert targets.tail is not None  # its reader lays one out
+        rows, labels = model.rows(batch, targets.tail)
+        asked = labels != -100
+        states = model.backbone.states_at(rows, asked)
+        return Loss({"loss": self._loss(model.backbone, states, labels[asked])}, rows.counts)
+
+    def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Tensor:
+        """() the summed cross-entropy over predicted slots: states (n, H), labels (n,)."""
 
         def chunk(states: Tensor, labels: Tensor) -> Tensor:
             return F.cross_entropy(backbone.logits(states).float(), labels, reduction="sum")
 
         chunks = list(zip(states.split(HEAD_SLOTS), labels.split(HEAD_SLOTS), strict=True))
         if len(chunks) == 1:
-            total = chunk(*chunks[0])
-        else:  # logits are made again on the way back instead of being kept
-            total = torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
-        return Loss(total, torch.full((), len(labels), device=labels.device))  # filled there: a copy would wait
+            return chunk(*chunks[0])
+        # logits are made again on the way back instead of being kept
+        return torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
 
-    def generate(self, model, batch: Batch, options: Decoding) -> list[list[Generation]]:
+    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         backbone, writing = model.backbone, Writing(model, model.prefix(batch))
         if options.num_beam_groups > 1:
             found = diverse_beam_search(writing, options, self.max_tokens, backbone.end_id)

@@ -134,19 +134,20 @@ def test_a_good_input_is_let_through():
 @pytest.mark.parametrize(
     "loss, words",
     [
-        (lambda loss: loss.mean, "forward gives a float32 tensor (), not a Loss of a sum () and a whole count ()"),
+        (lambda loss: loss.sums["loss"], "forward gives a float32 tensor (), not a Loss of a sum () for 'loss'"),
         (
-            lambda loss: Loss(loss.sum[None], loss.count),
-            "forward gives a Loss of a float32 tensor (1,) and a int64 tensor (), not a Loss",
+            lambda loss: Loss({"loss": loss.sums["loss"][None]}),
+            "forward gives a Loss of 'loss': a float32 tensor (1,), not a Loss of a sum () for 'loss'",
         ),
-        (lambda loss: Loss(loss.sum, loss.count * math.nan), "and a float32 tensor (), not a Loss of a sum () and a"),
-        (lambda loss: Loss(loss.sum, 3), "a Loss of a float32 tensor () and 3, not a Loss"),
+        (lambda loss: Loss({"words": loss.sums["loss"]}), "a Loss of 'words': a float32 tensor (), not a Loss"),
+        (lambda loss: Loss({"loss": 3}), "a Loss of 'loss': 3, not a Loss"),
+        (lambda loss: Loss(loss.sums["loss"]), "a Loss of a float32 tensor (), not a Loss"),
     ],
 )
 def test_a_wrong_loss(loss, words):
     class Wrong(MaskedGenerator):
-        def forward(self, model, batch):
-            return loss(super().forward(model, batch))
+        def forward(self, model, batch, targets):
+            return loss(super().forward(model, batch, targets))
 
     assert words in told(learn, model(generator=Wrong))
 

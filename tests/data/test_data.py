@@ -106,7 +106,7 @@ def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
 def test_evaluation_takes_every_example_once():
     examples = toys.examples(25)
     random.Random(0).shuffle(examples)
-    slots = Collator(toys.model(), ["caption"], targets=False).slots([resolve(example) for example in examples])
+    slots = Collator(toys.model(), ["caption"], objectives=()).slots([resolve(example) for example in examples])
     batches = list(by_length(slots, 4))
     assert sorted(index for indices in batches for index in indices) == list(range(25))
     ranges = [(min(slots[i] for i in indices), max(slots[i] for i in indices)) for indices in batches]
@@ -147,8 +147,9 @@ def test_slots_are_those_that_rows_take():
     """Exact, where words are tokens."""
     model, examples = toys.model(), [resolve(example) for example in toys.examples(20)]
     collate = Collator(model, ["caption"])
-    assert collate.slots(examples) == [model.rows(collate([example]))[0].layout.role.shape[1] for example in examples]
-    assert Collator(model, ["caption"], targets=False).slots(examples) == [
+    batches = [collate([example]) for example in examples]
+    assert collate.slots(examples) == [model.rows(batch, batch.tail)[0].layout.role.shape[1] for batch in batches]
+    assert Collator(model, ["caption"], objectives=()).slots(examples) == [
         model.prefix(collate([example])).layout.role.shape[1] for example in examples
     ]
 
@@ -206,7 +207,7 @@ def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
     batch = Collator(model, ["caption"])([resolve(example) for example in examples])
     prefix = model.prefix(batch)
     apart = prefix.followed_by(model.behind(prefix, batch.tail))
-    rows, labels = model.rows(batch)
+    rows, labels = model.rows(batch, batch.tail)
     real = rows.layout.real
     assert (
         real.sum() == apart.layout.real.sum()

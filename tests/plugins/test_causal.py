@@ -13,7 +13,7 @@ from mmgen.data.collate import Collator
 from mmgen.errors import UnavailableError
 from mmgen.evaluation.generate import generate
 from mmgen.model import compose
-from mmgen.tensors import Encoded, Example
+from mmgen.tensors import Encoded, Example, Targets
 from mmgen.testing import TEXTS, GeneratorSuite, Tiny, TinyBackbone, Words
 
 
@@ -84,8 +84,9 @@ def test_the_loss_of_what_it_wrote_is_what_it_scored():
     """Learning and writing are one distribution: minus the mean loss of a text is its score."""
     made = model()
     for example, (text,) in zip(EXAMPLES, generate(made, EXAMPLES), strict=True):
-        batch = Collator(made, ("caption",), targets=False)([example])
-        loss = made(replace(batch, tail=made.generator.lay_out([[list(text.tokens)]])))
+        batch = Collator(made, ("caption",), objectives=())([example])
+        tail = made.generator.reader.lay_out([[list(text.tokens)]])
+        loss = made(replace(batch, targets={"generator": Targets({"loss": len(text.tokens)}, tail=tail)}))
         assert -loss.mean.item() == pytest.approx(text.score, abs=1e-4)
 
 

@@ -42,10 +42,9 @@ def test_one_pass_gives_the_distributions_of_separate_passes(family):
     row = prefix.followed_by(model.behind(prefix, batch.tail))
     states = model.backbone.encode(row).last[:, prefix.positions.shape[1] :]
     packed = model.backbone.logits(states).log_softmax(-1)
-    collate = Collator(model, ["caption"])
     for b, example in enumerate(examples):
         x = naive.text_prefix(model.backbone, caption(example))
-        for k, target in enumerate(collate.targets(example), 1):
+        for k, target in enumerate(model.generator.reader.targets(example), 1):
             for t, token in enumerate(target, 1):
                 layout = batch.tail.layout
                 slot = ((layout.role[b] == 3) & (layout.group[b] == k) & (layout.time[b] == t)).nonzero().item()
@@ -58,16 +57,16 @@ def test_one_pass_gives_the_distributions_of_separate_passes(family):
 def test_the_loss_is_the_naive_sum_over_all_predicted_tokens(model):
     examples = toys.examples()
     loss = model(batch_of(model, examples))
-    collate, total, count = Collator(model, ["caption"]), 0.0, 0
+    total, count = 0.0, 0
     for example in examples:
         x = naive.text_prefix(model.backbone, caption(example))
-        for target in collate.targets(example):
+        for target in model.generator.reader.targets(example):
             total -= sum(
                 float(naive.distribution(model.backbone, x, target[:t])[token]) for t, token in enumerate(target)
             )
             count += len(target)
-    assert loss.count == count
-    assert float(loss.sum) == pytest.approx(total, rel=1e-5)
+    assert loss.counts == {"generator.loss": count}
+    assert float(loss.sums["generator.loss"]) == pytest.approx(total, rel=1e-5)
 
 
 def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
@@ -79,7 +78,7 @@ def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
     gradients = []
     for group in (examples, pairs):
         model.zero_grad()
-        model(batch_of(model, group)).sum.backward()
+        model(batch_of(model, group)).sums["generator.loss"].backward()
         gradients.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
     torch.testing.assert_close(*gradients, atol=1e-4, rtol=1e-4)
 
@@ -97,7 +96,7 @@ def test_cached_greedy_is_naive_greedy(family):
 @torch.no_grad()
 def test_every_step_of_cached_writing_is_exact(model):
     examples = toys.examples(5)
-    batch = batch_of(model, examples, targets=False)
+    batch = batch_of(model, examples, objectives=())
     writing = Writing(model, model.prefix(batch))
     written = torch.empty(len(examples), 0, dtype=torch.long)
     for step in range(6):
@@ -122,7 +121,8 @@ def test_every_step_of_cached_writing_is_exact(model):
 def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
     """States and every gradient are those of the encoder's own pass; ragged rows, rows of which nothing is asked."""
     model = toys.model(family)
-    rows, labels = model.rows(batch_of(model, toys.examples()))
+    batch = batch_of(model, toys.examples())
+    rows, labels = model.rows(batch, batch.tail)
     asked = labels != -100
     asked[1] = False
     found = []
@@ -158,7 +158,7 @@ def test_gradient_checkpointing_of_the_encoder_learns_the_same(reentrant):
         if checkpointing:
             model.backbone.model.gradient_checkpointing_enable({"use_reentrant": reentrant})
         model.zero_grad()
-        model(batch_of(model, toys.examples())).sum.backward()
+        model(batch_of(model, toys.examples())).sums["generator.loss"].backward()
         gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
     assert gradients[0].keys() == gradients[1].keys()
     for name, gradient in gradients[0].items():
@@ -171,7 +171,8 @@ def test_another_last_layer_is_read_whole(model):
     changed = toys.model()
     layers = changed.backbone.model.base_model.encoder.layer
     layers[-1], layers[0] = layers[0], layers[-1]
-    rows, labels = changed.rows(batch_of(changed, toys.examples()))
+    batch = batch_of(changed, toys.examples())
+    rows, labels = changed.rows(batch, batch.tail)
     torch.testing.assert_close(
         changed.backbone.states_at(rows, labels != -100),
         changed.backbone.encode(rows).last[labels != -100],
@@ -257,7 +258,7 @@ def test_a_compiled_encoder_learns_the_same():
     for examples in (toys.examples(3), toys.examples(5)):
         for model in (plain, compiled):
             model.zero_grad()
-            model(batch_of(model, examples)).sum.backward()
+            model(batch_of(model, examples)).sums["generator.loss"].backward()
         for (name, parameter), same in zip(plain.named_parameters(), compiled.parameters(), strict=True):
             torch.testing.assert_close(same.grad, parameter.grad, atol=1e-4, rtol=1e-4, msg=name)
 
@@ -267,7 +268,7 @@ def test_bf16_is_near():
     """Stated tolerance: 0.5 % of the loss; log-probabilities 0.02 apart in the mean and 0.2 at most, where they spread
     by 1. Writing with a cache, three rows an input that are exchanged at every step."""
     model, examples = toys.model(), toys.examples(8)
-    batch, asked = batch_of(model, examples), batch_of(model, examples, targets=False)
+    batch, asked = batch_of(model, examples), batch_of(model, examples, objectives=())
     losses, steps = [], []
     for low in (False, True):
         draw = torch.Generator().manual_seed(0)
@@ -308,11 +309,11 @@ def test_beams_are_searched_as_by_a_naive_search(model):
     """Beam search over the naive distributions, two beams, small enough to write out."""
     example = toys.examples(1)[0]
     x, end, limit = naive.text_prefix(model.backbone, caption(example)), model.backbone.end_id, 4
-    model.generator.max_tokens, before = limit, model.generator.max_tokens
+    model.generator.reader.max_tokens, before = limit, model.generator.max_tokens
     try:
         (texts,) = generate(model, [example], Decoding(num_beams=2, num_return_sequences=2, length_penalty=1.0))
     finally:
-        model.generator.max_tokens = before
+        model.generator.reader.max_tokens = before
     live, ended = [(0.0, [])], []
     for _ in range(limit):
         grown = [
@@ -435,9 +436,9 @@ def test_a_long_target_is_cut_and_still_ends(model):
 
     long = Example("long", {"caption": "a"}, (" ".join(["ball"] * 40), "ball"))
     collate = Collator(model, ["caption"])
-    first, second = collate.targets(long)
+    first, second = collate.targets["generator"].targets(long)
     assert len(first) == 9 and first[-1] == model.backbone.end_id
-    assert collate.cut([long]) == 1
+    assert collate.targets["generator"].cut([long]) == 1
 
 
 @torch.no_grad()
@@ -445,7 +446,7 @@ def test_the_vocabulary_head_in_chunks_is_the_head_at_once(model, monkeypatch):
     batch = batch_of(model, toys.examples())
     whole = model(batch)
     monkeypatch.setattr("mmgen_masked.generator.HEAD_SLOTS", 7)
-    torch.testing.assert_close(model(batch).sum, whole.sum, atol=1e-3, rtol=1e-5)
+    torch.testing.assert_close(model(batch).sums, whole.sums, atol=1e-3, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -467,7 +468,7 @@ def test_training_steps_lower_the_loss(model):
 def test_long_writing_with_rows_repeated_and_reordered_is_exact():
     """Thirty steps of three rows that are exchanged at every step; equal to re-encoding."""
     model, example = toys.model(max_tokens=40), toys.examples(1)[0]
-    writing = Writing(model, model.prefix(batch_of(model, [example], targets=False)))
+    writing = Writing(model, model.prefix(batch_of(model, [example], objectives=())))
     x, written = naive.text_prefix(model.backbone, caption(example)), torch.empty(3, 0, dtype=torch.long)
     draw = torch.Generator().manual_seed(0)
     for step in range(30):

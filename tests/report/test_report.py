@@ -74,8 +74,8 @@ def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
     """Against the generator's own way of writing: one row, [MASK] after what is written, naively laid out."""
     model = toys.model()
     examples = [resolve(example) for example in toys.examples(3)]
-    texts = [Collator(model, model.inputs).targets(example)[0] for example in examples]
-    batch = Collator(model, model.inputs, targets=False)(examples)
+    texts = [model.generator.reader.targets(example)[0] for example in examples]
+    batch = Collator(model, model.inputs, objectives=())(examples)
     for row, (example, found) in enumerate(zip(examples, looked(model, batch, texts), strict=True)):
         assert found.inputs["caption"].shape == (
             len(texts[row]),
@@ -83,7 +83,7 @@ def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
         )
         total = found.inputs["caption"].sum(1) + found.special + found.written
         assert torch.allclose(total, torch.ones_like(total), atol=1e-5)
-        alone = looked(model, Collator(model, model.inputs, targets=False)([example]), [texts[row]])[0]
+        alone = looked(model, Collator(model, model.inputs, objectives=())([example]), [texts[row]])[0]
         assert torch.allclose(found.inputs["caption"], alone.inputs["caption"], atol=1e-5)
         first = naive(model, example.inputs["caption"])[0]
         assert torch.allclose(found.inputs["caption"][0], first, atol=1e-5)
@@ -122,7 +122,7 @@ def test_several_inputs_are_told_apart():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     texts = [("what color", "red ball near tree"), ("big dog under the house", "where"), ("ball", "how many are there")]
     examples = [Example(str(n), {"caption": one, "hint": other}) for n, (one, other) in enumerate(texts)]
-    batch = Collator(model, model.inputs, targets=False)(examples)
+    batch = Collator(model, model.inputs, objectives=())(examples)
     for row, found in zip(texts, looked(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
         for own, alone in zip(found.inputs.values(), naive(model, *row), strict=True):
             assert torch.allclose(own[0], alone, atol=1e-5)
@@ -131,7 +131,7 @@ def test_several_inputs_are_told_apart():
 def test_all_layers_is_the_mean_of_each_layer():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
-    batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
+    batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
     each = [looked(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
     ways = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
     assert torch.allclose(ways["all"][0].inputs["caption"], (each[0] + each[1]) / 2, atol=1e-6)
@@ -141,7 +141,7 @@ def test_all_layers_is_the_mean_of_each_layer():
 def test_one_head_is_part_of_the_mean():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
-    batch, text = Collator(model, model.inputs, targets=False)([example]), [[5, 6, model.backbone.end_id]]
+    batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
     heads = [looked(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
     assert torch.allclose(torch.stack(heads).mean(0), looked(model, batch, text)[0].inputs["caption"], atol=1e-6)
 

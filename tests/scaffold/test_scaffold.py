@@ -271,7 +271,7 @@ def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path
 
 
 def test_what_is_deprecated_works_and_says_so():
-    from mmgen.deprecation import MmgenDeprecationWarning, deprecated
+    from mmgen.errors import MmgenDeprecationWarning, deprecated
 
     @deprecated(since="0.2", removed="0.3", instead="mmgen.parts.Embedder.describe")
     def labels(x: int) -> int:
@@ -293,5 +293,5 @@ def test_nothing_deprecated_outlives_its_release():
         for removed in re.findall(
             r'^\s*@deprecated\(.*removed="([\d.]+)"', path.read_text(encoding="utf-8"), re.MULTILINE
         ):
-            if path.name != "deprecation.py":
+            if path.name != "errors.py":
                 assert tuple(map(int, removed.split(".")[:2])) > own, f"{path}: goes with {removed}"

@@ -45,7 +45,7 @@ def writing(chosen: Arguments) -> list[dict]:
 
 def collated(composed, material: Sequence[Example], batch: int, device: str) -> float:
     """Seconds of the above in which batches are made and brought to the device."""
-    collate = Collator(composed, composed.inputs, targets=False)
+    collate = Collator(composed, composed.inputs, objectives=())
     with timed(device) as seconds:
         for first in range(0, len(material), batch):
             collate(material[first : first + batch]).to(device)
@@ -58,14 +58,14 @@ def profiles(chosen: Arguments) -> dict[str, dict]:
     never_end(composed)
     device, batch = chosen.device, min(chosen.batches[-1], 256)
     learn = Collator(composed, composed.inputs)(examples(chosen, LEARNT, QUESTIONS)).to(device)
-    write = Collator(composed, composed.inputs, targets=False)(examples(chosen, batch, 1)).to(device)
+    write = Collator(composed, composed.inputs, objectives=())(examples(chosen, batch, 1)).to(device)
     found = {}
 
     def learning() -> None:
         composed.zero_grad(set_to_none=True)
         with precision("bf16", device):
             loss = composed(learn)
-        loss.sum.backward()
+        loss.sums["generator.loss"].backward()
 
     @torch.inference_mode()
     def greedy() -> None:

@@ -44,11 +44,10 @@ def test_one_pass_gives_the_distributions_of_separate_passes(family, device):
     row = prefix.followed_by(model.behind(prefix, batch.tail))
     states = model.backbone.encode(row).last[:, prefix.positions.shape[1] :]
     packed, layout = model.backbone.logits(states).log_softmax(-1), batch.tail.layout
-    collate = Collator(model, ["caption"])
     for b, example in enumerate(examples):
         with device:  # naive makes its tensors there
             x = naive.text_prefix(model.backbone, resolve(example).inputs["caption"])
-            for k, target in enumerate(collate.targets(example), 1):
+            for k, target in enumerate(model.generator.reader.targets(example), 1):
                 for t in range(1, len(target) + 1):
                     slot = (layout.role[b] == 3) & (layout.group[b] == k) & (layout.time[b] == t)
                     expected = naive.distribution(model.backbone, x, target[: t - 1])
@@ -71,7 +70,7 @@ def test_a_cache_changes_nothing(family, device):
     model, examples = toys.model(family).to(device), toys.examples(5)
     if not model.backbone.caches:
         pytest.skip("does not cache")
-    batch = batch_of(model, examples, targets=False).to(device)
+    batch = batch_of(model, examples, objectives=()).to(device)
     written = torch.tensor([model.backbone.encode_text("what color is the dog")[:4]] * 5, device=device)
     found = []
     for caches in (True, False):

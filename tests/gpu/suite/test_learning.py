@@ -33,7 +33,7 @@ def flat(model, examples, device, half):
     batch = Collator(model, ["caption"])([resolve(example) for example in examples]).to(device)
     with torch.autocast(device.type, torch.bfloat16, enabled=half):
         loss = model(batch)
-    loss.sum.backward()
+    loss.sums["generator.loss"].backward()
     return loss.mean.item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 

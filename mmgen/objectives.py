@@ -1,0 +1,176 @@
+"""Objectives: what a step learns, and the generators among them, which also write. Shape letters are those of
+`mmgen.tensors`.
+
+An objective has two halves. Its `reader`, a `TargetReader`, runs in loader workers: it has no parameters, and says what
+is to be predicted and over how many things each loss is a sum. The objective itself is a `torch.nn.Module`, and may own
+a head.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol
+
+from torch import Tensor, nn
+
+from .decoding import Decoding
+from .errors import DataError
+from .parts import Backbone, Embedder
+from .tensors import Batch, Example, Generation, Layout, Loss, Slots, Tail, Targets
+
+REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
+MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
+
+
+class Embedders(Protocol):
+    """Embedders by the names of their inputs."""
+
+    def __getitem__(self, key: str, /) -> Embedder: ...
+
+
+class Sequencer(Protocol):
+    """What objectives, generators and probes see of a model (`mmgen.model.Model`)."""
+
+    @property
+    def backbone(self) -> Backbone: ...
+
+    @property
+    def embedders(self) -> Embedders: ...
+
+    def prefix(self, batch: Batch) -> Slots:
+        """The input X of every row as P slots: `[CLS]`, the inputs in the batch's order, `[SEP]` between them."""
+        ...
+
+    def behind(self, prefix: Slots, tail: Tail) -> Slots:
+        """A tail (B, S) as slots whose positions go on after the prefix's."""
+        ...
+
+    def written(self, ids: Tensor, positions: Tensor, layout: Layout) -> Slots:
+        """Tokens (B, S) at given positions, as slots."""
+        ...
+
+    def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
+        """Whole rows, the prefix and then the tail, without padding between them; and the labels (B, L) of their slots,
+        -100 where nothing is predicted."""
+        ...
+
+
+class TargetReader(abc.ABC):
+    """The half of an objective that runs in loader workers: no parameters, and it can be pickled.
+
+    losses  names of the losses that it counts and that the objective sums up
+    """
+
+    losses: ClassVar[tuple[str, ...]] = ("loss",)
+
+    @abc.abstractmethod
+    def collate(self, examples: Sequence[Example]) -> Targets:
+        """What is to be predicted for B examples, with a count for every one of `losses`. Raises DataError for an
+        example that has nothing to predict."""
+
+    def pairs(self, example: Example) -> int:
+        """What `batch_size` counts of an example: 1 by default."""
+        return 1
+
+    def lengths(self, examples: Sequence[Example]) -> list[float]:
+        """How many slots behind the prefix each example takes. Examples of like length share batches."""
+        return [0.0] * len(examples)
+
+
+class TextTargets(TargetReader):
+    """Targets that are texts: tokens, cut to a limit, their end last. A generator's reader says how they are laid out.
+
+    max_tokens  tokens of a target, its end included
+    """
+
+    def __init__(self, backbone: Backbone, max_tokens: int) -> None:
+        self.tokenizer, self.end_id, self.max_tokens = backbone.tokenizer, backbone.end_id, max_tokens
+        self._known: dict[str, list[int]] = {}  # tokens of targets: the same ones come again every epoch
+
+    @abc.abstractmethod
+    def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
+        """B x K targets, each a list of token ids with its end, as slots behind the prefix."""
+
+    def slots(self, tokens: int) -> int:
+        """How many slots `lay_out` gives a target of so many tokens, its end included. By default a slot a token."""
+        return tokens
+
+    def collate(self, examples: Sequence[Example]) -> Targets:
+        tail = self.lay_out([self.targets(example) for example in examples])
+        return Targets({"loss": int((tail.labels != -100).sum())}, tail=tail)
+
+    def pairs(self, example: Example) -> int:
+        return len(example.targets)
+
+    def targets(self, example: Example) -> list[list[int]]:
+        """Token ids of an example's targets, cut to the limit, the end token last."""
+        if not example.targets:
+            raise DataError(f"example '{example.id}' has no target to learn from")
+        return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
+
+    def lengths(self, examples: Sequence[Example]) -> list[float]:
+        found: list[float] = []
+        for first in range(0, len(examples), MEASURED):
+            some = examples[first : first + MEASURED]
+            tokens = iter(self._tokens([text for example in some for text in example.targets]))
+            found += [
+                sum(self.slots(min(len(next(tokens)) + 1, self.max_tokens)) for _ in example.targets)
+                for example in some
+            ]
+        return found
+
+    def cut(self, examples: Sequence[Example]) -> int:
+        """How many targets are longer than the limit."""
+        texts = [text for example in examples for text in example.targets]
+        return sum(len(tokens) >= self.max_tokens for tokens in self._tokens(texts)) if texts else 0
+
+    def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            if len(self._known) > REMEMBERED:
+                self._known.clear()
+                new = list(dict.fromkeys(texts))
+            ids = self.tokenizer(new, add_special_tokens=False, verbose=False)["input_ids"]
+            self._known.update(zip(new, ids, strict=True))
+        return [self._known[text] for text in texts]
+
+
+class Objective(nn.Module, abc.ABC):
+    """What a step learns. May own parameters (a head)."""
+
+    reader: TargetReader
+
+    @abc.abstractmethod
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        """The sum of every loss that the reader counts, over what `targets` ask for."""
+
+
+class Generator(Objective):
+    """An objective that can also write.
+
+    needs  what it asks of `Backbone.masks`
+    """
+
+    reader: TextTargets
+    needs: ClassVar[Literal["any", "causal"]] = "any"
+    # Whether `forward` reads the rows that its reader lays out, token by token. False where it changes them (masks some
+    # words): attention maps and probes look at these rows, and refuse then.
+    reads_as_laid_out: ClassVar[bool] = True
+
+    @property
+    def max_tokens(self) -> int:
+        """Tokens of a text, its end included, while learning and while writing."""
+        return self.reader.max_tokens
+
+    @abc.abstractmethod
+    def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
+        """`options.num_return_sequences` texts for each of the B examples, best first. Draws from torch's generator."""
+
+
+def has_losses(loss: Any, names: Sequence[str]) -> bool:
+    """Whether an objective gives what it must: a Loss with one sum () for each of these names. Shapes and types alone:
+    to look at values would wait for the device."""
+    if not isinstance(loss, Loss) or not isinstance(loss.sums, Mapping) or set(loss.sums) != set(names):
+        return False
+    return all(isinstance(total, Tensor) and not total.ndim for total in loss.sums.values())

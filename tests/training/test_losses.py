@@ -1,0 +1,133 @@
+"""Two losses with counts of their own: their gradient is that of the means over an update, however it is split."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+import toys
+from mmgen_masked.generator import MaskedGenerator, MaskedTargets
+
+from mmgen.data.collate import Collator
+from mmgen.recipe.tables import Step, Training
+from mmgen.tensors import MASK, Loss
+from mmgen.training.accumulate import Accumulator
+from mmgen.training.checkpoint import Cursor
+from mmgen.training.learner import Learner
+from mmgen.training.train import make_material, train
+from mmgen.training.validate import validate
+
+EXAMPLES = toys.examples(12)
+
+
+class Both(MaskedTargets):
+    """Counts tokens, and texts."""
+
+    losses = ("loss", "begin")
+
+    def collate(self, examples):
+        targets = super().collate(examples)
+        return replace(targets, counts={**targets.counts, "begin": sum(len(example.targets) for example in examples)})
+
+
+class WordsAndBegin(MaskedGenerator):
+    """The masked generator's loss over all tokens, and one over first tokens alone, whose mean weighs as much."""
+
+    def __init__(self, generator, backbone):
+        torch.nn.Module.__init__(self)
+        self.reader = Both.__new__(Both)
+        self.reader.__dict__ |= generator.reader.__dict__
+
+    def forward(self, model, batch, targets):
+        rows, labels = model.rows(batch, targets.tail)
+        first = (rows.layout.role == MASK) & (rows.layout.time == 1)
+        logits = model.backbone.logits(model.backbone.encode(rows).last)
+        sums = {
+            name: F.cross_entropy(logits[asked], labels[asked], reduction="sum")
+            for name, asked in (("loss", labels != -100), ("begin", first))
+        }
+        return Loss(sums, rows.counts)
+
+
+def two_losses():
+    model = toys.model(dropout=0.0)
+    model.generator = WordsAndBegin(model.generator, model.backbone)
+    return model
+
+
+def step(**training):
+    chosen = {"batch_size": 12, "micro_batch": 5, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", "bucket": 1}
+    return Step(inputs=("caption",), learn=("backbone",), training=Training(**{**chosen, **training}))
+
+
+def written_out(model, material, number):
+    """The loss of an update by its definition, from single examples; its gradients are left on the model."""
+    total, counts = {}, {}
+    for micro in range(len(material.plan.updates[number])):
+        for example in material.cut(number, micro, 0)[0]:
+            loss = model(material.collate([example]))
+            for name, one in loss.sums.items():
+                total[name] = total.get(name, 0) + one
+                counts[name] = counts.get(name, 0) + loss.counts[name]
+    means = {name: total[name] / counts[name] for name in total}
+    sum(means.values()).backward()
+    return {name: mean.item() for name, mean in means.items()}
+
+
+def gradients(model):
+    return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("micro_batch, halved", [(100, 0), (5, 0), (1, 0), (5, 1), (5, 3)])
+def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, micro_batch, halved):
+    model = two_losses()
+    context = toys.context(tmp_path, step(micro_batch=micro_batch))
+    material = make_material(model, context, EXAMPLES)
+    losses = written_out(model, material, 0)
+    expected = gradients(model)
+    model.zero_grad()
+    learning = dict(model.named_parameters())
+    accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning, sharded=False)
+    micros = [(n, material.collate(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
+    _, means, _ = accumulator.gradients(0, micros, bool)
+    assert means.each == pytest.approx(losses, abs=1e-5)
+    assert means.loss == pytest.approx(sum(losses.values()), abs=1e-5)
+    torch.testing.assert_close(gradients(model), expected, atol=1e-6, rtol=1e-4)
+
+
+def test_losses_are_in_the_log_by_name_and_validation_adds_their_means(tmp_path):
+    model = two_losses()
+    train(model, toys.context(tmp_path, step()), EXAMPLES, EXAMPLES[:5])
+    records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    for record in records:
+        assert set(record["losses"]) == {"generator.loss", "generator.begin"}
+        assert record["loss"] == pytest.approx(sum(record["losses"].values()), abs=1e-5)
+    model.eval()
+    loss = model(Collator(model, ["caption"])([toys_resolved(example) for example in EXAMPLES[:5]]))
+    assert records[-1]["validation_loss"] == pytest.approx(loss.mean.item(), abs=1e-5)
+
+
+def toys_resolved(example):
+    return replace(example, inputs={"caption": example.inputs["caption"][0]})
+
+
+def test_one_loss_is_not_named_in_the_log(tmp_path):
+    train(toys.model(), toys.context(tmp_path, step(epochs=1)), EXAMPLES, ())
+    assert all("losses" not in json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines())
+
+
+def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
+    """No update divides by zero, and nothing is learnt of it."""
+    model = two_losses()
+    model.generator.reader.collate = lambda examples: replace(
+        MaskedTargets.collate(model.generator.reader, examples), counts={"loss": 0, "begin": 0}
+    )
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    context = toys.context(tmp_path, step(workers=0))
+    learner = Learner(model, context, make_material(model, context, EXAMPLES))
+    micros = [(0, learner.material.collate(learner.material.cut(0, 0, 0)[0]))]
+    record = learner.update(0, micros)
+    assert record["loss"] == 0 and "losses" not in record
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+    assert validate(learner, EXAMPLES[:2]) == 0
