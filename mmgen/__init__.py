@@ -10,6 +10,7 @@ from .configs import (
     FeaturesConfig,
     GeneratorConfig,
     MetricConfig,
+    ObjectiveConfig,
     ProbeConfig,
 )
 from .decoding import Decoding
@@ -33,6 +34,7 @@ __all__ = [
     "GeneratorConfig",
     "MetricConfig",
     "MmgenError",
+    "ObjectiveConfig",
     "PluginError",
     "ProbeConfig",
     "RecipeError",

@@ -30,8 +30,10 @@ from pydantic import (
     model_serializer,
 )
 
+Gives = Literal["text", "label", "choice", "region", "boxes"]  # kinds of predictions
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import click
 
@@ -90,6 +92,8 @@ class EmbedderConfig(PartConfig):
         """Texts of an example that a vocabulary learnt from the data should know."""
         return ()
 
+    hides: ClassVar[Literal["words", "regions"] | None] = None  # its reader's `hides`
+
 
 class ExtractorConfig(PartConfig):
     """Fills a feature store: from raw images, or from a file of features that somebody published."""
@@ -139,10 +143,40 @@ class BackboneConfig(PartConfig):
         raise NotImplementedError
 
 
+class ObjectiveConfig(PartConfig):
+    """What a step learns, beside writing or in its place.
+
+    gives       the kind of prediction it makes; None for what only trains
+    labels      names of the labels that examples must have
+    makes_rows  whether an example becomes rows of its making (`objectives.TargetReader.rows`)
+    """
+
+    kind: ClassVar[str] = "objective"
+    gives: ClassVar[Gives | None] = None
+    labels: ClassVar[tuple[str, ...]] = ()
+    makes_rows: ClassVar[bool] = False
+
+    weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
+
+    def build(self, backbone: parts.Backbone, labels: Mapping[str, tuple[str, ...]]) -> objectives.Objective:
+        """The objective. `labels`: what there is to choose from, by name (`parts.Dataset.labels`)."""
+        raise NotImplementedError
+
+    def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
+        """Which of a step's inputs it hides."""
+        return ()
+
+    def misfits(self, inputs: Mapping[str, EmbedderConfig]) -> str:
+        """What does not fit a step with these inputs, and what to do; empty when all does. Asked while a recipe is
+        checked."""
+        return ""
+
+
 class GeneratorConfig(PartConfig):
     """An objective that can also write: how targets are laid out, learnt and generated."""
 
     kind: ClassVar[str] = "generator"
+    gives: ClassVar[Gives | None] = "text"
 
     def build(self, backbone: parts.Backbone) -> objectives.Generator:
         raise NotImplementedError
@@ -157,6 +191,7 @@ class DatasetConfig(PartConfig):
     """Examples in splits. The three names say which split is learnt from, watched, and written for."""
 
     kind: ClassVar[str] = "dataset"
+    labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
 
     train: str = Field("train", description="the split that steps learn from")
     validate_on: str = Field("val", description="the split whose loss is watched while training")

@@ -45,6 +45,12 @@ def register_generators() -> Iterable[type[configs.GeneratorConfig]]:
 
 
 @hookspec
+def register_objectives() -> Iterable[type[configs.ObjectiveConfig]]:
+    """Config classes of objectives (`mmgen.ObjectiveConfig`): what a step learns, beside writing or in its place."""
+    return ()
+
+
+@hookspec
 def register_datasets() -> Iterable[type[configs.DatasetConfig]]:
     """Config classes of data sets (`mmgen.DatasetConfig`)."""
     return ()

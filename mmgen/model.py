@@ -5,7 +5,9 @@ It lays rows out as the paper does (bertgen, section 3): `[CLS] image [SEP] capt
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import ItemsView, Mapping, Sequence, ValuesView
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +15,9 @@ import torch
 from torch import Tensor, nn
 
 from .attention import prefix_layout
-from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig
+from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig
 from .errors import DataError, PluginError
-from .objectives import Generator, Objective, has_losses
+from .objectives import EncodedInputs, Generator, Objective, has_losses
 from .parts import Backbone, Embedder
 from .registry import installed
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, apply, taken
@@ -41,7 +43,12 @@ class Model(nn.Module):
     """
 
     def __init__(
-        self, backbone: Backbone, embedders: Mapping[str, Embedder], generator: Generator, close: bool = False
+        self,
+        backbone: Backbone,
+        embedders: Mapping[str, Embedder],
+        generator: Generator,
+        close: bool = False,
+        objectives: Mapping[str, Objective] | None = None,
     ) -> None:
         super().__init__()
         if generator.needs == "any" and backbone.masks != "any":
@@ -62,6 +69,8 @@ class Model(nn.Module):
             self.embedders = Embedders(embedders)
         except KeyError as error:
             raise PluginError(f"an input cannot be called like that: {str(error).strip(chr(34))}") from None
+        self.objectives = nn.ModuleDict(objectives or {})
+        self.weights: dict[str, float] = {}  # objective -> what its losses are multiplied with, where it is not 1
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -74,23 +83,26 @@ class Model(nn.Module):
     def forward(self, batch: Batch) -> Loss:
         sums: dict[str, Tensor] = {}
         slots = None
+        once = _Once(self) if len(batch.targets) > 1 else self
         for name, targets in batch.targets.items():
             objective = self.objective(name)
-            loss = objective(self, batch, targets)
+            loss = objective(once, batch, targets)
             if not has_losses(loss, objective.reader.losses):
-                owner = installed().owner("generator", objective)
+                owner = installed().owner("generator" if name == "generator" else "objective", objective)
                 wanted = ", ".join(f"'{each}'" for each in objective.reader.losses)
                 raise PluginError(
                     f"{name} ({owner}): forward gives {_shown(loss)}, not a Loss of a sum () for {wanted}"
                 )
             sums |= {f"{name}.{each}": loss.sums[each] for each in objective.reader.losses}
             slots = loss.slots if slots is None else slots
-        return Loss(sums, slots, batch.counts)
+        weights = {key: self.weights[key.partition(".")[0]] for key in sums if key.partition(".")[0] in self.weights}
+        return Loss(sums, slots, batch.counts, weights)
 
     def objective(self, name: str) -> Objective:
-        """What a step learns under this name: "generator"."""
-        assert name == "generator"
-        return self.generator
+        """What a step learns under this name: "generator", or an objective's."""
+        found = self.generator if name == "generator" else self.objectives[name]
+        assert isinstance(found, Objective)
+        return found
 
     def part(self, name: str) -> nn.Module:
         """What a step learns under this name: "backbone" (its head included) or an input's embedder."""
@@ -98,13 +110,25 @@ class Model(nn.Module):
 
     def prefix(self, batch: Batch) -> Slots:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots a row."""
-        rows = len(batch.ids)
-        segments = [self._segment(name, collated, rows) for name, collated in batch.inputs.items()]
-        parts: list[Segment] = [self._special(self.backbone.start_id, rows)]
-        for number, segment in enumerate(segments):
-            parts += [self._special(self.backbone.end_id, rows)] if number else []
-            parts.append(segment)
-        parts += [self._special(self.backbone.end_id, rows)] if self.close else []
+        return self._joined([segment for _, segment in self._segments(batch)])
+
+    def encode(self, batch: Batch) -> EncodedInputs:
+        """The prefixes through the encoder: states (B, P, H), and those of every input."""
+        segments = self._segments(batch)
+        states = self.backbone.encode(self._joined([segment for _, segment in segments])).last
+        apart = states.split([segment.mask.shape[1] for _, segment in segments], 1)
+        return EncodedInputs(states, {name: own for (name, _), own in zip(segments, apart, strict=True) if name})
+
+    def _segments(self, batch: Batch) -> list[tuple[str, Segment]]:
+        """What the prefix is joined of, with the names of inputs; special slots have an empty one."""
+        rows = batch.size
+        found = [("", self._special(self.backbone.start_id, rows))]
+        for number, (name, collated) in enumerate(batch.inputs.items()):
+            found += [("", self._special(self.backbone.end_id, rows))] if number else []
+            found.append((name, self._segment(name, collated, rows)))
+        return found + ([("", self._special(self.backbone.end_id, rows))] if self.close else [])
+
+    def _joined(self, parts: Sequence[Segment]) -> Slots:
         states = torch.cat([part.states.to(parts[0].states.dtype) for part in parts], 1)  # (B, P, E)
         mask = torch.cat([part.mask for part in parts], 1)  # (B, P)
         self._fits(mask)
@@ -166,6 +190,23 @@ class Model(nn.Module):
         return Segment(self.backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool))
 
 
+@dataclass(frozen=True)
+class Objectives:
+    """What a model learns beside writing, by name. `labels`: see `ObjectiveConfig.build`."""
+
+    configs: Mapping[str, ObjectiveConfig]
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def build(self, backbone: Backbone) -> dict[str, Objective]:
+        """Each head draws its first weights for itself, so that one more changes no other."""
+        found = {}
+        for name, config in self.configs.items():
+            with torch.random.fork_rng([]):
+                torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))
+                found[name] = config.build(backbone, self.labels)
+        return found
+
+
 def compose(
     backbone: BackboneConfig,
     inputs: Mapping[str, EmbedderConfig],
@@ -173,12 +214,30 @@ def compose(
     texts: Sequence[str] | None = None,
     folder: Path | None = None,
     close: bool = False,
+    objectives: Objectives | None = None,
 ) -> Model:
     """A model from the configs of its parts; the same that a recipe does. `texts`, `folder`: see
     `BackboneConfig.build`."""
     built = backbone.build(texts=texts, folder=folder)
     embedders = {name: config.named(name).build(built) for name, config in inputs.items()}
-    return Model(built, embedders, generator.build(built), close)
+    made = Model(built, embedders, generator.build(built), close, objectives.build(built) if objectives else None)
+    made.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
+    return made
+
+
+class _Once:
+    """A model as the objectives of one batch see it: the inputs are encoded once for all of them."""
+
+    def __init__(self, model: Model) -> None:
+        self.backbone, self.embedders = model.backbone, model.embedders
+        self.prefix, self.behind, self.written, self.rows = model.prefix, model.behind, model.written, model.rows
+        self._encode = model.encode
+        self._known: tuple[Batch, EncodedInputs] | None = None
+
+    def encode(self, batch: Batch) -> EncodedInputs:
+        if self._known is None or self._known[0] is not batch:
+            self._known = batch, self._encode(batch)
+        return self._known[1]
 
 
 def _wrong(name: str, embedder: nn.Module, what: str) -> PluginError:

@@ -9,18 +9,52 @@ a head.
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from torch import Tensor, nn
 
 from .decoding import Decoding
 from .errors import DataError
-from .parts import Backbone, Embedder
-from .tensors import Batch, Example, Generation, Layout, Loss, Slots, Tail, Targets
+from .oom import questions
+from .parts import Backbone, Embedder, Reader
+from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Slots, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
+
+
+@dataclass(frozen=True)
+class EncodedInputs:
+    """The prefixes of a batch, encoded.
+
+    states  (B, P, H) last states of all slots
+    inputs  input name -> (B, N, H) last states of its own slots, padding included, as its embedder has them
+    """
+
+    states: Tensor
+    inputs: Mapping[str, Tensor]
+
+    @property
+    def first(self) -> Tensor:
+        """(B, H) the state of the first slot, [CLS]."""
+        return self.states[:, 0]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What the targets of a batch are made of.
+
+    examples  one a row; each input has one of its alternatives
+    draws     one a row, the objective's own: a function of (seed, step, pass over the data, example, objective)
+    hidden    input name -> (B, N) or (B, N, C): what stood where `Reader.hide` hid it for this objective, else -100
+    """
+
+    examples: Sequence[Example]
+    draws: Sequence[random.Random] = ()
+    hidden: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Embedders(Protocol):
@@ -50,6 +84,10 @@ class Sequencer(Protocol):
         """Tokens (B, S) at given positions, as slots."""
         ...
 
+    def encode(self, batch: Batch) -> EncodedInputs:
+        """The inputs of every row, encoded; once for all objectives of a batch that ask."""
+        ...
+
     def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
         """Whole rows, the prefix and then the tail, without padding between them; and the labels (B, L) of their slots,
         -100 where nothing is predicted."""
@@ -59,15 +97,30 @@ class Sequencer(Protocol):
 class TargetReader(abc.ABC):
     """The half of an objective that runs in loader workers: no parameters, and it can be pickled.
 
-    losses  names of the losses that it counts and that the objective sums up
+    losses      names of the losses that it counts and that the objective sums up
+    makes_rows  whether it has `rows` of its own; one objective of a step at most does
     """
 
     losses: ClassVar[tuple[str, ...]] = ("loss",)
+    makes_rows: ClassVar[bool] = False
+
+    def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
+        """The rows that an example becomes, before one of each input's alternatives is chosen: by default one, itself.
+        `other()` draws an example of another picture."""
+        return [example]
+
+    def hides(self, readers: Mapping[str, Reader]) -> Mapping[str, Hiding]:
+        """Which of a step's inputs it hides, and how. By default none."""
+        return {}
 
     @abc.abstractmethod
-    def collate(self, examples: Sequence[Example]) -> Targets:
-        """What is to be predicted for B examples, with a count for every one of `losses`. Raises DataError for an
-        example that has nothing to predict."""
+    def collate(self, rows: Rows) -> Targets:
+        """What is to be predicted in B rows, with a count for every one of `losses`. Raises DataError for an example
+        that lacks what it needs."""
+
+    def halves(self, example: Example) -> list[Example]:
+        """An example in two, where a pass runs out of memory with it alone; by default it cannot be cut."""
+        return [example]
 
     def pairs(self, example: Example) -> int:
         """What `batch_size` counts of an example: 1 by default."""
@@ -96,12 +149,15 @@ class TextTargets(TargetReader):
         """How many slots `lay_out` gives a target of so many tokens, its end included. By default a slot a token."""
         return tokens
 
-    def collate(self, examples: Sequence[Example]) -> Targets:
-        tail = self.lay_out([self.targets(example) for example in examples])
+    def collate(self, rows: Rows) -> Targets:
+        tail = self.lay_out([self.targets(example) for example in rows.examples])
         return Targets({"loss": int((tail.labels != -100).sum())}, tail=tail)
 
     def pairs(self, example: Example) -> int:
         return len(example.targets)
+
+    def halves(self, example: Example) -> list[Example]:
+        return questions(example)
 
     def targets(self, example: Example) -> list[list[int]]:
         """Token ids of an example's targets, cut to the limit, the end token last."""
@@ -140,6 +196,10 @@ class Objective(nn.Module, abc.ABC):
     """What a step learns. May own parameters (a head)."""
 
     reader: TargetReader
+
+    def begin(self, model: Sequencer) -> None:
+        """Runs once: in the first step that learns it, when the weights that the step starts from are in the model."""
+        return
 
     @abc.abstractmethod
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:

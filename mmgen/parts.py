@@ -7,6 +7,7 @@ Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here n
 from __future__ import annotations
 
 import abc
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 
 from .errors import DataError, UnavailableError
 from .progress import Progress
-from .tensors import Encoded, Example, Generation, Scores, Segment, Slots
+from .tensors import Encoded, Example, Generation, Hiding, Scores, Segment, Slots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,12 @@ if TYPE_CHECKING:
 
 
 class Reader(abc.ABC):
-    """The part of an embedder that runs in loader workers: no parameters, and it can be pickled."""
+    """The part of an embedder that runs in loader workers: no parameters, and it can be pickled.
+
+    hides  what `hide` hides of the input; None where it hides nothing
+    """
+
+    hides: ClassVar[Literal["words", "regions"] | None] = None
 
     @abc.abstractmethod
     def read(self, example: Example) -> Any:
@@ -34,6 +40,11 @@ class Reader(abc.ABC):
     @abc.abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """B items of `read` as padded tensors, the keyword arguments of `Embedder.forward`."""
+
+    def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
+        """An item of `read` with parts of it hidden, and what stood there: (N,) or (N, C) labels, -100 at slots that
+        are not to be predicted. The item itself stays as it is."""
+        raise NotImplementedError(f"{type(self).__name__} hides nothing")
 
     def slots(self, example: Example) -> float:
         """About how many slots the input takes in this example, told without reading any features: examples with like
@@ -187,6 +198,10 @@ class Dataset(abc.ABC):
     @abc.abstractmethod
     def split(self, name: str) -> Sequence[Example]:
         """The examples of a split. Raises DataError for a name there is not."""
+
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """What there is to choose from, by the name of a label: the 3,129 answers of VQA. A run keeps it."""
+        return {}
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:

@@ -28,12 +28,14 @@ class Example:
     inputs   field name -> a key (of a feature store), a text, or a tuple of alternatives of which one is drawn
     targets  the texts to write; several for one example share its prefix
     facts    what is known beyond inputs and targets (a drawn scene's things); for metrics, probes and reports only
+    labels   supervision that is no text: answers with weights, a choice, boxes; by the names that objectives ask for
     """
 
     id: str
     inputs: Mapping[str, Any]
     targets: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, Any] = field(default_factory=dict)
 
     def seen_by(self, name: str) -> Example:
         """What the reader of the input `name` reads: of a data set's examples all readers see the same."""
@@ -43,6 +45,21 @@ class Example:
         """Whether it has no such input, or one without any alternative."""
         value = self.inputs.get(field)
         return value is None or (isinstance(value, tuple) and not value)
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """How an input is hidden from the model, which is to say what stood there (Devlin et al., 2019, section 3.1).
+
+    rate         share of an input's parts that are to be predicted
+    replace      of those, the share that a [MASK] (or its like) stands for, and the share that another part of the same
+                 kind stands for; the rest is shown as it is
+    whole_words  all pieces of a word, or none
+    """
+
+    rate: float = 0.15
+    replace: tuple[float, float] = (0.8, 0.1)
+    whole_words: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,9 +145,15 @@ class Batch:
     """What loader workers make of examples: every input collated by its reader, the targets of every objective by the
     objective's."""
 
-    ids: tuple[str, ...]
+    ids: tuple[str, ...]  # of the examples
     inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> what its reader collated; in the step's order
     targets: Mapping[str, Targets] = field(default_factory=dict)  # objective name -> what it has to predict
+    rows: tuple[int, ...] = ()  # of every row its example's place among the ids; empty where each example is one row
+
+    @property
+    def size(self) -> int:
+        """B, the number of rows."""
+        return len(self.rows or self.ids)
 
     @property
     def tail(self) -> Tail | None:

@@ -2,35 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from ..tensors import Batch, Example
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from ..errors import DataError
+from ..objectives import Rows
+from ..parts import Reader
+from ..recipe.tables import GENERATOR
+from ..tensors import Batch, Example, Hiding
+from .seeds import Place, share_a_picture
 
 if TYPE_CHECKING:
     from ..model import Model
 
-GENERATOR = "generator"  # how the recipe's generator is called among objectives
+TRIES = 100  # draws of an example of another picture
 
 
 class Collator:
-    """Resolved examples -> Batch. Holds readers alone: nothing that has parameters or lives on a device.
+    """Examples -> Batch. Holds readers alone: nothing that has parameters or lives on a device.
 
     inputs      names of the inputs a step reads, in the recipe's order
     objectives  names of what it learns; none where a model only reads or writes
+    place       what random draws follow from, beside the pass over the data and the example
+    others      the examples among which an objective looks for another picture's
     """
 
-    def __init__(self, model: Model, inputs: Sequence[str], objectives: Sequence[str] = (GENERATOR,)) -> None:
+    def __init__(
+        self,
+        model: Model,
+        inputs: Sequence[str],
+        objectives: Sequence[str] = (GENERATOR,),
+        place: Place | None = None,
+        others: Sequence[Example] = (),
+    ) -> None:
         self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
         self.targets = {name: model.objective(name).reader for name in objectives}
+        self.place, self.others = place or Place(), others
+        hiding = [(name, each, how) for name, r in self.targets.items() for each, how in r.hides(self.readers).items()]
+        self.hiding = {each: (name, how) for name, each, how in hiding}  # input -> which objective hides it, and how
 
-    def __call__(self, examples: Sequence[Example]) -> Batch:
-        inputs = {
-            name: reader.collate([reader.read(example.seen_by(name)) for example in examples])
-            for name, reader in self.readers.items()
-        }
-        targets = {name: reader.collate(examples) for name, reader in self.targets.items()}
-        return Batch(tuple(example.id for example in examples), inputs, targets)
+    def __call__(self, examples: Sequence[Example], passes: Sequence[object] | None = None) -> Batch:
+        """`passes`: of every example, which pass over the data this is; by default they are validated or written for,
+        where every pass is the same."""
+        given = passes or [None] * len(examples)
+        rows = [
+            (place, row, which)
+            for place, (example, which) in enumerate(zip(examples, given, strict=True))
+            for row in self._rows(example, which)
+        ]
+        resolved = [self.place.resolve(row, which) for _, row, which in rows]
+        inputs: dict[str, Any] = {}
+        hidden: dict[str, dict[str, Tensor]] = {name: {} for name in self.targets}
+        for name, reader in self.readers.items():
+            items = [reader.read(example.seen_by(name)) for example in resolved]
+            if name in self.hiding:
+                owner, how = self.hiding[name]
+                draws = [self.place.draw(row, which, owner, name) for _, row, which in rows]
+                items, hidden[owner][name] = _hide(reader, items, draws, how)
+            inputs[name] = reader.collate(items)
+        targets = {}
+        for name, objective in self.targets.items():
+            draws = [self.place.draw(row, which, name) for _, row, which in rows]
+            targets[name] = objective.collate(Rows(resolved, draws, hidden[name]))
+        several = len(rows) > len(examples)
+        return Batch(
+            tuple(example.id for example in examples), inputs, targets, tuple(place for place, *_ in rows) * several
+        )
+
+    def _rows(self, example: Example, which: object) -> Sequence[Example]:
+        for name, reader in self.targets.items():
+            if reader.makes_rows:
+                draw = self.place.draw(example, which, name, "rows")
+                return reader.rows(example, draw, partial(self._other, example, draw))
+        return [example]
+
+    def _other(self, example: Example, draw: random.Random) -> Example:
+        """An example of another picture. Raises DataError where all show the same."""
+        for _ in range(TRIES if self.others else 0):
+            other = draw.choice(self.others)
+            if not share_a_picture(example, other):
+                return other
+        raise DataError(f"no other picture than that of example '{example.id}' was found to take a text from")
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -40,6 +97,13 @@ class Collator:
     def pairs(self, example: Example) -> int:
         """What `batch_size` counts of an example."""
         return max((reader.pairs(example) for reader in self.targets.values()), default=1)
+
+    @property
+    def halves(self) -> Callable[[Example], list[Example]]:
+        """How a single example is cut in two. What several objectives learn from is not: each half would be counted
+        anew by those that do not look at targets."""
+        (first, *others) = self.targets.values()
+        return first.halves if not others else lambda example: [example]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
         """About how many slots each resolved example's row takes: its prefix and what stands behind it."""
@@ -53,6 +117,14 @@ class Collator:
         """How many slots stand behind each example's prefix."""
         lengths = [reader.lengths(examples) for reader in self.targets.values()]
         return [sum(each) for each in zip(*lengths, strict=True)] if lengths else [0.0] * len(examples)
+
+
+def _hide(
+    reader: Reader, items: Sequence[Any], draws: Sequence[random.Random], how: Hiding
+) -> tuple[list[Any], Tensor]:
+    """Items with parts of them hidden, and what stood there, padded with -100: (B, N) or (B, N, C)."""
+    pairs = [reader.hide(item, draw, how) for item, draw in zip(items, draws, strict=True)]
+    return [item for item, _ in pairs], pad_sequence([label for _, label in pairs], True, -100)
 
 
 def by_length(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:

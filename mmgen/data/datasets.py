@@ -59,6 +59,18 @@ class Datasets:
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
 
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """What there is to choose from, by the name of a label. Raises DataError where two data sets disagree."""
+        found: dict[str, tuple[str, ...]] = {}
+        for config, dataset in self._all():
+            for name, values in dataset.labels().items():
+                if found.setdefault(name, values) != values:
+                    raise DataError(
+                        f"data ({config.type}): its '{name}' are others than those of another data set of this recipe; "
+                        "a head can learn one list only, so give both the same"
+                    )
+        return found
+
     def pictures(self) -> Iterator[Picture]:
         """Every picture once. Raises DataError where a data set has none, or only keys of them."""
         seen: set[str] = set()

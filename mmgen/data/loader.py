@@ -41,7 +41,8 @@ class MicroBatches(torch.utils.data.Dataset):
     def __getitem__(self, place: int) -> tuple[int, int, Batch]:
         update, micro = self.places[place]
         visits = self.plan.updates[update][micro]
-        return update, micro, self.collate([self.plan.draw(self.examples[visit.index], visit) for visit in visits])
+        examples = [self.examples[visit.index] for visit in visits]
+        return update, micro, self.collate(examples, [visit.epoch for visit in visits])
 
 
 def share(micros: int, rank: int, world: int) -> list[int]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..errors import DataError
 from ..tensors import Example
 from .collate import Collator
-from .seeds import resolve
+from .seeds import Place
 
 SLACK = 1.25  # a micro-batch may have so many times the slots that its pairs have on average
 
@@ -57,6 +57,7 @@ class Plan:
         """Examples of like length share a micro-batch, for less padding. A micro-batch of long examples holds fewer, so
         that it has no more slots than usual. `lengths` says how long rows are; by default all are alike."""
         seed, step, batch_size, micro_batch = options.seed, options.step, options.batch_size, options.micro_batch
+        place = Place(seed, step)
         if not examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         pairs = [lengths.pairs(example) if lengths else len(example.targets) for example in examples]
@@ -69,7 +70,7 @@ class Plan:
             draw.shuffle(order)
             slots = (
                 [
-                    measure.prefix(_seen(seed, step, epoch, example)) + tail
+                    measure.prefix(place.resolve(example, epoch)) + tail
                     for example, tail in zip(examples, tails, strict=True)
                 ]
                 if measure
@@ -96,14 +97,9 @@ class Plan:
         first = self.epochs[whole - 1] if whole else 0
         return whole + (update - first) / (self.epochs[whole] - first)
 
-    def draw(self, example: Example, visit: Visit) -> Example:
-        """The example as it is seen on this visit: which of several captions is drawn here."""
-        return _seen(self.seed, self.step, visit.epoch, example)
-
-
-def _seen(seed: int, step: str, epoch: int, example: Example) -> Example:
-    several = any(isinstance(value, tuple) for value in example.inputs.values())
-    return resolve(example, random.Random(f"{seed}/{step}/{epoch}/{example.id}")) if several else example
+    @property
+    def place(self) -> Place:
+        return Place(self.seed, self.step)
 
 
 def _until(order: Sequence[int], pairs: Sequence[int], limit: int) -> list[list[int]]:

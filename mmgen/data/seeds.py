@@ -6,11 +6,35 @@ import hashlib
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
 from ..tensors import Example
+
+
+@dataclass(frozen=True)
+class Place:
+    """What the random draws of a step follow from. They never depend on a batch, so that a batch may be cut at will."""
+
+    seed: int = 0
+    step: str = ""
+
+    def draw(self, example: Example, which: object, *more: str) -> random.Random:
+        """A generator for an example in one pass over the data (None: wherever it is looked at without learning)."""
+        passed = "still" if which is None else which
+        return random.Random("/".join(map(str, (self.seed, self.step, passed, example.id, *more))))
+
+    def resolve(self, example: Example, which: object) -> Example:
+        """The example with one of each input's alternatives: drawn while learning, else the first."""
+        several = any(isinstance(value, tuple) for value in example.inputs.values())
+        return resolve(example, self.draw(example, which) if which is not None else None) if several else example
+
+
+def share_a_picture(one: Example, other: Example) -> bool:
+    """Whether two examples are the same, or have an input of one value (a key) in common."""
+    keys = {name: value for name, value in one.inputs.items() if not isinstance(value, tuple)}
+    return one.id == other.id or any(other.inputs.get(name) == value for name, value in keys.items())
 
 
 def resolve(example: Example, draw: random.Random | None = None) -> Example:

@@ -13,6 +13,7 @@ from ..configs import Config, FeaturesConfig, PartConfig, nested_kinds
 from ..errors import PluginError
 from ..registry import Registry, did_you_mean
 from .layers import Layered
+from .learnt import misfits
 from .messages import mistaken
 from .tables import NAME, PRETRAINED, Recipe, Step, Training
 from .toml_lines import Key
@@ -152,6 +153,8 @@ class _Check:
                     self.problem(
                         ("steps", name, "learn"), f"'{wanted}' is not among the step's inputs, so it cannot learn"
                     )
+            for place, wrong in misfits(name, step, built):
+                self.problem(place, wrong)
             if name == PRETRAINED:
                 self.problem(
                     ("steps", name),

@@ -14,6 +14,7 @@ from ..configs import (
     EmbedderConfig,
     GeneratorConfig,
     MetricConfig,
+    ObjectiveConfig,
     PartConfig,
     ProbeConfig,
     nested_kinds,
@@ -23,6 +24,7 @@ from ..decoding import Decoding
 NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
 NAME_IN_WORDS = "a name is made of letters, digits, '_', '-' and '.', and begins with one of the first three"
 
+GENERATOR = "generator"  # how the generator is called among objectives
 PRETRAINED = "pretrained"  # where a step may start besides an earlier step
 
 
@@ -77,6 +79,11 @@ class Step(Config):
         min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)'
     )
     start: str = Field(PRETRAINED, description='"pretrained", or the step whose weights it goes on from')
+    objectives: tuple[str, ...] = Field(
+        (GENERATOR,),
+        min_length=1,
+        description='what it learns, by the names of [objectives.NAME] tables; "generator", the default: to write',
+    )
     training: Training = Field(Training(), description="the recipe's training settings, with this step's own")
     data: SerializeAsAny[DatasetConfig] | None = Field(
         None, description="what it learns from, a table like [data]; by default the recipe's own data"
@@ -100,6 +107,7 @@ class Recipe(Config):
         min_length=1, description="embedders, in the order of the sequence"
     )
     generator: SerializeAsAny[GeneratorConfig]
+    objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps learn beside writing")
     sequence: Sequence = Sequence()
     training: Training = Training()
     steps: dict[str, Step] = Field(min_length=1)
@@ -111,6 +119,13 @@ class Recipe(Config):
     def parts(self) -> list[PartConfig]:
         """The configs of all parts that it is made of, those inside of others too."""
         return list(_parts(self))
+
+    def gives(self, step: str) -> set[str]:
+        """The kinds of predictions that a step makes."""
+        learnt = (
+            self.generator if name == GENERATOR else self.objectives[name] for name in self.steps[step].objectives
+        )
+        return {config.gives for config in learnt if config.gives is not None}
 
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -19,13 +19,14 @@ from ..errors import DataError, MmgenError, RunError
 from ..features import extract
 from ..features.store import FeatureStore
 from ..files import read_table, write_folder, write_json
-from ..model import Model, compose
+from ..model import Model, Objectives, compose
 from ..parts import Dataset, Embedder, Metric, Picture
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example
 
+LABELS = "labels.json"  # in a run folder: what its heads choose from
 LOOKED_AT = 4  # examples that every input is tried with before anything is learnt
 
 
@@ -40,9 +41,16 @@ def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Pro
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
     """The model as it is before any step: from the recipe and its seed, or from what a run keeps in `folder`."""
     texts = list(datasets.texts()) if datasets else None
+    labels = datasets.labels() if datasets else read_labels(folder.parent) if folder else {}
     with seeded(recipe.seed, "model"):
         return compose(
-            recipe.backbone, recipe.inputs, recipe.generator, texts=texts, folder=folder, close=recipe.sequence.close
+            recipe.backbone,
+            recipe.inputs,
+            recipe.generator,
+            texts=texts,
+            folder=folder,
+            close=recipe.sequence.close,
+            objectives=Objectives(recipe.objectives, labels),
         )
 
 
@@ -54,6 +62,17 @@ def build_metrics(recipe: Recipe, datasets: Datasets) -> dict[str, Metric]:
         for name, metric in metrics.items():
             references_of(name, metric, datasets.scored)
     return metrics
+
+
+def read_labels(folder: Path) -> dict[str, tuple[str, ...]]:
+    """What a run's heads choose from; runs without labels have no such file. Raises RunError for a damaged one."""
+    path = folder / LABELS
+    if not path.exists():
+        return {}
+    tables = read_table(path, labels=dict)["labels"]
+    if not all(isinstance(values, list) and all(isinstance(one, str) for one in values) for values in tables.values()):
+        raise RunError(f"{path}: damaged: it holds no lists of texts; copy it from where the run was made")
+    return {name: tuple(values) for name, values in tables.items()}
 
 
 def fill_stores(
@@ -117,8 +136,22 @@ def _older_features_file(name: str, fingerprint: str, folder: RunFolder) -> Path
     return older if older.exists() else None
 
 
-def keep_parts(model: Model, folder: RunFolder) -> None:
+def begin(recipe: Recipe, step: str, model: Model) -> None:
+    """Heads that no step before this one has learnt begin from the weights that it starts with."""
+    *before, own = recipe.chain(step)
+    learnt = {name for earlier in before for name in recipe.steps[earlier].objectives}
+    for name in recipe.steps[own].objectives:
+        if name not in learnt:
+            with torch.random.fork_rng(), torch.no_grad():
+                model.objective(name).begin(model)
+
+
+def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, ...]]) -> None:
     """What a run needs to be loaded without the files it was made from."""
+    if labels:
+        if (folder.path / LABELS).exists() and read_labels(folder.path) != labels:
+            raise RunError(f"{folder.path}: its heads have learnt other labels than the data have now; use --fresh")
+        write_json(folder.path / LABELS, {"labels": {name: list(values) for name, values in labels.items()}})
     write_folder(folder.backbone, model.backbone.save)
     kept = {name: embedder.found_settings() for name, embedder in model.embedders.items()}
     if any(folder.path.glob("steps/*/*.safetensors")):

@@ -25,7 +25,7 @@ from ..training import distributed, train
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .load import load_run
-from .prepare import build_metrics, build_model, fill_stores, find_gaps, introduce, keep_parts
+from .prepare import begin, build_metrics, build_model, fill_stores, find_gaps, introduce, keep_parts
 from .rewrite import score_again
 from .unread_text import warn_of_unread_text
 
@@ -70,7 +70,7 @@ def run(
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 folder.note_environment(recipe)
-                keep_parts(model, folder)
+                keep_parts(model, folder, datasets.labels())
         accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
@@ -124,6 +124,7 @@ def run_step(
             load_state(model, initial, "the model as it was built")
         else:
             load_weights(model, folder.step(step.start) / "weights.safetensors")
+        begin(recipe, name, model)
         train.train(model, context, datasets.learnt(name), datasets.validated(name))
     if not step.evaluate:
         return

@@ -53,9 +53,8 @@ def warn_of_unread_text(
 
 def _warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
     """Of targets, all that are learnt."""
-    collate = Collator(model, model.inputs)
     for examples in datasets.learnt_by(steps):
-        cut, total = collate.cut(examples), sum(len(example.targets) for example in examples)
+        cut, total = model.generator.reader.cut(examples), sum(len(example.targets) for example in examples)
         if cut:
             progress.say(
                 f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end "

@@ -24,7 +24,7 @@ from ..data.collate import Collator
 from ..data.plan import Plan
 from ..data.seeds import draw_from
 from ..errors import RunError
-from ..oom import ADVICE_SMALLER, halves, out_of_memory, questions
+from ..oom import ADVICE_SMALLER, halves, out_of_memory
 from ..tensors import Batch, Example, Loss
 from .checkpoint import Cursor
 from .context import StepContext
@@ -32,6 +32,7 @@ from .distributed import all_reduce_sum, any_rank
 from .fsdp import too_large
 
 Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
+Visited = list[tuple[Example, int]]  # examples, each with the number of the pass over the data
 Piece = tuple[tuple[int, ...], Batch]  # where in an update a piece is, and the piece
 Losses = list[tuple[Batch, Tensor]]  # what this process has passed through the model, and each one's share of the loss
 
@@ -52,14 +53,21 @@ class Material:
     examples: Sequence[Example]
     collate: Collator
 
-    def cut(self, number: int, micro: int, times: int) -> list[list[Example]]:
-        """The examples of an update's micro-batch, cut in two so many times; a single one's questions are parted, and a
-        single pair stays whole."""
+    def cut(self, number: int, micro: int, times: int) -> list[Visited]:
+        """The examples of an update's micro-batch, each with its pass over the data, cut in two so many times; a single
+        one's questions are parted, and a single pair stays whole."""
         visits = self.plan.updates[number][micro]
-        pieces = [[self.plan.draw(self.examples[visit.index], visit) for visit in visits]]
+        pieces = [[(self.examples[visit.index], visit.epoch) for visit in visits]]
         for _ in range(times):
-            pieces = [half for piece in pieces for half in halves(piece, questions)]
+            pieces = [half for piece in pieces for half in halves(piece, self._parted)]
         return pieces
+
+    def _parted(self, visited: tuple[Example, int]) -> Visited:
+        return [(half, visited[1]) for half in self.collate.halves(visited[0])]
+
+    def batch(self, piece: Visited) -> Batch:
+        """Examples, each with its pass over the data, as a batch."""
+        return self.collate([example for example, _ in piece], [which for _, which in piece])
 
     def pieces(self, number: int, micro: int, whole: Batch, times: int) -> Iterator[Piece]:
         """A micro-batch, or what it is cut into."""
@@ -67,7 +75,7 @@ class Material:
             yield (micro,), whole
             return
         for piece, examples in enumerate(self.cut(number, micro, times)):
-            yield (micro, piece, times), self.collate(examples)
+            yield (micro, piece, times), self.batch(examples)
 
     def passes(self, number: int, times: int, world: int) -> int:
         """How many passes the process makes that has most of them in an update."""
@@ -199,10 +207,10 @@ class Accumulator:
         where = f"step '{self.context.name}', update {number}: out of memory"
         halved = self.cursor.halved
         pieces = [piece for micro, _ in micros for piece in self.material.cut(number, micro, halved)]
-        if failed and all(len(piece) == 1 and len(piece[0].targets) == 1 for piece in pieces):
+        if failed and all(len(piece) == 1 and len(self.material.collate.halves(piece[0][0])) == 1 for piece in pieces):
             raise RunError(
-                f"{where} with a single pair (example '{pieces[0][0].id}'); {ADVICE_SMALLER}; the last checkpoint is "
-                "kept"
+                f"{where} with a single pair (example '{pieces[0][0][0].id}'); {ADVICE_SMALLER}; the last checkpoint "
+                "is kept"
             )
         self.cursor.halved += 1
         self.context.progress.say(

@@ -145,9 +145,10 @@ class Learner:
                 )
 
     def _learnt(self) -> dict[str, Tensor]:
-        parts = self.context.step.learn
-        prefixes = tuple("backbone." if part == "backbone" else f"embedders.{part}." for part in parts)
-        return {name: tensor for name, tensor in self._state().items() if name.startswith(("generator.", *prefixes))}
+        step = self.context.step
+        parts = ["backbone." if part == "backbone" else f"embedders.{part}." for part in step.learn]
+        heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
+        return {name: tensor for name, tensor in self._state().items() if name.startswith((*parts, *heads))}
 
     def _state(self) -> dict[str, Tensor]:
         return self.sharded.state() if self.sharded else state(self.model)

@@ -14,8 +14,11 @@ from ..recipe.tables import Step
 
 
 def set_learning(model: Model, step: Step) -> None:
-    """What the step names learns; all else is frozen and in eval mode. A generator's own head always learns."""
+    """What the step names learns, and the heads of its objectives; all else is frozen and in eval mode."""
     model.train()
+    for name in ("generator", *model.objectives):
+        learns = name in step.objectives
+        model.objective(name).requires_grad_(learns).train(learns)
     for part in ("backbone", *model.inputs):
         learns = part in step.learn
         model.part(part).requires_grad_(learns).train(learns)

@@ -17,6 +17,7 @@ import torch
 from ..data.collate import Collator
 from ..data.loader import MicroBatches, timed, updates
 from ..data.plan import Plan, PlanOptions
+from ..data.seeds import Place
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..storage.weights import load_state, read_tensors, save_weights, state
@@ -57,7 +58,9 @@ def train(model: Model, context: StepContext, examples: Sequence[Example], valid
 
 def make_material(model: Model, context: StepContext, examples: Sequence[Example]) -> Material:
     """What a step learns from, in the order and the batches that its seed and its settings give."""
-    training, collate = context.step.training, Collator(model, context.step.inputs)
+    training, step = context.step.training, context.step
+    place = Place(context.seed, context.name)
+    collate = Collator(model, step.inputs, step.objectives, place, examples)
     options = PlanOptions(
         seed=context.seed,
         step=context.name,

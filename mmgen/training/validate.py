@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..data.collate import by_length
 from ..data.seeds import resolve
-from ..oom import ADVICE_SMALLER, out_of_memory, questions
+from ..oom import ADVICE_SMALLER, out_of_memory
 from ..tensors import Example
 from .distributed import all_reduce_sum
 from .fsdp import too_large
@@ -31,7 +31,9 @@ def validate(learner: Learner, examples: Sequence[Example]) -> float:
     total = torch.zeros(2, len(names), dtype=torch.float64, device=accelerator.device)
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
-    retry = learner.context.retry("validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=questions)
+    retry = learner.context.retry(
+        "validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=learner.material.collate.halves
+    )
     measure = partial(_measured, learner)
     for indices in by_length(learner.material.collate.slots(ours), batch_size):
         for _, loss in retry.over([ours[index] for index in indices], measure):

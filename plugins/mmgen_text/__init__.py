@@ -11,6 +11,8 @@ class Text(mmgen.EmbedderConfig):
     """Captions, or any text, as the backbone's own word embeddings; nothing of its own to learn."""
 
     type: Literal["text"] = "text"
+    hides = "words"
+
     max_tokens: int = Field(64, ge=1, description="longer texts are cut")
 
     def build(self, backbone):

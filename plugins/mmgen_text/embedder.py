@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.parts import Backbone, Embedder, Reader
-from mmgen.tensors import Example, Segment
+from mmgen.tensors import Example, Hiding, Segment
 
 from . import Text
 
@@ -21,9 +23,11 @@ REMEMBERED = 300_000  # texts whose tokens are kept
 class TextReader(Reader):
     """Tokenises in the loader's workers, every text once: the same ones come again every epoch."""
 
+    hides = "words"
+
     def __init__(self, config: Text, backbone: Backbone) -> None:
         self.field, self.max_tokens = config.reads[0], config.max_tokens
-        self.tokenizer, self.pad_id = backbone.tokenizer, backbone.pad_id
+        self.tokenizer, self.pad_id, self.mask_id = backbone.tokenizer, backbone.pad_id, backbone.mask_id
         self._known: dict[str, list[int]] = {}
 
     def read(self, example: Example) -> Tensor:
@@ -41,6 +45,50 @@ class TextReader(Reader):
             ids = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             self._known[text] = ids[: self.max_tokens]
         return self._known[text]
+
+    def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:
+        """Tokens (N,) with a share of them hidden, and what stood there: (N,) ids, -100 elsewhere."""
+        ids, labels = item.clone(), torch.full_like(item, -100)
+        words = self._words(item.tolist()) if hiding.whole_words else [[place] for place in range(len(item))]
+        chosen = [word for word in words if draw.random() < hiding.rate]
+        masked, other = hiding.replace
+        for word in chosen:
+            fate = draw.random()
+            for place in word:
+                labels[place] = item[place]
+                if fate < masked:
+                    ids[place] = self.mask_id
+                elif fate < masked + other:
+                    ids[place] = draw.choice(self._ordinary)
+        return ids, labels
+
+    def _words(self, ids: Sequence[int]) -> list[list[int]]:
+        """Places of tokens, the pieces of a word together."""
+        words: list[list[int]] = []
+        for place, token in enumerate(self.tokenizer.convert_ids_to_tokens(list(ids))):
+            if words and self._goes_on(token):
+                words[-1].append(place)
+            else:
+                words.append([place])
+        return words
+
+    def _goes_on(self, token: str) -> bool:
+        """Whether a piece goes on with the word before it: WordPiece marks those ("##s"), byte-level BPE and
+        SentencePiece mark those that begin one."""
+        begins = [mark for mark in ("\u0120", "\u2581") if self._marks[mark]]
+        return not token.startswith(tuple(begins)) if begins else token.startswith("##")
+
+    @cached_property
+    def _marks(self) -> dict[str, bool]:
+        """Which marks of a word's begin the vocabulary has."""
+        return {
+            mark: any(token.startswith(mark) for token in self.tokenizer.get_vocab()) for mark in ("\u0120", "\u2581")
+        }
+
+    @cached_property
+    def _ordinary(self) -> list[int]:
+        """Ids of all tokens that are no special ones."""
+        return sorted(set(self.tokenizer.get_vocab().values()) - set(self.tokenizer.all_special_ids))
 
     def slots(self, example: Example) -> int:
         """A token a word."""

@@ -62,7 +62,7 @@ def test_epochs_end_where_their_last_example_is_even_when_they_differ_in_length(
 def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
     example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
     made = plan([example], epochs=30)
-    drawn = [made.draw(example, update[0]).inputs["caption"] for update in visits(made)]
+    drawn = [made.place.resolve(example, update[0].epoch).inputs["caption"] for update in visits(made)]
     assert set(drawn) == {"one", "two", "three"}
     assert resolve(example).inputs == {"caption": "one", "image": "key"}
 
@@ -167,7 +167,7 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
     assert sum(count < 16 for count in pairs) <= 3 and max(pairs) < 16 + 4, "whole updates, but for one an epoch"
 
     def padding(made):
-        rows = [tell.slots([made.draw(examples[v.index], v) for v in update]) for update in visits(made)]
+        rows = [tell.slots([made.place.resolve(examples[v.index], v.epoch) for v in update]) for update in visits(made)]
         return 1 - sum(map(sum, rows)) / sum(len(row) * max(row) for row in rows)
 
     assert padding(bucketed) < 0.5 * padding(plain)

@@ -65,8 +65,8 @@ def written_out(model, material, number):
     """The loss of an update by its definition, from single examples; its gradients are left on the model."""
     total, counts = {}, {}
     for micro in range(len(material.plan.updates[number])):
-        for example in material.cut(number, micro, 0)[0]:
-            loss = model(material.collate([example]))
+        for example, which in material.cut(number, micro, 0)[0]:
+            loss = model(material.batch([(example, which)]))
             for name, one in loss.sums.items():
                 total[name] = total.get(name, 0) + one
                 counts[name] = counts.get(name, 0) + loss.counts[name]
@@ -89,7 +89,7 @@ def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, 
     model.zero_grad()
     learning = dict(model.named_parameters())
     accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning, sharded=False)
-    micros = [(n, material.collate(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
+    micros = [(n, material.batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
     _, means, _ = accumulator.gradients(0, micros, bool)
     assert means.each == pytest.approx(losses, abs=1e-5)
     assert means.loss == pytest.approx(sum(losses.values()), abs=1e-5)
@@ -126,7 +126,7 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     context = toys.context(tmp_path, step(workers=0))
     learner = Learner(model, context, make_material(model, context, EXAMPLES))
-    micros = [(0, learner.material.collate(learner.material.cut(0, 0, 0)[0]))]
+    micros = [(0, learner.material.batch(learner.material.cut(0, 0, 0)[0]))]
     record = learner.update(0, micros)
     assert record["loss"] == 0 and "losses" not in record
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())

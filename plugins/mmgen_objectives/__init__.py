@@ -1,0 +1,50 @@
+"""First-party objectives: what an encoder learns beside writing, as BERT and VisualBERT were pretrained."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+import mmgen
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class MaskedWords(mmgen.ObjectiveConfig):
+    """Words of texts are hidden and predicted, all other inputs visible (Devlin et al., 2019, section 3.1; VisualBERT,
+    section 3.3)."""
+
+    type: Literal["masked_words"] = "masked_words"
+    inputs: tuple[str, ...] = Field((), description="the texts that it hides; by default every text input of the step")
+    rate: float = Field(0.15, gt=0, le=1, description="share of the words that are predicted")
+    mask: Share = Field(0.8, description="of those, the share that [MASK] stands for")
+    random: Share = Field(0.1, description="and the share that a random word stands for; the rest is shown as it is")
+    whole_words: bool = Field(False, description="hide all pieces of a word, or none")
+
+    def build(self, backbone, labels):
+        from .masked_words import MaskedWordsObjective
+
+        return MaskedWordsObjective(self)
+
+    def hidden(self, inputs):
+        texts = tuple(name for name, config in inputs.items() if config.hides == "words")
+        return tuple(name for name in texts if name in self.inputs) if self.inputs else texts
+
+    def misfits(self, inputs):
+        if absent := [name for name in self.inputs if name not in inputs]:
+            return f"hides words of '{absent[0]}', and the step reads: {', '.join(inputs)}"
+        if wrong := [name for name in self.inputs if inputs[name].hides != "words"]:
+            return f"hides words, and the input '{wrong[0]}' has none; name inputs of texts"
+        if not self.hidden(inputs):
+            return 'hides words, and the step reads no text; add an input of type "text" to it'
+        return ""
+
+    @model_validator(mode="after")
+    def _shares(self):
+        if self.mask + self.random > 1:
+            raise ValueError("mask and random are shares of the same words, and together they are more than 1")
+        return self
+
+
+@mmgen.hookimpl
+def register_objectives():
+    return [MaskedWords]
