@@ -361,8 +361,8 @@ class HidesWords(MaskedGenerator):
 
 
 class OneABatch(MaskedTargets):
-    def collate(self, examples):
-        return replace(super().collate(examples), counts={"loss": 1})
+    def collate(self, rows):
+        return replace(super().collate(rows), counts={"loss": 1})
 
 
 class CountsExamples(Read):

@@ -26,9 +26,9 @@ class Both(MaskedTargets):
 
     losses = ("loss", "begin")
 
-    def collate(self, examples):
-        targets = super().collate(examples)
-        return replace(targets, counts={**targets.counts, "begin": sum(len(example.targets) for example in examples)})
+    def collate(self, rows):
+        targets = super().collate(rows)
+        return replace(targets, counts={**targets.counts, "begin": sum(len(one.targets) for one in rows.examples)})
 
 
 class WordsAndBegin(MaskedGenerator):
@@ -120,8 +120,8 @@ def test_one_loss_is_not_named_in_the_log(tmp_path):
 def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     """No update divides by zero, and nothing is learnt of it."""
     model = two_losses()
-    model.generator.reader.collate = lambda examples: replace(
-        MaskedTargets.collate(model.generator.reader, examples), counts={"loss": 0, "begin": 0}
+    model.generator.reader.collate = lambda rows: replace(
+        MaskedTargets.collate(model.generator.reader, rows), counts={"loss": 0, "begin": 0}
     )
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     context = toys.context(tmp_path, step(workers=0))
