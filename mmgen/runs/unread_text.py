@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..configs import EmbedderConfig
-from ..data.collate import Collator
 from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..model import Model
