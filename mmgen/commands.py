@@ -20,6 +20,7 @@ steps_option = click.option("--step", "steps", multiple=True, metavar="NAME", he
 
 Decorator = Callable[[Any], Any]
 
+LEARNING = "mmgen.learning"  # the logger of parts' notes that only commands show which learn
 GOES_ON = "mmgen.goes_on"  # where a click context keeps what `goes_on` says
 
 

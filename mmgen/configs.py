@@ -220,13 +220,15 @@ class ProbeConfig(PartConfig):
 
 
 class CommandConfig(PartConfig):
-    """A command of `mmgen`: `type` is its name, the first line of the docstring its line in `mmgen --help`.
+    """A command of `mmgen`: `type` is its name, the first line of the docstring its line in `mmgen --help`, under the
+    heading `group`.
 
     `build` imports the command's module. It is called when somebody calls the command or asks for its own help.
     """
 
     kind: ClassVar[str] = "command"
     in_recipes: ClassVar[bool] = False
+    group: ClassVar[str] = "Of other packages"
 
     def build(self) -> click.Command:
         raise NotImplementedError

@@ -65,7 +65,7 @@ def test_the_complete_example_installs_and_passes_its_tests(tmp_path):
     environment = Environment(tmp_path / "environment")
     environment.install(tmp_path / "package")
     listed = environment.mmgen("plugins", "--strict-plugins", cwd=tmp_path)
-    assert "embedder   numbers" in listed.stdout and listed.returncode == 0, listed.stderr
+    assert "\n  numbers  " in listed.stdout and listed.returncode == 0, listed.stderr
     tested = environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "package/tests", cwd=tmp_path)
     assert tested.returncode == 0 and " passed" in tested.stdout, tested.stdout
 

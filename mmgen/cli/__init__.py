@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from ..commands import GOES_ON
+from ..commands import GOES_ON, LEARNING
 from ..discovery.watch import trace_crashes
 from ..errors import MmgenError, printable, shown
 from ..progress import tell
@@ -49,6 +49,12 @@ def _errors_in_a_line(context: click.Context) -> Iterator[None]:
     except MmgenError as error:
         _say(str(error), error)
         context.exit(1)
+    except click.UsageError as error:
+        told = error.format_message()
+        ours = printable(told) + (hint(error) if isinstance(error, click.NoSuchOption) else "")
+        if ours == told:
+            raise
+        raise click.UsageError(ours, error.ctx) from None
     except BrokenPipeError:
         context.exit(1)  # whoever read us has gone
     except OSError as error:
@@ -70,6 +76,19 @@ def _settle_output() -> None:
     except OSError:
         with contextlib.suppress(OSError), Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
+def hint(error: click.NoSuchOption) -> str:
+    """How a key of a recipe is set, where somebody took it for an option; empty elsewhere."""
+    from ..recipe.tables import TABLES, Recipe
+
+    options = error.ctx.command.params if error.ctx else []
+    if not any(option.name == "sets" and option.metavar == "A.B=VALUE" for option in options):
+        return ""
+    key = error.option_name.lstrip("-").replace("-", "_")
+    homes = [f"{table}.{key}" for table, config in TABLES.items() if key in config.model_fields]
+    homes += [key] if key in Recipe.model_fields else []
+    return f" It is a key of the recipe: --set {homes[0]}=VALUE." if homes else " A recipe's keys: --set A.B=VALUE."
 
 
 def _say(what: str, error: BaseException) -> None:
@@ -118,5 +137,6 @@ def main() -> None:
     handler.setFormatter(Printable())
     logging.basicConfig(handlers=[handler])
     logging.getLogger("mmgen").setLevel(logging.INFO)
+    logging.getLogger(LEARNING).setLevel(logging.WARNING)  # what concerns only those who learn
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch starts; see `mmgen.training.threads`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -11,20 +12,45 @@ import click
 from ..configs import CommandConfig
 from ..discovery.loading import reason
 from ..discovery.watch import watched
-from ..errors import MmgenError, PluginError, did_you_mean
+from ..errors import MmgenError, PluginError
 from ..progress import tell
 from ..registry import Part, Registry, conflict, installed
 
-OWN = {  # module of this folder -> the commands it has
-    "files": ("data", "features"),
-    "plugin": ("plugin", "schema"),
-    "probe": ("probe",),
-    "reports": ("compare", "report"),
-    "runs": ("check", "generate", "init", "plugins", "run", "show"),
-    "score": ("score",),
-    "write": ("write",),
+OWN = {  # heading in the help -> command -> the module of this folder that has it, what it is for
+    "Start": {
+        "run": ("runs", "Learn, write and score every step of a recipe."),
+        "init": ("runs", "Copy the recipes that come with mmgen into a folder."),
+        "check": ("runs", "Check recipes without running anything."),
+        "show": ("runs", "Print a recipe with all its layers, and where each value is from."),
+        "report": ("reports", "Write a finished run's table, curves and pictures into one page."),
+    },
+    "Own data": {
+        "data": ("files", "Count what a data set holds and what is missing."),
+        "features": ("files", "Make, import and look into files of image features."),
+    },
+    "Ask a finished run": {
+        "generate": ("runs", "Write about your own pictures and texts."),
+        "write": ("write", "Write the test split again with another decoding."),
+        "probe": ("probe", "See what words look at, and what is alike inside the model."),
+    },
+    "Evaluate": {
+        "score": ("score", "Score any file of predictions, or a finished run."),
+        "compare": ("reports", "Set runs side by side, and say how their recipes differ."),
+    },
+    "Extend": {
+        "plugins": ("parts", "List every part that is installed, or show a part's keys."),
+        "plugin": ("plugin", "Begin a plugin of your own."),
+        "schema": ("plugin", "Print the JSON schema of recipes, for editors."),
+    },
 }
-MODULES = {name: module for module, names in OWN.items() for name in names}
+MODULES = {name: module for commands in OWN.values() for name, (module, _) in commands.items()}
+MEANT = {  # what commands are called elsewhere
+    **dict.fromkeys(("train", "learn", "fit", "start"), "run"),
+    **dict.fromkeys(("predict", "ask", "infer", "caption"), "generate"),
+    **dict.fromkeys(("evaluate", "eval", "metrics"), "score"),
+    **dict.fromkeys(("validate", "lint"), "check"),
+    **dict.fromkeys(("list", "parts"), "plugins"),
+}
 
 
 class Lookup(click.Group):
@@ -54,17 +80,24 @@ class Lookup(click.Group):
             return name, command, args[1:]
         if context.resilient_parsing or name.startswith("-"):
             return super().resolve_command(context, args)
-        first = f"no command is called '{name}'{did_you_mean(name, self.list_commands(context))}"
-        raise PluginError("\n".join([first, *(f"  {broken}" for broken in installed().broken)]))
+        close = difflib.get_close_matches(name, [*self.list_commands(context), *MEANT], n=1)
+        meant = f"; did you mean '{MEANT.get(close[0], close[0])}'?" if close else "; `mmgen --help` lists them"
+        raise PluginError(
+            "\n".join([f"no command is called '{name}'{meant}", *(f"  {one}" for one in installed().broken)])
+        )
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Every name with its summary. Those of plugins come from their configs: nothing of them is imported."""
+        """Every name with its summary, in groups. Nothing of the commands is imported: those of plugins are in their
+        configs."""
         registry = installed()
-        commands = {part.name: click.Command(part.name, help=part.summary) for part in registry.of_kind("command")}
-        commands |= {name: own(name) for name in MODULES}
-        width = formatter.width - 6 - max(map(len, commands))
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, commands[name].get_short_help_str(width)) for name in sorted(commands)])
+        groups = {heading: {name: text for name, (_, text) in some.items()} for heading, some in OWN.items()}
+        for part in registry.of_kind("command"):
+            if part.name not in MODULES:
+                groups.setdefault(getattr(part.config, "group", ""), {})[part.name] = part.summary
+        widest = max(len(name) for some in groups.values() for name in some)
+        for heading, some in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in some.items()])
         for problem in problems(registry):
             tell(f"error: {problem}", err=True)
 

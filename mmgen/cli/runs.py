@@ -1,14 +1,15 @@
-"""Commands about recipes and runs: run, show, check, plugins, init, generate."""
+"""Commands about recipes and runs: run, show, check, init, generate."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from ..commands import goes_on, profile_option, quiet, recipe_argument, run_argument, set_option
+from ..commands import LEARNING, goes_on, profile_option, quiet, recipe_argument, run_argument, set_option
 from ..errors import MmgenError
 from ..progress import tell
 
@@ -48,6 +49,7 @@ def run(
     if step is not None and step not in chosen.steps:
         raise MmgenError(f"--step: there is no step '{step}'; there are: {', '.join(chosen.steps)}")
     quiet()
+    logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
     from ..runs.run import run as run_recipe
     from ..training.threads import AUTO
@@ -89,24 +91,6 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     if problems:
         raise MmgenError("\n".join(dict.fromkeys(problems)))
     tell(f"{count} set-ups in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: all well")
-
-
-@click.command()
-@click.option("--strict-plugins", is_flag=True, help="Exit with 1 when any plugin is broken or in conflict.")
-def plugins(strict_plugins: bool) -> None:
-    """List every part that is installed, who provides it, and what failed to load."""
-    from ..registry import installed
-    from .lookup import problems
-
-    registry = installed()
-    for part in sorted(registry.parts, key=lambda part: (part.kind, part.name)):
-        tell(f"{part.kind:<10} {part.name:<22} {part.source!s:<24} {part.summary}")
-        tell(click.style(f"{'':<33} {part.place}", dim=True))
-    wrong = dict.fromkeys([*problems(registry), *registry.conflicts()])
-    for problem in wrong:
-        tell(f"error: {problem}", err=True)
-    if strict_plugins and wrong:
-        raise click.exceptions.Exit(1)
 
 
 @click.command()
@@ -190,7 +174,7 @@ def generate(
     if not written:
         raise MmgenError("nothing of it could be read")
     if remark := collapsed(written):
-        click.echo(remark, err=True)
+        tell(remark, err=True)
 
 
 def _print(line: Mapping) -> None:

@@ -45,16 +45,20 @@ def reference(registry: Registry) -> str:
         "",
         f"`training` overrides any of {', '.join(f'`{key}`' for key in Training.model_fields)} for this step.",
     ]
-    places = {kind: f"[{table}]" for table, kind in PARTS.items()} | {
-        kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()
-    }
     for kind, (_, config) in KINDS.items():
         if not config.in_recipes:
             continue
-        lines += ["", f"## {kind.capitalize()}s: {places.get(kind, f'a table `{kind}` inside an input')}", ""]
+        lines += ["", f"## {kind.capitalize()}s: {place(kind)}", ""]
         for part in registry.of_kind(kind):
             lines += _part(part)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def place(kind: str) -> str:
+    """Where parts of a kind are named."""
+    places = {kind: f"[{table}]" for table, kind in PARTS.items()}
+    places |= {kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()} | {"command": "mmgen NAME"}
+    return places.get(kind, f"a table `{kind}` inside an input")
 
 
 def _part(part: Part) -> list[str]:
@@ -69,9 +73,28 @@ def _part(part: Part) -> list[str]:
     ]
 
 
+def about(cls: type[Config]) -> str:
+    """What a config's docstring says, in one line."""
+    return " ".join(line.strip() for line in (cls.__doc__ or "").strip().splitlines() if line.strip())
+
+
+def keys(cls: type[Config]) -> list[tuple[str, str, str, str]]:
+    """The keys of a part's table: name, what a value may be, the default as TOML writes it (empty where there is
+    none), what it is for."""
+    rows = [(name, told) for name, told in closed(cls)["properties"].items() if name != "type"]
+    return [
+        (
+            name,
+            "must be given: " * cls.model_fields[name].is_required() + _value(told),
+            _default(cls, name, told),
+            _for(told),
+        )
+        for name, told in rows
+    ]
+
+
 def _about(cls: type[Config]) -> list[str]:
-    paragraph = (cls.__doc__ or "").strip()
-    return [" ".join(line.strip() for line in paragraph.splitlines() if line.strip()), ""] if paragraph else []
+    return [about(cls), ""] if about(cls) else []
 
 
 def _table(cls: type[Config], leave_out: frozenset[str] | set[str] = frozenset()) -> list[str]:
@@ -84,10 +107,17 @@ def _table(cls: type[Config], leave_out: frozenset[str] | set[str] = frozenset()
 def _rows(cls: type[Config], rows: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     for name, told in rows:
         required = cls.model_fields[name].is_required()
-        default = (
-            "must be given" if required else _toml(told["default"]) if told.get("default") not in (None, [], {}) else ""
-        )
-        yield f"| `{name}` | {_value(told)} | {default} | {told.get('description', '').replace('|', chr(92) + '|')} |"
+        default = "must be given" if required else _code(_default(cls, name, told))
+        yield f"| `{name}` | {_value(told)} | {default} | {_for(told).replace('|', chr(92) + '|')} |"
+
+
+def _default(cls: type[Config], name: str, told: dict[str, Any]) -> str:
+    default = None if cls.model_fields[name].is_required() else told.get("default")
+    return "" if default in (None, [], {}) else _toml(default)
+
+
+def _for(told: dict[str, Any]) -> str:
+    return str(told.get("description", ""))
 
 
 def _value(told: dict[str, Any]) -> str:
@@ -97,11 +127,14 @@ def _value(told: dict[str, Any]) -> str:
     if "anyOf" in told:
         return " or ".join(_value(one) for one in told["anyOf"])
     if "enum" in told or "const" in told:
-        return ", ".join(_toml(one) for one in told.get("enum", [told.get("const")]))
+        return ", ".join(_code(_toml(one)) for one in told.get("enum", [told.get("const")]))
     bounds = [f"{word} {told[key]}" for key, word in BOUNDS.items() if key in told]
     return ", ".join([WORDS.get(told.get("type", ""), "anything"), *bounds])
 
 
 def _toml(value: Any) -> str:
-    shown = str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
-    return f"`{shown}`"
+    return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""

@@ -4,15 +4,16 @@ Systems of one shape, random weights, the same made-up data, timed in turn in on
 work, so that a gap has to be explained. `docs/performance.md` has what was measured.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import mmgen
 
 
 class Bench(mmgen.CommandConfig):
-    """Speed beside the paper's procedure and transformers' decoders."""
+    """Compare the speed with the paper's procedure and other decoders."""
 
     type: Literal["bench"] = "bench"
+    group: ClassVar[str] = "Evaluate"
 
     def build(self):
         from .command import bench

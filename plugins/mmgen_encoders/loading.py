@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LARGEST = {"num_hidden_layers": 1000, "num_attention_heads": 10_000}  # no encoder that there is has more
 MOST = 10_000_000  # words, widths, positions
 T = TypeVar("T")
-log = logging.getLogger("mmgen")
+log = logging.getLogger("mmgen.learning")
 
 
 def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> EncoderBackbone:
@@ -189,8 +189,8 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
     if missing:
         start_head(model)
         log.info(
-            "%s: no masked-LM head among its weights; it is tied to the word embeddings and its transform starts as "
-            "the identity",
+            "%s: brings no masked-LM head, which turns states into words. One is made from the word embeddings; it "
+            'must be learnt (a step with learn = ["backbone"]) before the model writes well',
             config.weights,
         )
     return config.backbone_class()(config, model, tokenizer)

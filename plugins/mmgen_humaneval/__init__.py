@@ -1,14 +1,15 @@
 """Human evaluation: a blind sheet of questions to be rated by people, and what the filled sheets say."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import mmgen
 
 
 class Judge(mmgen.CommandConfig):
-    """Human evaluation: blind sheets for judges, and what they said."""
+    """Make blind sheets for human judges, and read what they said."""
 
     type: Literal["judge"] = "judge"
+    group: ClassVar[str] = "Evaluate"
 
     def build(self):
         from .command import judge

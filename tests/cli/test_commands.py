@@ -71,7 +71,7 @@ def test_help_has_its_summary_and_its_own_help_is_its_own(greet):
 
 
 def test_plugins_lists_it_with_its_owner(greet):
-    assert "command    greet                  mmgen-greet 0.3          Say hello to a run.\n" in call("plugins").stdout
+    assert "\n  greet                 Say hello to a run. (mmgen-greet 0.3)\n" in call("plugins").stdout
 
 
 def test_help_imports_no_command_of_a_plugin_and_nothing_heavy(greet):
@@ -128,7 +128,10 @@ def test_a_broken_plugin_is_a_line_below_help_and_below_a_command_that_is_not_th
     broken = "plugin 'greet' (mmgen-greet 0.3) failed to load: No module named 'that_is_not_there'"
     listed, done = call("--help"), call("tune")
     assert listed.stderr == f"error: {broken}\n" and listed.returncode == 0 and "\n  bench " in listed.stdout
-    assert done.stderr == f"error: no command is called 'tune'\n  {broken}\n" and done.returncode == 1
+    assert (
+        done.stderr == f"error: no command is called 'tune'; `mmgen --help` lists them\n  {broken}\n"
+        and done.returncode == 1
+    )
 
 
 def test_a_misspelt_command_gets_did_you_mean():

@@ -60,11 +60,11 @@ def test_their_tests_pass(made, environment):
 
 
 def test_they_are_listed_with_their_place(made, environment):
-    done = environment.mmgen("plugins", "--strict-plugins", cwd=made["metric"])
+    done = environment.mmgen("plugins", "--strict-plugins", "--paths", cwd=made["metric"])
     assert done.returncode == 0, done.stderr
     for kind, folder in made.items():
-        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{kind} ") and f" my-{kind} " in line]
-        assert f"mmgen-my-{kind} 0.1.0" in line
+        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"  my-{kind} ")]
+        assert line.endswith(f"(mmgen-my-{kind} 0.1.0)")
         assert str(folder / f"mmgen_my_{kind}" / "__init__.py") in done.stdout
 
 

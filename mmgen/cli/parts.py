@@ -1,0 +1,97 @@
+"""The plugins command: every part that is installed, and the keys of one."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import click
+
+from ..errors import PluginError, did_you_mean
+from ..progress import tell, width
+from ..registry import KINDS, Part, Registry, installed
+from .lookup import problems
+
+OURS = "mmgen-framework"
+NAMES = 22  # columns for names
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--paths", is_flag=True, help="Show the file and line of every part too.")
+@click.option("--strict-plugins", is_flag=True, help="Exit with 1 when any plugin is broken or in conflict.")
+def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
+    """List every part that is installed, and what failed to load; or show the keys of the parts called NAME."""
+    registry = installed()
+    lines = [line for name in names for line in _keys(registry, name, paths)] if names else _list(registry, paths)
+    for line in lines:
+        tell(line, wrap=False)  # wrapped already
+    wrong = dict.fromkeys([*problems(registry), *registry.conflicts()])
+    for problem in wrong:
+        tell(f"error: {problem}", err=True)
+    if strict_plugins and wrong:
+        raise click.exceptions.Exit(1)
+
+
+def _list(registry: Registry, paths: bool) -> Iterator[str]:
+    """Parts by kind, under where their names go. Those of other packages say whose they are."""
+    from ..recipe.reference import place
+
+    for kind in KINDS:
+        parts = registry.of_kind(kind)
+        if parts:
+            yield f"{kind}s: {place(kind)}"
+        for part in parts:
+            whose = "" if part.source.distribution == OURS else f" ({part.source})"
+            yield from _under(part.name, f"{part.summary}{whose}", NAMES)
+            if paths:
+                yield f"{'':<{NAMES + 2}}{part.place}"
+        if parts:
+            yield ""
+    yield "`mmgen plugins NAME` shows the keys of a part."
+
+
+def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
+    """What a part is for, and its keys with their values and defaults. Raises PluginError for an unknown name."""
+    from ..recipe.reference import about, keys, place
+
+    found = [part for part in registry.parts if name in (part.name, part.owned)]
+    if not found:
+        raise PluginError(
+            f"no part is called '{name}'{did_you_mean(name, [part.name for part in registry.parts])}; `mmgen plugins` "
+            "lists them"
+        )
+    for part in found:
+        yield f"{part.name}: {part.kind}, {place(part.kind)}"
+        yield from _under("", about(part.config), 0)
+        yield f"  From {part.source}."
+        yield from [f"  {part.place}"] if paths else []
+        yield ""
+        yield from _keys_of(part, keys(part.config) if part.config.in_recipes else [])
+
+
+def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]:
+    if not part.config.in_recipes:
+        yield f"  `mmgen {part.name} --help` shows its options."
+    elif not keys:
+        yield "  It has no keys of its own."
+    for name, value, default, description in keys:
+        yield from _under(name + (f" = {default}" if default else ""), value.replace("`", ""), NAMES)
+        yield from _under("", description, 4)
+    yield ""
+
+
+def _under(name: str, text: str, columns: int) -> list[str]:
+    """A name, and a text in a column beside it, as wide as the terminal."""
+    begin = f"  {name:<{columns}}" if len(name) < columns or not name else f"  {name}  "
+    wide = width(sys.stdout)
+    if wide is None or not text:
+        return [f"{begin}{text}".rstrip()] if begin.strip() or text else []
+    return textwrap.wrap(
+        text,
+        max(wide, columns + 30),
+        initial_indent=begin,
+        subsequent_indent=" " * (columns + 2),
+        break_long_words=False,
+    )
