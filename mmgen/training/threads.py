@@ -1,8 +1,8 @@
 """How many threads of the processor a run computes with: those that people ask for, else what suits the model's size.
 
-A small model is done with an operation before a second thread has woken up, and the core does more good elsewhere: it
-prepares batches. Threads that wait must sleep: OpenMP lets them spin, and beside another process the one that works
-then waits for one that spins.
+A small model is done with an operation before a second thread has woken up, and the core does more good elsewhere.
+Threads that wait must sleep: OpenMP lets them spin, and beside another process the one that works then waits for one
+that spins.
 """
 
 from __future__ import annotations
