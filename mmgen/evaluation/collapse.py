@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 FEWEST = 10  # texts; of fewer, equal ones say nothing
-MEND = "the model says little of its input: learn longer, or with another learning rate, and look at the loss"
+MEND = "the model says little of its input: train it for longer or at another rate, and look at the loss"
 
 
 def collapsed(texts: Sequence[str]) -> str:

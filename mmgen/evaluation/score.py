@@ -13,7 +13,6 @@ from ..files import read_table, write_json
 from ..parts import Metric
 from ..progress import Progress
 from ..tensors import Example, Generation, Scores
-from .collapse import collapsed
 
 
 def score(
@@ -37,8 +36,7 @@ def score(
         for called, metric in metrics.items():
             each[called] = score_with(called, metric, best, examples)
             advance()
-    remark = collapsed([text.text for text in best])
-    return merge(gathered(each), Scores({}, notes=(f"{name}: {remark}",))) if remark else gathered(each)
+    return gathered(each)
 
 
 def write_scores(folder: Path, scores: Scores) -> None:

@@ -2,7 +2,7 @@
 
 from .compare import compare
 from .page import SHOWN, try_page, write_page
-from .table import gather, markdown, of_scores, over_seeds, samples, write_tables
+from .table import gather, markdown, of_scores, over_seeds, remarks, samples, write_tables
 
 __all__ = [
     "SHOWN",
@@ -11,6 +11,7 @@ __all__ = [
     "markdown",
     "of_scores",
     "over_seeds",
+    "remarks",
     "samples",
     "try_page",
     "write_page",

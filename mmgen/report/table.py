@@ -12,11 +12,12 @@ from typing import Any
 from ..data.checked import references_of
 from ..errors import MmgenError
 from ..evaluation import score
+from ..evaluation.collapse import collapsed
 from ..files import write_text
 from ..markdown import number, table
 from ..parts import Dataset
 from ..recipe.tables import Recipe
-from ..storage import decodings
+from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example, Generation, Scores
 
@@ -65,6 +66,7 @@ def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
             scores = score.read(folder.step(name))
             steps[name] = scores.values
             notes.update(dict.fromkeys(scores.notes))
+            notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _again(recipe, folder, name, notes) for name in steps}
     columns = _columns([*steps.values(), *(values for each in again.values() for values in each.values())])
     references = _references(recipe, dataset, notes, columns)
@@ -97,7 +99,18 @@ def _again(recipe: Recipe, folder: RunFolder, step: str, notes: dict[str, None])
             found[place.name] = score.read(place).values
             options = "; ".join(differences(recipe.decoding.model_dump(), decodings.read(place).model_dump()))
             notes[f"[{place.name}]: the same weights with another decoding ({options or 'the same options'})"] = None
+            notes.update(dict.fromkeys(remarks(decodings.label(step, place.name), place)))
     return found
+
+
+def remarks(label: str, place: Path) -> tuple[str, ...]:
+    """A line where the texts in a folder say nothing of what they are about; `label`: the row's."""
+    try:
+        texts = generations.best(place).values() if generations.there(place) else ()
+    except MmgenError:  # whoever needs the texts says what is wrong with them
+        return ()
+    remark = collapsed([text.text for text in texts])
+    return (f"{label}: {remark}",) if remark else ()
 
 
 def over_seeds(own: Table, folder: RunFolder) -> Table | None:

@@ -23,11 +23,11 @@ from ..recipe.load import changed
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
-from ..storage.weights import load_weights
 from ..tensors import Example, Generation
 from .asker import Asker
 from .prepare import build_model, features_file
 from .query import Query
+from .step_weights import inputs_of, load_step
 
 OF_AN_INPUT = ("extractor", "features", "allow_other_features")  # what may be changed of one that has learnt
 
@@ -98,9 +98,12 @@ def load_run(
     if chosen not in trained:
         raise RunError(f"{path}: no weights of a step '{chosen}'; there are: {', '.join(trained)}")
     path_kept = folder.path / "inputs.json"
-    kept = read_table(path_kept, **dict.fromkeys(recipe.inputs, dict))
+    read = inputs_of(recipe, [chosen])
+    there = [name for name in recipe.inputs if name in read_table(path_kept) or name in read]
+    kept = read_table(path_kept, **dict.fromkeys(there, dict))
     inputs: dict[str, EmbedderConfig] = {}
-    for name, config in recipe.inputs.items():
+    for name in there:  # a run of one step alone has not built what it does not read
+        config = recipe.inputs[name]
         made = None
         if isinstance(config, FeaturesConfig) and config.extractor is not None and config.features is None:
             made = features_file(name, config.extractor, recipe, folder)
@@ -113,7 +116,7 @@ def load_run(
                 f"{path_kept}: damaged: it does not hold all that '{name}' was learnt with; copy it from where the run "
                 "was made"
             )
-    load_weights(model, folder.step(chosen) / "weights.safetensors")
+    load_step(model, recipe, folder, chosen)
     return Run(folder, recipe, chosen, model.eval().to("cuda" if torch.cuda.is_available() else "cpu"))
 
 

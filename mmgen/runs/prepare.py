@@ -25,6 +25,7 @@ from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example
+from .step_weights import inputs_of
 
 LABELS = "labels.json"  # in a run folder: what its heads choose from
 LOOKED_AT = 4  # examples that every input is tried with before anything is learnt
@@ -73,6 +74,38 @@ def read_labels(folder: Path) -> dict[str, tuple[str, ...]]:
     if not all(isinstance(values, list) and all(isinstance(one, str) for one in values) for values in tables.values()):
         raise RunError(f"{path}: damaged: it holds no lists of texts; copy it from where the run was made")
     return {name: tuple(values) for name, values in tables.items()}
+
+
+def model_of_steps(
+    recipe: Recipe,
+    steps: Sequence[str],
+    datasets: Datasets,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    progress: Progress,
+) -> tuple[Model, Recipe]:
+    """The model that these steps begin with, and the recipe with the features that were made for it.
+
+    Inputs that no step of them reads are left out, and their features need not be there. One is built all the same
+    where the random numbers of a part behind it depend on it: a step alone learns what it learns among others."""
+    read = inputs_of(recipe, list(steps))
+    few = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in read}})
+    if len(read) < len(recipe.inputs):
+        filled = fill_stores(few, datasets, folder, accelerator, progress)
+        model = build_model(filled, datasets)
+        if not _draws_behind_a_gap(recipe, model):
+            return model, recipe.model_copy(update={"inputs": {**recipe.inputs, **filled.inputs}})
+    filled = fill_stores(recipe, datasets, folder, accelerator, progress)
+    return build_model(filled, datasets), filled
+
+
+def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
+    """Whether a part has parameters that is built after an input which is left out of the model. (Objectives draw from
+    seeds of their own.)"""
+    names = list(recipe.inputs)
+    gap = min(place for place, name in enumerate(names) if name not in model.inputs)
+    behind = [model.embedders[name] for name in names[gap:] if name in model.inputs]
+    return any(True for part in [*behind, model.generator] for _ in part.parameters())
 
 
 def fill_stores(
@@ -154,15 +187,17 @@ def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, 
         write_json(folder.path / LABELS, {"labels": {name: list(values) for name, values in labels.items()}})
     write_folder(folder.backbone, model.backbone.save)
     kept = {name: embedder.found_settings() for name, embedder in model.embedders.items()}
+    path, earlier = folder.path / "inputs.json", {}
     if any(folder.path.glob("steps/*/*.safetensors")):
-        for name, before in read_table(folder.path / "inputs.json", **dict.fromkeys(kept, dict)).items():
-            if before != json.loads(json.dumps(kept.get(name))):
-                changes = "; ".join(differences(before, kept.get(name)))
+        earlier = read_table(path, **{name: dict for name in kept if name in read_table(path)})
+        for name, before in earlier.items():
+            if name in kept and before != json.loads(json.dumps(kept[name])):
+                changes = "; ".join(differences(before, kept[name]))
                 raise RunError(
                     f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); "
                     "give those back, or use --fresh"
                 )
-    write_json(folder.path / "inputs.json", kept)
+    write_json(path, earlier | kept)
 
 
 def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:

@@ -53,5 +53,9 @@ def rescore(
         label: score.score(label, generations.read(place), datasets.scored, metrics, place, progress)
         for label, place in places.items()
     }
+    rows = {
+        label: score.merge(found, Scores({}, notes=report.remarks(label, places[label])))
+        for label, found in rows.items()
+    }
     ids = tuple(example.id for example in datasets.scored)
     return Rescored(rows, ids, report.markdown(report.of_scores(recipe, rows, datasets.main)))

@@ -20,10 +20,10 @@ from ..recipe.tables import Recipe
 from ..registry import did_you_mean, installed
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
-from ..storage.weights import load_weights
 from ..training import distributed
 from ..training.context import StepContext
 from .load import load_run
+from .step_weights import load_step
 
 
 def rewrite(
@@ -65,7 +65,8 @@ def rewrite(
             for context in contexts:
                 decodings.claim(context.folder, decoding)
         accelerator.wait_for_everyone()
-        _write(folder, [each for each in contexts if not generations.there(each.folder)], datasets, decoding)
+        unwritten = [each for each in contexts if not generations.there(each.folder)]
+        _write(recipe, folder, unwritten, datasets, decoding)
         if accelerator.is_main_process:
             metrics = {called: config.build() for called, config in recipe.metrics.items()}
             for context in contexts:
@@ -124,13 +125,15 @@ def _steps(folder: RunFolder, recipe: Recipe, wanted: Sequence[str]) -> list[str
     return chosen
 
 
-def _write(folder: RunFolder, contexts: Sequence[StepContext], datasets: Datasets, decoding: Decoding) -> None:
+def _write(
+    recipe: Recipe, folder: RunFolder, contexts: Sequence[StepContext], datasets: Datasets, decoding: Decoding
+) -> None:
     """`generations.jsonl` of each, by one model that takes on one step's weights after another."""
     for place, context in enumerate(contexts):
         if not place:
             model = load_run(folder.path, context.name).model
         else:
-            load_weights(model, folder.step(context.name) / "weights.safetensors")
+            load_step(model, recipe, folder, context.name)
         generate.generate_split(model, context, datasets.scored, decoding)
 
 

@@ -20,13 +20,14 @@ from ..recipe.tables import PRETRAINED, Recipe
 from ..registry import installed
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
-from ..storage.weights import load_state, load_weights, state
+from ..storage.weights import load_state, state
 from ..training import distributed, train
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .load import load_run
-from .prepare import begin, build_metrics, build_model, fill_stores, find_gaps, introduce, keep_parts
+from .prepare import begin, build_metrics, find_gaps, introduce, keep_parts, model_of_steps
 from .rewrite import score_again
+from .step_weights import load_step
 from .unread_text import warn_of_unread_text
 
 
@@ -61,8 +62,7 @@ def run(
         ]
         if todo:
             introduce(recipe, datasets.main, folder, progress)
-            recipe = fill_stores(recipe, datasets, folder, accelerator, progress)
-            model = build_model(recipe, datasets)
+            model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
             warn_of_unread_text(recipe, model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
             progress.say(choose_threads(threads, model))
@@ -118,12 +118,12 @@ def run_step(
     """One row of the table, from wherever it was left."""
     name, step, place, progress = context.name, context.step, context.folder, context.progress
     if folder.finished(name, "weights.safetensors"):
-        load_weights(model, place / "weights.safetensors")
+        load_step(model, recipe, folder, name, initial)
     else:
         if step.start == PRETRAINED:
             load_state(model, initial, "the model as it was built")
         else:
-            load_weights(model, folder.step(step.start) / "weights.safetensors")
+            load_step(model, recipe, folder, step.start, initial)
         begin(recipe, name, model)
         train.train(model, context, datasets.learnt(name), datasets.validated(name))
     if not step.evaluate:

@@ -168,7 +168,8 @@ def finish(learner: Learner) -> None:
         learner.sharded.close()
     if accelerator.is_main_process:
         if learner.training.keep == "best" and checkpoint.best.exists():
-            load_state(learner.model, read_tensors(checkpoint.best)[0], checkpoint.best)
+            best = read_tensors(checkpoint.best)[0]  # a sitting that built fewer inputs may have written it
+            load_state(learner.model, {**state(learner.model), **best}, checkpoint.best)
         checkpoint.write_log(learner.cursor)
         save_weights(learner.model, context.folder / "weights.safetensors", step=context.name)
         checkpoint.clear()

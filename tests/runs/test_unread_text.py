@@ -1,12 +1,15 @@
 """Lines about what an encoder does not get: ends of long texts, unknown words; and about a step that writes nothing."""
 
+import json
 import logging
+from dataclasses import asdict
 
 import pytest
 import toys
 
+from mmgen import report
 from mmgen.data.datasets import Datasets
-from mmgen.evaluation.score import score
+from mmgen.evaluation.score import write_scores
 from mmgen.model import compose
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
@@ -14,6 +17,7 @@ from mmgen.registry import installed
 from mmgen.runs.asker import Asker
 from mmgen.runs.query import Query
 from mmgen.runs.unread_text import warn_of_unread_text
+from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example, Generation, Scores
 
 
@@ -37,6 +41,7 @@ def composed(recipe, texts):
 
 def test_a_text_that_is_cut_or_unknown_is_answered_with_a_line(recipe, tmp_path, caplog):
     asker = Asker(recipe, "first", composed(recipe, ["a dog barks"] * 3), tmp_path)
+    caplog.clear()
     with caplog.at_level(logging.WARNING, "mmgen"):
         assert isinstance(asker.example(Query("q", {"caption": "a dog barks"})), Example)
         assert caplog.messages == []
@@ -58,11 +63,6 @@ def test_a_run_tells_of_texts_that_are_cut_or_unknown(recipe):
     assert "caption: 24 of 24 texts hold words or signs that the encoder's vocabulary has not" in said.lines
 
 
-class Nothing:
-    def score(self, generations, examples):
-        return Scores({"nothing": 0.0}, notes=("a note",))
-
-
 @pytest.mark.parametrize(
     "texts, remark",
     [
@@ -72,9 +72,12 @@ class Nothing:
         (list("abcdefghijkl"), ""),
     ],
 )
-def test_a_step_that_writes_nothing_or_one_text_has_a_note(tmp_path, texts, remark):
-    examples = [Example(str(n), {}, ("what ?",)) for n in range(len(texts))]
-    written = [[Generation(str(n), text, (), 0.0)] for n, text in enumerate(texts)]
-    found = score("both", written, examples, {"nothing": Nothing()}, tmp_path, Progress())
-    assert found.notes[0] == "a note" and len(found.notes) == 1 + bool(remark)
-    assert not remark or found.notes[1].startswith(f"both: {remark}the model says little of its input")
+def test_a_step_that_writes_nothing_or_one_text_has_a_note_below_the_table(tmp_path, recipe, texts, remark):
+    folder = RunFolder(tmp_path)
+    lines = [json.dumps([asdict(Generation(str(n), text, (), 0.0))]) + "\n" for n, text in enumerate(texts)]
+    folder.step("second").mkdir(parents=True)
+    (folder.step("second") / "generations.jsonl").write_text("".join(lines))
+    write_scores(folder.step("second"), Scores({"relevance": 0.0}, notes=("a note",)))
+    notes = report.gather(recipe, folder, recipe.data.build()).notes
+    assert "a note" in notes and any("second: " in note for note in notes) == bool(remark)
+    assert not remark or any(note.startswith(f"second: {remark}the model says little of its input") for note in notes)

@@ -1,0 +1,39 @@
+"""A step's weights for a model that has more inputs than the step's, or fewer: a run of one step alone builds only the
+inputs that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from ..model import Model
+from ..recipe.tables import Recipe
+from ..storage.run_folder import RunFolder
+from ..storage.weights import load_state, read_tensors, state
+
+
+def load_step(
+    model: Model, recipe: Recipe, folder: RunFolder, step: str, built: Mapping[str, Tensor] | None = None
+) -> None:
+    """Give a model the weights of a step. Raises RunError.
+
+    An input that neither the step nor one it starts from reads may be missing there: it stays as in `built`, by default
+    as it is. What is there of inputs that the model has not is left out."""
+    path = folder.step(step) / "weights.safetensors"
+    tensors, own = read_tensors(path)[0], state(model) if built is None else built
+    read = inputs_of(recipe, [step])
+    for name in recipe.inputs:
+        prefix = f"embedders.{name}."
+        there = any(key.startswith(prefix) for key in tensors)
+        if name in model.inputs and name not in read and not there:
+            tensors |= {key: tensor for key, tensor in own.items() if key.startswith(prefix)}
+        elif name not in model.inputs and there:
+            tensors = {key: tensor for key, tensor in tensors.items() if not key.startswith(prefix)}
+    load_state(model, tensors, path)
+
+
+def inputs_of(recipe: Recipe, steps: list[str]) -> list[str]:
+    """The inputs that these steps and those they start from read, in the recipe's order."""
+    read = {name for step in steps for each in recipe.chain(step) for name in recipe.steps[each].inputs}
+    return [name for name in recipe.inputs if name in read]

@@ -1,0 +1,89 @@
+"""A step asks only for what it reads: run alone, it needs no features of other inputs, and learns what it learns among
+others."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import toys
+from toys import PLACE, mmgen_here
+
+from mmgen.features.writer import StoreWriter
+from mmgen.parts import Record
+from mmgen.runs.load import load_run
+
+LINES = [
+    {"id": str(n), "image": f"{n}.jpg", "caption": f"a dog {n}", "questions": ["whose dog is it ?"]} for n in range(8)
+]
+
+
+def prepared(folder: Path, inputs: dict) -> Path:
+    for split in ("train", "test"):
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    text = toys.recipe(
+        inputs=inputs,
+        steps={
+            "words": {"inputs": ["caption"], "learn": ["backbone"]},
+            "both": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "words"},
+        },
+        data={"type": "jsonl", "folder": ".", "validate_on": ""},
+        metrics=None,
+    )
+    (folder / "toy.toml").write_text(text.replace("train_size = 24\nval_size = 4\ntest_size = 6\n", ""))
+    return folder
+
+
+def store(path: Path) -> None:
+    draw = np.random.default_rng(0)
+    with StoreWriter(path, {"extractor": "made up"}) as writer:
+        for line in LINES:
+            boxes = np.tile(np.float32([0, 0, 1, 1]), (3, 1))
+            writer.add(Record(line["id"], draw.normal(size=(3, 4)).astype(np.float32), boxes))
+        writer.finish()
+
+
+def ran(folder: Path, *more: str) -> str:
+    done = mmgen_here(folder, "run", "toy.toml", *more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothing(tmp_path, monkeypatch):
+    inputs = {"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}}
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    whole, parts = (prepared(tmp_path / name, inputs) for name in ("whole", "parts"))
+    store(whole / "regions.h5")
+    ran(whole)
+    assert "regions.h5: no such file" in mmgen_here(parts, "run", "toy.toml").stderr
+    ran(parts, "--step", "words")
+    monkeypatch.chdir(parts)
+    assert load_run(PLACE).model.inputs == ("caption",)
+    (text,) = load_run(PLACE).ask(caption="a dog")
+    ran(parts, "--step", "words")  # nothing to do, and nothing is asked for
+    shutil.copy(whole / "regions.h5", parts)
+    ran(parts)
+    one, other = (toys.weights(folder, "both") for folder in (whole, parts))
+    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    loaded = load_run(PLACE, "words")
+    assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog") == [text]
+    assert mmgen_here(parts, "write", PLACE, "--set", "decoding.num_beams=2").returncode == 0
+    (parts / PLACE / "steps/words/scores.json").unlink()  # its weights have no W, those of `both` have one
+    ran(parts, "--step", "words")
+
+
+@pytest.mark.slow
+def test_an_input_is_built_where_the_numbers_of_another_hang_on_it(tmp_path):
+    """`second` draws its W after `image` has drawn: alone it would draw others."""
+    regions = {"type": "regions", "features": "regions.h5"}
+    prepared(tmp_path, {"image": regions, "second": {**regions, "reads": ["image"]}, "caption": {"type": "text"}})
+    text = (tmp_path / "toy.toml").read_text()
+    (tmp_path / "toy.toml").write_text(text.replace('inputs = ["caption"]\n', 'inputs = ["second"]\n'))
+    store(tmp_path / "regions.h5")
+    ran(tmp_path, "--step", "words")
+    weights = toys.weights(tmp_path, "words")
+    assert {"embedders.image.projection.weight", "embedders.second.projection.weight"} <= weights.keys()
