@@ -149,12 +149,14 @@ class ObjectiveConfig(PartConfig):
     gives       the kind of prediction it makes; None for what only trains
     labels      names of the labels that examples must have
     makes_rows  whether an example becomes rows of its making (`objectives.TargetReader.rows`)
+    pools       whether it reads `parts.Backbone.pooled`
     """
 
     kind: ClassVar[str] = "objective"
     gives: ClassVar[Gives | None] = None
     labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
+    pools: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
 
@@ -164,6 +166,10 @@ class ObjectiveConfig(PartConfig):
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
         """Which of a step's inputs it hides."""
+        return ()
+
+    def fills(self) -> tuple[str, ...]:
+        """Fields of an example that its rows have and the data need not."""
         return ()
 
     def misfits(self, inputs: Mapping[str, EmbedderConfig]) -> str:

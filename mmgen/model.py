@@ -198,8 +198,13 @@ class Objectives:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def build(self, backbone: Backbone) -> dict[str, Objective]:
-        """Each head draws its first weights for itself, so that one more changes no other."""
+        """Each head draws its first weights for itself, so that one more changes no other. So does the pooler, where
+        one of them reads it."""
         found = {}
+        if any(config.pools for config in self.configs.values()):
+            with torch.random.fork_rng([]):
+                torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/pooler".encode()))
+                backbone.add_pooler()
         for name, config in self.configs.items():
             with torch.random.fork_rng([]):
                 torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))

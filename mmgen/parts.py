@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 import random
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,6 +121,19 @@ class Backbone(nn.Module, abc.ABC):
     @abc.abstractmethod
     def logits(self, states: Tensor) -> Tensor:
         """The masked-language-model head: (..., H) -> (..., V)."""
+
+    def add_pooler(self) -> None:
+        """Makes `pooled` possible: a dense layer that is learnt with the backbone. Called once, where a model is
+        composed whose objectives ask for it. By default its weights are fresh (normal, deviation 0.02)."""
+        dense = nn.Linear(self.hidden_size, self.hidden_size)
+        nn.init.normal_(dense.weight, std=0.02)
+        nn.init.zeros_(dense.bias)
+        self.pooler = nn.Sequential(OrderedDict(dense=dense, activation=nn.Tanh()))
+
+    def pooled(self, states: Tensor) -> Tensor:
+        """(B, H): BERT's pooled state of rows (B, L, H), of their first slots. Only behind `add_pooler`."""
+        found: Tensor = self.pooler(states[:, 0])
+        return found
 
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""

@@ -127,6 +127,16 @@ class Recipe(Config):
         )
         return {config.gives for config in learnt if config.gives is not None}
 
+    def asked(self, step: str | None = None) -> tuple[str, ...]:
+        """The inputs of a step (by default of any) that its data must have; objectives may fill others."""
+        names = [name for name in (self.steps[step].objectives if step else self.objectives) if name != GENERATOR]
+        filled = {field for name in names for field in self.objectives[name].fills()}
+        return tuple(
+            name
+            for name in (self.steps[step].inputs if step else self.inputs)
+            if not set(self.inputs[name].reads) <= filled
+        )
+
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""
         found = [step]

@@ -22,6 +22,7 @@ from .extractor import ExtractorSuite
 from .generator import GeneratorSuite
 from .greedy import Greedy
 from .metric import MetricSuite
+from .objective import ObjectiveSuite
 from .probe import ProbeSuite
 from .suite import Suite, failures
 from .tiny import Tiny, TinyBackbone
@@ -37,6 +38,7 @@ __all__ = [
     "GeneratorSuite",
     "Greedy",
     "MetricSuite",
+    "ObjectiveSuite",
     "ProbeSuite",
     "Suite",
     "Tiny",
