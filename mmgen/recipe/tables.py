@@ -98,7 +98,7 @@ class Recipe(Config):
     """Everything a run is made of. Its JSON is the whole truth: a run can be repeated from it."""
 
     name: str = Field(min_length=1, pattern=f"^{NAME}$", strict=True, description="names the run folder")
-    description: str = Field("", strict=True)
+    description: str = Field("", strict=True, description="a sentence on what it is for; the report shows it")
     profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
     seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
     output: str = Field("runs", strict=True, description="where run folders go")

@@ -84,8 +84,13 @@ def make(
         item["caption"] = material.captions.get(example.id, "") if CAPTION in criteria else ""
         item["shot"] = shots.get(example.id)
     rounds = _rounds(criteria, together)
+    page = render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items})
     write_json(key_path, key)
-    write_text(out, render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items}))
+    try:
+        write_text(out, page)
+    except RunError:
+        key_path.unlink(missing_ok=True)  # a key without its sheet would refuse the next try
+        raise
     shared = count * len(asked) - len(questions)
     if shared:
         notes.append(
