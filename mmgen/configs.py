@@ -50,6 +50,14 @@ class Config(BaseModel):
     )  # deferred: fifty schemas that nobody uses would take half of `mmgen --help`'s time
 
 
+class SequenceConfig(Config):
+    """How the inputs are laid out."""
+
+    open: bool = Field(True, description="[CLS] opens the inputs")
+    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
+    written_type: int = Field(0, ge=0, description="token type of what is written")
+
+
 class PartConfig(Config):
     """The config of a part that plugins provide. `type` is its name in recipes."""
 

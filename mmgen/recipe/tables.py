@@ -17,6 +17,7 @@ from ..configs import (
     ObjectiveConfig,
     PartConfig,
     ProbeConfig,
+    SequenceConfig,
     nested_kinds,
 )
 from ..decoding import Decoding
@@ -65,12 +66,6 @@ class Training(Config):
     )
 
 
-class Sequence(Config):
-    """How the inputs are laid out."""
-
-    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
-
-
 class Step(Config):
     """One row of the table: which inputs it reads, what it learns, where it starts."""
 
@@ -108,7 +103,7 @@ class Recipe(Config):
     )
     generator: SerializeAsAny[GeneratorConfig]
     objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps learn beside writing")
-    sequence: Sequence = Sequence()
+    sequence: SequenceConfig = SequenceConfig()
     training: Training = Training()
     steps: dict[str, Step] = Field(min_length=1)
     data: SerializeAsAny[DatasetConfig]
@@ -166,7 +161,7 @@ PARTS = {name: kind for name, kind in _held if name not in _named}  # table -> k
 NAMED_PARTS = {name: kind for name, kind in _held if name in _named}  # table of named tables -> kind
 
 
-TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
+TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training, "decoding": Decoding}
 
 
 def _parts(value: Any) -> Iterator[PartConfig]:

@@ -50,7 +50,7 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
             recipe.generator,
             texts=texts,
             folder=folder,
-            close=recipe.sequence.close,
+            sequence=recipe.sequence,
             objectives=Objectives(recipe.objectives, labels),
         )
 

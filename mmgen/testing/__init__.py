@@ -15,6 +15,7 @@ tests cannot be overridden, only added to.
 """
 
 from .backbone import BackboneSuite
+from .bag import Bag
 from .command import CommandSuite
 from .dataset import DatasetSuite
 from .embedder import EmbedderSuite
@@ -31,6 +32,7 @@ from .toy import TEXTS, Toy, ToyDataset, Words
 __all__ = [
     "TEXTS",
     "BackboneSuite",
+    "Bag",
     "CommandSuite",
     "DatasetSuite",
     "EmbedderSuite",
