@@ -40,7 +40,7 @@ PLACE = Path("runs/seeing/default/seed-0")
 def seeing(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("seeing")
     (folder / "seeing.toml").write_text(RECIPE)
-    done = mmgen(folder, "run", "seeing.toml")
+    done = forked.run(forked.MMGEN, "run", "seeing.toml", folder=folder)
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout + done.stderr)
     from mmgen_scenes import Scenes
