@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import RecipeError, regular
 from ..registry import did_you_mean
-from .toml_lines import Key, lines
+from .toml_lines import MOST_NAMES, Key, lines, too_deep
 
 
 @dataclass
@@ -106,6 +106,8 @@ def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tup
         ) from None
     except (OSError, ValueError, RuntimeError) as error:  # a path that holds a NUL, or links that go in a circle
         raise RecipeError(f"{asked}{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if line := too_deep(text):
+        raise RecipeError(f"{path}:{line}: a key has more than {MOST_NAMES} names; no key of a recipe has as many")
     try:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -141,6 +143,8 @@ def setting_table(setting: str) -> tuple[dict, dict[Key, str]]:
     name, equals, value = setting.partition("=")
     if not equals or not name.strip() or "\n" in setting:
         raise RecipeError(f"--set {setting}: write it as a.b=value, the value as in TOML")
+    if too_deep(setting):
+        raise RecipeError(f"--set {setting}: a key has more than {MOST_NAMES} names; no key of a recipe has as many")
     try:
         table = tomllib.loads(f"{name.strip()} = {value}")
     except tomllib.TOMLDecodeError:
@@ -148,6 +152,8 @@ def setting_table(setting: str) -> tuple[dict, dict[Key, str]]:
             table = tomllib.loads(f"{name.strip()} = '''{value}'''")
         except tomllib.TOMLDecodeError as error:
             raise RecipeError(f"--set {setting}: not a TOML value: {error}") from None
+    except RecursionError as error:
+        raise RecipeError(f"--set {setting}: not a TOML value: {error}") from None
     return table, {key: f"--set {setting}" for key in _paths(table)}
 
 

@@ -14,6 +14,17 @@ _KEY = re.compile(
 _NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
+MOST_NAMES = 32  # of a key; tomllib takes minutes for thousands, and what goes down into the tables gives up
+_NAMES = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+_DEEP = re.compile(rf"(?<![\w-])(?:{_NAMES}[ \t]*\.[ \t]*){{{MOST_NAMES},}}+{_NAMES}[ \t]*[=\]]")
+
+
+def too_deep(text: str) -> int | None:
+    """The line of a key or table of more than `MOST_NAMES` names ("a.b.c" has three); None where there is none."""
+    found = _DEEP.search(text)
+    return text.count("\n", 0, found.start()) + 1 if found else None
+
+
 def lines(text: str) -> dict[Key, int]:
     """The line of every key and table of a TOML text (tomllib keeps none). Values over several lines are passed
     over."""

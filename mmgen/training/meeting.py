@@ -24,7 +24,10 @@ WAIT = "MMGEN_WAIT_SECONDS"  # in the environment: how long processes wait for e
 WAIT_SECONDS = 600  # where it says nothing
 SAID_AFTER = 5  # seconds of waiting until a person is told
 LEAVING_SECONDS = 60  # how long taking down the process group may take, where others may be gone
-HOW = "start them together with `torchrun --nproc-per-node N -m mmgen run ...`, or run `unset WORLD_SIZE RANK` for one"
+HOW = (
+    "start them together with `torchrun --nproc-per-node N -m mmgen run ...`, or run "
+    "`unset WORLD_SIZE RANK LOCAL_RANK` for one"
+)
 log = logging.getLogger("mmgen")
 
 
@@ -52,6 +55,7 @@ def meet() -> distributed.Store | None:
     Raises RunError when the environment does not say where, or when some do not come: after WAIT_SECONDS, or as many as
     the environment says under `WAIT`."""
     wanted = world_size()
+    number("LOCAL_RANK", -1, least=-1)  # accelerate reads it, and takes -1 for none
     if wanted == 1 or distributed.is_initialized():
         return None
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):

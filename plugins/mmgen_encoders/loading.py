@@ -21,8 +21,11 @@ from .vocabulary import learn
 if TYPE_CHECKING:
     from .encoder import EncoderBackbone
 
-LARGEST = {"num_hidden_layers": 1000, "num_attention_heads": 10_000}  # no encoder that there is has more
-MOST = 10_000_000  # words, widths, positions
+MOST = {  # more than any encoder that there is has; of words, widths and positions
+    "num_hidden_layers": 1000,
+    "num_attention_heads": 10_000,
+    **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings"), 10_000_000),
+}
 T = TypeVar("T")
 log = logging.getLogger("mmgen.learning")
 
@@ -67,15 +70,6 @@ def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
     )
     if sizes.model_type != config.family:
         raise RunError(f"{path}: an encoder of type '{sizes.model_type}', and the recipe's is '{config.family}'")
-    claimed = {
-        name: value
-        for name, value in sizes.to_dict().items()
-        if isinstance(value, int) and value > LARGEST.get(name, MOST)
-    }
-    if claimed:
-        raise RunError(
-            f"{path}: damaged: {', '.join(f'{name} = {value}' for name, value in claimed.items())} cannot be"
-        )
     _damaged(path, lambda: _check_room(sizes))
     backbone = _damaged(path, lambda: config.backbone_class()(config, _from_sizes(sizes), tokenizer))
     _damaged(folder / "tokenizer_config.json", lambda: _usable(backbone))
@@ -105,8 +99,17 @@ def _damaged(path: Path, load: Callable[[], T]) -> T:
         ) from None
 
 
+def _check_sizes(sizes: PreTrainedConfig) -> None:
+    """Raises ValueError for sizes that no encoder has; AttributeError, too, where one is missing that a family has."""
+    known = {*sizes.to_dict(), *sizes.attribute_map}
+    for name, most in MOST.items():
+        if name in known and not (type(value := getattr(sizes, name)) is int and 0 < value <= most):
+            raise ValueError(f"{name} = {value!r} cannot be")
+
+
 def _check_room(sizes: PreTrainedConfig) -> None:
     """Raises ValueError when the weights are more than this machine has memory for; takes none itself."""
+    _check_sizes(sizes)
     with torch.device("meta"):
         weights = sum(tensor.nbytes for tensor in _from_sizes(sizes).parameters())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -176,8 +179,14 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
+            ignore_mismatched_sizes=True,  # told below, with the weight's name
         ),
     )
+    if unlike := sorted(str(each[0] if isinstance(each, tuple) else each) for each in found["mismatched_keys"]):
+        raise DataError(
+            f"backbone.weights: '{config.weights}': its config.json says another size than its weights have "
+            f"({unlike[0]}); take both from one place"
+        )
     model.config.name_or_path = ""  # a saved run must not remember where weights lay on this machine
     missing = [name for name in found["missing_keys"] if not name.startswith(model.base_model_prefix + ".")]
     absent = [name for name in found["missing_keys"] if name not in missing]
@@ -193,18 +202,20 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
             'must be learnt (a step with learn = ["backbone"]) before the model writes well',
             config.weights,
         )
-    return config.backbone_class()(config, model, tokenizer)
+    backbone = config.backbone_class()(config, model, tokenizer)
+    _load(config, lambda _: _usable(backbone))
+    return backbone
 
 
 def _load(config: Encoder, load):
     try:
         return load(config.weights)
-    except (OSError, ValueError, SafetensorError) as error:
-        first = str(error).strip().splitlines()[0]
+    except Exception as error:  # transformers' and tokenizers' own, of any kind
+        whole = isinstance(error, OSError | ValueError | SafetensorError) and str(error).strip()
+        first = str(error).strip().splitlines()[0] if whole else f"{type(error).__name__}: {error}"
         raise DataError(
-            f"backbone.weights: '{config.weights}' cannot be loaded ({first}); give a folder with config.json, "
-            "tokenizer and "
-            "model.safetensors, or a hub name and a connection"
+            f"backbone.weights: '{config.weights}' cannot be loaded ({' '.join(first.split())[:300]}); give a folder "
+            "with config.json, tokenizer and model.safetensors, or a hub name and a connection"
         ) from None
 
 

@@ -34,6 +34,11 @@ def test_a_world_size_that_is_no_number(start, value):
     assert start(WORLD_SIZE=value, RANK=0) == said
 
 
+def test_a_place_on_the_machine_that_is_no_number(start):
+    said = f"LOCAL_RANK is 'x' in the environment, and not a number from -1 on; {meeting.HOW}"
+    assert start(WORLD_SIZE=1, LOCAL_RANK="x") == said
+
+
 def test_what_a_launcher_left_behind(start):
     assert start(WORLD_SIZE=2) == f"WORLD_SIZE is 2 in the environment, but RANK is not set; {meeting.HOW}"
     assert start(RANK=0) == f"WORLD_SIZE is 2 in the environment, but MASTER_ADDR is not set; {meeting.HOW}"
