@@ -50,14 +50,6 @@ class Config(BaseModel):
     )  # deferred: fifty schemas that nobody uses would take half of `mmgen --help`'s time
 
 
-class SequenceConfig(Config):
-    """How the inputs are laid out."""
-
-    open: bool = Field(True, description="[CLS] opens the inputs")
-    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
-    written_type: int = Field(0, ge=0, description="token type of what is written")
-
-
 class PartConfig(Config):
     """The config of a part that plugins provide. `type` is its name in recipes."""
 
@@ -157,14 +149,12 @@ class ObjectiveConfig(PartConfig):
     gives       the kind of prediction it makes; None for what only trains
     labels      names of the labels that examples must have
     makes_rows  whether an example becomes rows of its making (`objectives.TargetReader.rows`)
-    pools       whether it reads `parts.Backbone.pooled`
     """
 
     kind: ClassVar[str] = "objective"
     gives: ClassVar[Gives | None] = None
     labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
-    pools: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
 
@@ -174,10 +164,6 @@ class ObjectiveConfig(PartConfig):
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
         """Which of a step's inputs it hides."""
-        return ()
-
-    def fills(self) -> tuple[str, ...]:
-        """Fields of an example that its rows have and the data need not."""
         return ()
 
     def misfits(self, inputs: Mapping[str, EmbedderConfig]) -> str:

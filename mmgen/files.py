@@ -1,22 +1,25 @@
 """Files that survive a kill: each appears under its name whole or not at all; locks that end with their process; and
-JSON, read with its mistakes named."""
+texts and JSON, read to a limit and with their mistakes named."""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from safetensors import SafetensorError
 
-from .errors import RunError, regular
+from .errors import DataError, RunError, regular
 
+MOST_BYTES = 1 << 30  # of a text, unpacked: the largest published file of captions has a tenth of this
+PIECE = 1 << 24
 Written = TypeVar("Written")
 
 # safetensors' own unfinished files, which earlier versions of mmgen left beside their checkpoints when they were killed
@@ -94,6 +97,12 @@ def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
         lock.release()
 
 
+def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | None]) -> None:
+    """Raises RunError where writing `out`, which `option` names, would destroy a file that the command reads."""
+    if out and out.exists() and any(own and own.exists() and out.samefile(own) for own in inputs):
+        raise RunError(f"{option} {out}: is what is read, and would be overwritten; name another file")
+
+
 def clear_partials(folder: Path) -> None:
     """Deletes what writers that were killed have left in a folder; only for whoever holds its lock."""
     for partial in [*folder.rglob(".*.partial"), *filter(_of_safetensors, folder.rglob(".tmp*"))]:
@@ -109,11 +118,9 @@ def _of_safetensors(path: Path) -> bool:
 
 def _refused(path: Path, error: Exception) -> RunError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else error
-    there = "what was there before is untouched"
-    if isinstance(error, PermissionError):
-        owner = "ask whoever the folder belongs to for the right to write, then the same command goes on from there"
-        return RunError(f"{path}: cannot be written: {why}; {there}; {owner}")
-    return RunError(f"{path}: cannot be written: {why}; {there}, and the same command goes on from there")
+    return RunError(
+        f"{path}: cannot be written: {why}; what was there before is untouched, and the same command goes on from there"
+    )
 
 
 def _closed(path: Path, error: PermissionError) -> RunError:
@@ -127,6 +134,22 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_bytes(path: Path, what: str) -> bytearray:
+    """A file's bytes, unpacked where it is gzipped, read once and never more than `MOST_BYTES` of them: a small file
+    may unpack to more than fits into memory. `what` it should be, for the error. Raises DataError, or what reading
+    raises: OSError, EOFError and zlib.error."""
+    whole = bytearray()
+    with regular(path).open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        reader = gzip.GzipFile(fileobj=file) if packed else file
+        while piece := reader.read(PIECE):
+            if len(whole) + len(piece) > MOST_BYTES:
+                raise DataError(f"{path}: over {MOST_BYTES >> 20:,} MB of text; that is no file of {what}")
+            whole += piece
+    return whole
 
 
 def read_json(path: Path) -> Any:

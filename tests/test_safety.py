@@ -14,6 +14,7 @@ import struct
 import subprocess
 import threading
 import tomllib
+import tracemalloc
 import zipfile
 import zlib
 from pathlib import Path
@@ -22,9 +23,11 @@ import h5py
 import numpy as np
 import pytest
 from fuzz import folders
+from mmgen_humaneval.answers import read as judged
 from mmgen_questions import files as question_files
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from PIL import Image
+from transformers import AutoConfig, AutoModelForMaskedLM
 
 from mmgen import scoring
 from mmgen.errors import DataError, MmgenError, RecipeError, RunError
@@ -224,6 +227,30 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
     )
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("num_hidden_layers", 0, "num_hidden_layers = 0 cannot be"),
+        ("num_hidden_layers", 10**9, "num_hidden_layers = 1000000000 cannot be"),
+        ("max_position_embeddings", -1, "max_position_embeddings = -1 cannot be"),
+        ("layer_norm_eps", "x", "expected float, got str"),
+        ("hidden_act", "zelu", "KeyError: 'zelu'"),
+        ("pad_token_id", 10**9, "Padding_idx must be within num_embeddings"),
+        ("type_vocab_size", 1, "another size than its weights have (bert.embeddings.token_type_embeddings.weight)"),
+    ],
+)
+def test_a_config_that_no_encoder_can_have_is_a_line(kept, key, value, told):
+    """Of a folder that `backbone.weights` names."""
+    from mmgen_encoders import Bert
+
+    folder = kept / "backbone"
+    config = json.loads((folder / "config.json").read_text())
+    AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps({**config, key: value}))
+    message = refused(Bert(weights=str(folder)).build)
+    assert message.startswith(f"backbone.weights: '{folder}'") and told in message
+
+
 # --- HDF5 ---
 
 
@@ -409,11 +436,14 @@ def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
     "read", [lambda path: question_files.read_text(path), lambda path: scoring.read_predictions(path)]
 )
 def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read):
-    for module in ("mmgen_questions.files", "mmgen.scoring.files"):
-        monkeypatch.setattr(f"{module}.MOST_BYTES", 1 << 20)
-        monkeypatch.setattr(f"{module}.PIECE", 1 << 16)
+    monkeypatch.setattr("mmgen.files.MOST_BYTES", 1 << 20)
+    monkeypatch.setattr("mmgen.files.PIECE", 1 << 16)
     (tmp_path / "bomb.json.gz").write_bytes(gzip.compress(b"[" + b" " * (8 << 20) + b"]"))
-    assert refused(read, tmp_path / "bomb.json.gz").startswith(f"{tmp_path}/bomb.json.gz: over 0 GiB of text")
+    tracemalloc.start()
+    told = refused(read, tmp_path / "bomb.json.gz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert told.startswith(f"{tmp_path}/bomb.json.gz: over 1 MB of text") and peak < 3 << 20
 
 
 # --- paths and names ---
@@ -461,6 +491,7 @@ READERS = {
     "requests.jsonl": lambda path: requests([path], None),
     "questions.json": question_files.read_text,
     "predictions.json": scoring.read_predictions,
+    "judge.key.json": lambda path: judged(path, []),
     "weights.safetensors": read_tensors,
     "recipe.json": read_json,
 }

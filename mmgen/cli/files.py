@@ -138,9 +138,11 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], listed: Pat
 
     The exit code is 1 where something is missing without which `mmgen run` would stop.
     """
+    from ..files import refuse_overwriting, write_text
+
+    refuse_overwriting("--list-missing", listed, [recipe])
     chosen, _ = load(recipe, profile, sets)
     quiet()
-    from ..files import write_text
     from ..runs.data_summary import DataSummary
 
     summary = DataSummary(chosen)

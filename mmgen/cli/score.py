@@ -10,6 +10,7 @@ import click
 
 from ..commands import quiet
 from ..errors import MmgenError
+from ..files import refuse_overwriting
 from ..progress import tell
 from . import score_table
 from .score_request import ONLY_FILES, ScoreRequest
@@ -17,6 +18,9 @@ from .score_request import ONLY_FILES, ScoreRequest
 if TYPE_CHECKING:
     from ..scoring import System
     from ..tensors import Example
+
+
+MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
 
 
 @click.command()
@@ -56,7 +60,11 @@ if TYPE_CHECKING:
 )
 @click.option("--partial", is_flag=True, help="Score only what has both a prediction and references.")
 @click.option(
-    "--resamples", default=1000, show_default=True, type=click.IntRange(0), help="Of the bootstrap; 0 for no intervals."
+    "--resamples",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(0, MOST),
+    help="Of the bootstrap; 0 for no intervals.",
 )
 @click.option(
     "--corpus-intervals", is_flag=True, help="Intervals for corpus scores too (BLEU, METEOR): scores 20 times more."
@@ -65,7 +73,7 @@ if TYPE_CHECKING:
     "--randomisations",
     default=0,
     show_default=True,
-    type=click.IntRange(0),
+    type=click.IntRange(0, MOST),
     help="p of the difference for corpus scores too, by as many shuffles (1000, say): scores twice for each.",
 )
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the bootstrap and the shuffles.")
@@ -101,7 +109,7 @@ def _score_files(request: ScoreRequest) -> None:
     references, train, against = request.references, request.train, request.against
     if references is None:
         raise click.UsageError("Missing option '--references'; only a run folder is scored without.")
-    _refuse_overwriting(request.out, request.predictions, references, train, against)
+    refuse_overwriting("--json", request.out, (request.predictions, references, train, against))
     if (request.profile or request.split) and not (references.is_dir() or references.suffix == ".toml"):
         raise MmgenError(f"--references {references}: only a recipe or a run folder has profiles and splits")
     if request.randomisations and not against:
@@ -144,11 +152,6 @@ def _score_run(request: ScoreRequest) -> None:
         tell(f"{request.out}: written")
     else:
         tell("nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew")
-
-
-def _refuse_overwriting(out: Path | None, *inputs: Path | None) -> None:
-    if out and out.exists() and any(own and own.exists() and out.samefile(own) for own in inputs):
-        raise MmgenError(f"--json {out}: is what is scored, and would be overwritten; name another file")
 
 
 def _systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:

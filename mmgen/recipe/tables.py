@@ -17,7 +17,6 @@ from ..configs import (
     ObjectiveConfig,
     PartConfig,
     ProbeConfig,
-    SequenceConfig,
     nested_kinds,
 )
 from ..decoding import Decoding
@@ -58,12 +57,18 @@ class Training(Config):
     checkpoint_every: int = Field(
         200, ge=1, description="updates between checkpoints; one is written after every epoch too"
     )
-    workers: int = Field(0, ge=0, description="processes that prepare batches; no number changes the result")
+    workers: int = Field(0, ge=0, le=256, description="processes that prepare batches; no number changes the result")
     shard: bool = Field(
         False,
         description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for "
         "encoders too large for one",
     )
+
+
+class Sequence(Config):
+    """How the inputs are laid out."""
+
+    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
 
 
 class Step(Config):
@@ -93,7 +98,7 @@ class Recipe(Config):
     """Everything a run is made of. Its JSON is the whole truth: a run can be repeated from it."""
 
     name: str = Field(min_length=1, pattern=f"^{NAME}$", strict=True, description="names the run folder")
-    description: str = Field("", strict=True, description="a sentence on what it is for; the report shows it")
+    description: str = Field("", strict=True)
     profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
     seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
     output: str = Field("runs", strict=True, description="where run folders go")
@@ -103,7 +108,7 @@ class Recipe(Config):
     )
     generator: SerializeAsAny[GeneratorConfig]
     objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps learn beside writing")
-    sequence: SequenceConfig = SequenceConfig()
+    sequence: Sequence = Sequence()
     training: Training = Training()
     steps: dict[str, Step] = Field(min_length=1)
     data: SerializeAsAny[DatasetConfig]
@@ -121,16 +126,6 @@ class Recipe(Config):
             self.generator if name == GENERATOR else self.objectives[name] for name in self.steps[step].objectives
         )
         return {config.gives for config in learnt if config.gives is not None}
-
-    def asked(self, step: str | None = None) -> tuple[str, ...]:
-        """The inputs of a step (by default of any) that its data must have; objectives may fill others."""
-        names = [name for name in (self.steps[step].objectives if step else self.objectives) if name != GENERATOR]
-        filled = {field for name in names for field in self.objectives[name].fills()}
-        return tuple(
-            name
-            for name in (self.steps[step].inputs if step else self.inputs)
-            if not set(self.inputs[name].reads) <= filled
-        )
 
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""
@@ -161,7 +156,7 @@ PARTS = {name: kind for name, kind in _held if name not in _named}  # table -> k
 NAMED_PARTS = {name: kind for name, kind in _held if name in _named}  # table of named tables -> kind
 
 
-TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training, "decoding": Decoding}
+TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
 
 
 def _parts(value: Any) -> Iterator[PartConfig]:

@@ -50,7 +50,7 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
             recipe.generator,
             texts=texts,
             folder=folder,
-            sequence=recipe.sequence,
+            close=recipe.sequence.close,
             objectives=Objectives(recipe.objectives, labels),
         )
 
@@ -205,7 +205,7 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
     features; and PluginError for an input whose reads differ, or whose padding counts."""
     for name in steps:
         step = recipe.steps[name]
-        for wanted in recipe.asked(name):
+        for wanted in step.inputs:
             embedder, fields = model.embedders[wanted], recipe.inputs[wanted].reads
             for examples in (datasets.learnt(name), datasets.validated(name), datasets.scored if step.evaluate else ()):
                 lacking = [example for example in examples if any(example.lacks(field) for field in fields)]

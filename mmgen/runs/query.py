@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,8 +73,17 @@ def named_values(pairs: Iterable[str]) -> dict[str, str]:
             raise DataError(f"--input {pair}: write NAME=VALUE, like --input caption='a dog on a beach'")
         if name in found:
             raise DataError(f"--input {name}: given twice")
-        found[name] = value
+        found[name] = _decoded(name, value)
     return found
+
+
+def _decoded(name: str, value: str) -> str:
+    """What was typed, as UTF-8 whatever the locale makes of it: Python hands on bytes that this has no letters for as
+    lone surrogates. Raises DataError."""
+    try:
+        return os.fsencode(value).decode("utf-8")
+    except UnicodeError:
+        raise DataError(f"--input {name}: holds a byte that is not UTF-8; give it in UTF-8") from None
 
 
 def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: Iterable[Query]) -> None:

@@ -3,7 +3,6 @@ JSON, what mmgen itself writes, and a recipe's own data set."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,16 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import DataError, regular
+from ..errors import DataError
 from ..features.store import image_key
+from ..files import read_bytes
 from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import Registry
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
-MOST_BYTES = 4 << 30  # no file is larger, unpacked
-PIECE = 1 << 24
 Per = Literal["image", "question"]
 IDS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
 WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
@@ -134,7 +132,7 @@ def _some(ids: Sequence[str]) -> str:
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """(where it stands, row) of a file of JSON, or of JSON lines; either may be gzipped."""
     try:
-        text = _unpacked(path).decode("utf-8-sig")
+        text = read_bytes(path, "predictions or references").decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = (
             "no such file"
@@ -152,22 +150,6 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     whole = _unwrapped(whole)
     for number, row in enumerate(whole, 1):
         yield from _flat(row, f"{path}, entry {number}")
-
-
-def _unpacked(path: Path) -> bytes:
-    """A file's bytes, unpacked where it is gzipped. Raises DataError once they are more than MOST_BYTES, since a small
-    file may unpack to more than fits into memory."""
-    whole = bytearray()
-    with regular(path).open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    with gzip.open(path) if packed else path.open("rb") as file:
-        while piece := file.read(PIECE):
-            whole += piece
-            if len(whole) > MOST_BYTES:
-                raise DataError(
-                    f"{path}: over {MOST_BYTES >> 30} GiB of text; that is no file of predictions or references"
-                )
-    return bytes(whole)
 
 
 def _unwrapped(whole: Any) -> Sequence[Any]:

@@ -15,7 +15,6 @@ tests cannot be overridden, only added to.
 """
 
 from .backbone import BackboneSuite
-from .bag import Bag
 from .command import CommandSuite
 from .dataset import DatasetSuite
 from .embedder import EmbedderSuite
@@ -23,7 +22,6 @@ from .extractor import ExtractorSuite
 from .generator import GeneratorSuite
 from .greedy import Greedy
 from .metric import MetricSuite
-from .objective import ObjectiveSuite
 from .probe import ProbeSuite
 from .suite import Suite, failures
 from .tiny import Tiny, TinyBackbone
@@ -32,7 +30,6 @@ from .toy import TEXTS, Toy, ToyDataset, Words
 __all__ = [
     "TEXTS",
     "BackboneSuite",
-    "Bag",
     "CommandSuite",
     "DatasetSuite",
     "EmbedderSuite",
@@ -40,7 +37,6 @@ __all__ = [
     "GeneratorSuite",
     "Greedy",
     "MetricSuite",
-    "ObjectiveSuite",
     "ProbeSuite",
     "Suite",
     "Tiny",

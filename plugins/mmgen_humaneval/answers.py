@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, regular
 
 from .form import FILLED, HIGHEST, KEY, LOWEST
 
@@ -65,12 +65,12 @@ def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answe
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(
             f"{path}: not JSON; give the key, then the files that the judges have saved from the page"
         ) from None

@@ -63,19 +63,21 @@ def make_sheet(
 @click.argument("key", type=click.Path(path_type=Path))
 @click.argument("sheets", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--partial", is_flag=True, help="Take sheets too in which ratings are missing.")
-@click.option("--json", "out", type=click.Path(path_type=Path), help="Write all numbers to this file.")
+@click.option("--json", "out", type=click.Path(path_type=Path, dir_okay=False), help="Write all numbers to this file.")
 def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) -> None:
     """Means, t-tests against people's questions, and the judges' agreement, from KEY and the filled SHEETS."""
     from dataclasses import asdict
 
+    from mmgen.files import refuse_overwriting, write_json
+
     from .answers import read
     from .results import evaluate, shown
 
+    refuse_overwriting("--json", out, (key, *sheets))
     result = evaluate(read(key, sheets, partial))
+    if out:  # before anything is shown: standard output may be closed
+        write_json(out, asdict(result))
     for line in shown(result):
         tell(line)
     if out:
-        from mmgen.files import write_json
-
-        write_json(out, asdict(result))
         tell(f"{out}: written")

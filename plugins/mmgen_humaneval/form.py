@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError, RunError
-from mmgen.files import write_json, write_text
+from mmgen.files import read_json, write_json, write_text
 from mmgen.progress import Progress
 from mmgen.report import pictures, web_page
 from mmgen.tensors import Example
@@ -53,11 +53,8 @@ def make(
     if out.suffix != ".html" or out.is_dir():
         raise RunError(f"--out {out}: give the name of a file that ends in .html")
     key_path = out.with_suffix(".key.json")
-    for path in (out, key_path):
-        if path.exists():
-            raise RunError(
-                f"{path}: is there already, and judges may be filling it; give --out another name, or delete it"
-            )
+    if out.exists():
+        raise RunError(f"{out}: is there already, and judges may be filling it; give --out another name, or delete it")
     draw = random.Random(seed)
     chosen = _draw(material, count, draw)
     with (progress or Progress()).task("judge: pictures", count, "pictures") as advance:
@@ -84,13 +81,10 @@ def make(
         item["caption"] = material.captions.get(example.id, "") if CAPTION in criteria else ""
         item["shot"] = shots.get(example.id)
     rounds = _rounds(criteria, together)
-    page = render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items})
+    if key_path.exists() and read_json(key_path) != key:  # the same one: a full disk had no room for the page
+        raise RunError(f"{key_path}: is there already, and is another sheet's; give --out another name, or delete it")
     write_json(key_path, key)
-    try:
-        write_text(out, page)
-    except RunError:
-        key_path.unlink(missing_ok=True)  # a key without its sheet would refuse the next try
-        raise
+    write_text(out, render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items}))
     shared = count * len(asked) - len(questions)
     if shared:
         notes.append(

@@ -7,12 +7,12 @@ import json
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
-from mmgen.errors import DataError, regular
+from mmgen.errors import DataError
+from mmgen.files import read_bytes
 
-MOST_BYTES = 4 << 30  # no file is larger, unpacked
-PIECE = 1 << 24
+LONGEST = 1_000_000  # letters of a text; a tokenizer takes minutes for a hundred times as many
 NAMES = {
     dict: "a table",
     list: "a list",
@@ -27,16 +27,11 @@ NAMES = {
 def read_text(path: Path) -> str:
     """A UTF-8 file's text, unpacked where it is gzipped, without a byte-order mark. Raises DataError."""
     try:
-        with regular(path).open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if packed else path.open("rb") as file:
-            data = _bounded(cast(IO[bytes], file))
+        data = read_bytes(path, "questions or captions")
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path}: cannot be unpacked ({error}); it may be cut short: get it again") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(data) > MOST_BYTES:
-        raise DataError(f"{path}: over {MOST_BYTES >> 30} GiB of text; that is no file of questions or captions")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{path}:1: this is UTF-16; save the file as UTF-8")
     if b"\0" in data:
@@ -48,16 +43,7 @@ def read_text(path: Path) -> str:
         raise DataError(f"{path}:{_line(error.object, error.start)}: not UTF-8; save the file as UTF-8") from None
 
 
-def _bounded(file: IO[bytes]) -> bytes:
-    """A little more than MOST_BYTES at most, piece by piece: `read(n)` takes memory for n bytes, however few there
-    are."""
-    whole = bytearray()
-    while len(whole) <= MOST_BYTES and (piece := file.read(PIECE)):
-        whole += piece
-    return bytes(whole)
-
-
-def _line(data: bytes, position: int) -> int:
+def _line(data: bytes | bytearray, position: int) -> int:
     return data.count(b"\n", 0, position) + 1
 
 
@@ -109,6 +95,8 @@ def tidy(value: Any, name: str) -> str:
     """A text on one line, without blanks at its ends; `name` is what errors call it."""
     if not isinstance(value, str):
         raise DataError(f"{name} must be a text, not {kind(value)}")
+    if len(value) > LONGEST:
+        raise DataError(f"{name} has {len(value):,} letters, and may have {LONGEST:,}; the file is damaged")
     text = " ".join(value.split())
     if not text.isprintable():
         for character in text:

@@ -17,9 +17,9 @@ class Scenes(mmgen.DatasetConfig):
     """
 
     type: Literal["scenes"] = "scenes"
-    train_size: int = Field(1200, ge=1, description="scenes to learn from")
-    val_size: int = Field(100, ge=1, description="scenes to watch the loss on")
-    test_size: int = Field(200, ge=1, description="scenes to write for")
+    train_size: int = Field(1200, ge=1, le=1_000_000, description="scenes to learn from")
+    val_size: int = Field(100, ge=1, le=1_000_000, description="scenes to watch the loss on")
+    test_size: int = Field(200, ge=1, le=1_000_000, description="scenes to write for")
     seed: int = Field(0, ge=0, description="the whole data set follows from it; sizes do not change earlier scenes")
     image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
     min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")

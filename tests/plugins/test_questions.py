@@ -253,7 +253,12 @@ def test_jsonl_with_an_input_of_its_own(tmp_path):
             ":2: questions[0] holds '\\ud800', which is no character; the file is damaged",
         ),
         ("[" * 100_000, ":2: not usable JSON: "),
+        (
+            '{"id": 2, "questions": ["' + "a" * 1_000_001 + '"]}',
+            ":2: questions[0] has 1,000,001 letters, and may have 1,000,000; the file is damaged",
+        ),
     ],
+    ids=lambda value: value[:40],
 )
 def test_bad_jsonl(tmp_path, line, error):
     text = refused(jsonl(tmp_path, '{"id": 1, "questions": ["What?"]}', line))

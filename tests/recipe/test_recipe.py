@@ -114,6 +114,11 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
     ("change", "expected"),
     [
         (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: must be 1 or more, not 0"),
+        (("epochs = 3", "workers = 100000"), "my.toml:10: training.workers: must be 256 at most, not 100000"),
+        (
+            ('type = "scenes"', 'type = "scenes"\ntrain_size = 1000000000000'),
+            "my.toml:22: data.train_size: must be 1000000 at most, not 1000000000000",
+        ),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
         (
@@ -347,6 +352,33 @@ def test_show_can_be_run_again(recipe):
     first, _ = load(Path("my.toml"), REGISTRY)
     second, _ = load(recipe(shown, "shown.toml"), REGISTRY)
     assert {**second.identity(), "profile": None} == {**first.identity(), "profile": None}
+
+
+DEEP = ".".join("a" * 50_000)
+
+
+@pytest.mark.parametrize(
+    "line", [f"{DEEP} = 1", f"[{DEEP}]", f"x = {{ y = 1, {DEEP} = 1 }}", f'x = """\n"""\n{DEEP}=1']
+)
+def test_a_key_of_names_without_end_is_told_at_once(tmp_path, line):
+    (tmp_path / "r.toml").write_text(f'name = "r"\n{line}\n')
+    place = 4 if "\n" in line else 2
+    assert mistakes(tmp_path / "r.toml") == [
+        f"{tmp_path}/r.toml:{place}: a key has more than 32 names; no key of a recipe has as many"
+    ]
+
+
+def test_a_text_with_many_dots_is_no_key(tmp_path):
+    """Neither are 32 names too many."""
+    text = f'description = """\n{"." * 99}\n{DEEP[:200]}\n"""\n{".".join("a" * 32)} = 1\n'
+    (tmp_path / "r.toml").write_text(text)
+    assert "has more than" not in " ".join(mistakes(tmp_path / "r.toml"))
+
+
+@pytest.mark.parametrize("value", ["{a=" * 3000, "[" * 100_000])
+def test_a_setting_nested_without_end_is_told(recipe, value):
+    (told,) = mistakes(recipe(GOOD), sets=(f"x={value}",))
+    assert told.startswith("--set x=") and "not a TOML value: maximum recursion depth exceeded" in told
 
 
 def test_lines_of_keys():

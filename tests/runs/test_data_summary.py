@@ -69,6 +69,12 @@ def test_counts_are_a_table_and_what_is_missing_is_named(recipe):
     assert [cell.strip() for cell in row][3:] == ["0", "0", ""]
 
 
+def test_the_recipe_is_not_overwritten(recipe):
+    done = check(recipe, "--list-missing", str(recipe))
+    told = f"error: --list-missing {recipe}: is what is read, and would be overwritten; name another file\n"
+    assert (done.output, done.exit_code) == (told, 1)
+
+
 def test_what_stops_a_run_is_an_exit_code(recipe):
     done = check(recipe, "--set", "data.missing=keep", "--list-missing", "missing.tsv")
     assert done.exit_code == 1

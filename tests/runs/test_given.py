@@ -34,6 +34,15 @@ SEEN = Record("seen", np.ones((2, 3), np.float32), np.array([[0, 0, 1, 1], [0, 0
 READS = "'caption' reads caption; 'sound' reads sound; 'all' reads image and sound and caption"
 
 
+def test_what_is_typed_is_utf_8_whatever_the_locale():
+    """Python reads bytes that the locale has no letters for as lone surrogates."""
+    typed = "caption=two caf\udcc3\udca9s"
+    assert predict.named_values([typed]) == {"caption": "two cafés"}
+    with pytest.raises(DataError) as told:
+        predict.named_values(["caption=two caf\udce9s"])
+    assert str(told.value) == "--input caption: holds a byte that is not UTF-8; give it in UTF-8"
+
+
 @pytest.fixture
 def recipe(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)

@@ -399,7 +399,6 @@ def test_randomisation_is_wrong_as_seldom_as_it_says():
     assert 2 <= sum(p <= 0.05 for p in found) <= 20
 
 
-@pytest.mark.slow
 def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
     draw = random.Random(0)
     words = "what color is the red dog near a big tree".split()
@@ -541,9 +540,9 @@ def test_two_metrics_of_one_type_have_columns_of_their_own():
         (["--json", "."], 2, "Error: Invalid value for '--json': File '.' is a directory."),
         (["--metric", "diversityy"], 1, "error: --metric diversityy: no metric is called 'diversityy'; did you mean "
          "'diversity'?"),
-        (["--json", "p.jsonl"], 1, "error: --json p.jsonl: is what is scored, and would be overwritten; name another "
+        (["--json", "p.jsonl"], 1, "error: --json p.jsonl: is what is read, and would be overwritten; name another "
          "file"),
-        (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is what is scored, and would be overwritten; name another "
+        (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is what is read, and would be overwritten; name another "
          "file"),
         (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a text or a whole number, not 1.0'),
     ],
