@@ -39,7 +39,9 @@ kept = goes_on("the images so far are kept, and the same command goes on with th
 @with_store_options
 @kept
 def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
-    """Fill STORE from SOURCE, a file (or folder) of features as it was published. Goes on where it was stopped."""
+    """Fill STORE from SOURCE, features that somebody published.
+
+    SOURCE is a file or a folder. The same command goes on where it was stopped."""
     config = _extractor(kind, sets)
     if getattr(config, "source", "pictures") != "file":
         raise MmgenError(f"--type {kind}: reads raw images; use `mmgen features extract`")
@@ -52,8 +54,8 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 @with_store_options
 @kept
 def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
-    """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; goes on where it was
-    stopped."""
+    """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; the same command
+    goes on where it was stopped."""
     from ..features.extract import folder_pictures
 
     config = _extractor(kind, sets)
@@ -65,7 +67,9 @@ def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 @features.command()
 @click.argument("store", type=click.Path(path_type=Path))
 def info(store: Path) -> None:
-    """What STORE holds, and what made it; of a folder or a pattern ("regions/*.h5"), all its files together."""
+    """Show what STORE holds, and what made it.
+
+    A folder or a pattern ("regions/*.h5") stands for all its files together."""
     from ..features.multi_file import open_store
 
     for name, value in open_store(store).describe().items():
@@ -134,9 +138,10 @@ def data() -> None:
     help="Write what is missing to this file: split, what, and image or example, with tabs between them.",
 )
 def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], listed: Path | None) -> None:
-    """Count what RECIPE's data set holds and what is missing; token lengths; overlaps; three examples.
+    """Count what RECIPE's data set holds and what is missing.
 
-    The exit code is 1 where something is missing without which `mmgen run` would stop.
+    Token lengths, overlaps and three examples follow. The exit code is 1 where something is missing without which
+    `mmgen run` would stop.
     """
     from ..files import refuse_overwriting, write_text
 

@@ -26,7 +26,9 @@ def plugin() -> None:
     help="Where its folder goes; by default here.",
 )
 def new(name: str, kind: str, parent: Path) -> None:
-    """Write a package with a part called NAME: it installs, passes its tests, and runs at once."""
+    """Write a package with a part called NAME.
+
+    It installs, passes its tests, and runs at once."""
     import shlex
 
     from ..errors import PluginError

@@ -108,7 +108,9 @@ def bench() -> None:
     help="Tokens of a question, its end included.",
 )
 def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...], compiled: bool, tokens: int) -> None:
-    """Learning: a pass forward and back, without the optimiser's step, which is the same for all."""
+    """Time learning: a pass forward and back.
+
+    The optimiser's step is left out, being the same for all."""
     settings = _settings(options, tokens, without, compiled)
     from .run import measure_learning
 
@@ -134,7 +136,7 @@ def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...]
     help="Tokens that every text gets; the end is forbidden.",
 )
 def decode(options: Options, searches: tuple[str, ...], without: tuple[str, ...], tokens: int) -> None:
-    """Writing: whole searches, the prefix included."""
+    """Time writing: whole searches, the prefix included."""
     settings = _settings(options, tokens, without)
     from .run import SEARCHES, measure_writing
 
@@ -154,7 +156,9 @@ def decode(options: Options, searches: tuple[str, ...], without: tuple[str, ...]
     help="Tokens of a question to learn, its end included.",
 )
 def scaling(options: Options, svg: Path | None, tokens: int) -> None:
-    """Cost over a range of images, questions an image and beams, with a straight line through it."""
+    """Time a range of images, questions and beams.
+
+    A straight line goes through the times of each."""
     if svg is not None and not svg.absolute().parent.is_dir():
         raise MmgenError(f"--svg {svg}: there is no folder {svg.parent}")
     settings = _settings(options, tokens, ("naive", "BERT2BERT", "causal BERT"))

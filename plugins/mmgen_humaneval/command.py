@@ -43,7 +43,9 @@ def judge() -> None:
 def make_sheet(
     runs: tuple[Path, ...], count: int, steps: tuple[str, ...], out: Path, seed: int, together: bool
 ) -> None:
-    """Write a blind sheet with the questions of RUNS (run folders) and of people about the same pictures."""
+    """Write a blind sheet about pictures of RUNS, run folders.
+
+    It has the questions of the runs' steps, and of people about the same pictures."""
     quiet()
     from mmgen.progress import Bars
     from mmgen.registry import installed
@@ -65,7 +67,9 @@ def make_sheet(
 @click.option("--partial", is_flag=True, help="Take sheets too in which ratings are missing.")
 @click.option("--json", "out", type=click.Path(path_type=Path, dir_okay=False), help="Write all numbers to this file.")
 def score(key: Path, sheets: tuple[Path, ...], partial: bool, out: Path | None) -> None:
-    """Means, t-tests against people's questions, and the judges' agreement, from KEY and the filled SHEETS."""
+    """Say what the judges said, from KEY and the filled SHEETS.
+
+    Means, t-tests against people's questions, and the judges' agreement."""
     from dataclasses import asdict
 
     from mmgen.files import refuse_overwriting, write_json

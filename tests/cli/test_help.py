@@ -2,6 +2,7 @@
 
 import re
 
+import click
 import pytest
 import toys
 from click.testing import CliRunner
@@ -40,6 +41,15 @@ def test_every_command_says_in_a_sentence_what_it_is_for():
     for name, text in told.items():
         assert re.fullmatch(r"[A-Z][^.]*\.", text) and len(text) <= 66, f"{name}: {text}"
     assert all(own(name).name == name for name in MODULES) and set(MEANT.values()) <= set(MODULES)
+
+
+def test_commands_below_others_say_it_too():
+    context = click.Context(main)
+    groups = {name: main.get_command(context, name) for name in main.list_commands(context)}
+    for name, group in groups.items():
+        below = group.commands.values() if isinstance(group, click.Group) else ()
+        for command in below:
+            assert re.fullmatch(r"[A-Z].*[^.]\.", command.get_short_help_str(66)), f"{name} {command.name}"
 
 
 @pytest.mark.parametrize(
