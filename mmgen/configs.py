@@ -43,11 +43,25 @@ if TYPE_CHECKING:
 
 
 class Config(BaseModel):
-    """Frozen, and closed: a key that does not exist is an error, never ignored."""
+    """Frozen, and closed: a key that does not exist is an error, never ignored. A `Path` in a recipe counts from the
+    recipe's folder; see `RelativeTo` and `PathOrName`."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=(), defer_build=True
     )  # deferred: fifty schemas that nobody uses would take half of `mmgen --help`'s time
+
+
+class RelativeTo:
+    """Marks a key whose paths count from another key of its config, and not from the recipe:
+    `files: Annotated[tuple[Path, ...], RelativeTo("folder")]`."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+class PathOrName:
+    """Marks a text that is a path where there is such a file or folder, and else a name (of a hub, say):
+    `weights: Annotated[str, PathOrName()]`."""
 
 
 class PartConfig(Config):

@@ -15,6 +15,7 @@ from ..registry import Registry, did_you_mean
 from .layers import Layered
 from .learnt import misfits
 from .messages import mistaken
+from .paths import counted
 from .tables import NAME, PRETRAINED, Recipe, Step, Training
 from .toml_lines import Key
 
@@ -81,6 +82,7 @@ class _Check:
         what is inside of it, checked already."""
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
+        table = counted(cls, table, lambda key: self.layers.folder((*path, key)))
         found, wrong = _checked(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
         if parts is not None:
             wrong = [mistake for mistake in wrong if mistake["loc"] and mistake["loc"][0] not in parts]

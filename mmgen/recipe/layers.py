@@ -19,10 +19,14 @@ from .toml_lines import MOST_NAMES, Key, lines, too_deep
 
 @dataclass
 class Layered:
-    """Merged tables, and for every value the place it came from ("recipes/my.toml:9", "--set a.b=1")."""
+    """Merged tables, and for every value the place it came from ("recipes/my.toml:9", "--set a.b=1").
+
+    base  where paths count from whose place is not known
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Key, str] = field(default_factory=dict)
+    base: Path = Path()
 
     def lay(self, table: dict[str, Any], origins: dict[Key, str], at: Key = ()) -> None:
         """Lay a table over what is there."""
@@ -47,6 +51,13 @@ class Layered:
         """Forget where a value (or a table with all inside) came from, if it is there."""
         for key in [key for key in self.origins if key[: len(path)] == path] if there else ():
             del self.origins[key]
+
+    def folder(self, path: Key) -> Path:
+        """Where a path counts from: its file's folder; the current one where --set gives it."""
+        place = self.place(path)
+        if not place:
+            return self.base
+        return Path() if place.startswith("--set ") else Path(place.rpartition(":")[0]).parent
 
     def place(self, path: Key) -> str:
         """Where a value, or the nearest table around it, was written."""

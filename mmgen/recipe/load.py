@@ -32,9 +32,9 @@ def load(
     return resolve(layers, registry, chosen, str(path)), layers
 
 
-def from_json(text: str, registry: Registry, source: str) -> Recipe:
+def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -> Recipe:
     """The recipe that a run folder keeps; keys that were not there yet when it was written have what they meant then.
-    `source` names the file in errors."""
+    `source` names the file in errors; paths count from `base`."""
     try:
         values = json.loads(text)
     except ValueError as error:
@@ -45,7 +45,7 @@ def from_json(text: str, registry: Registry, source: str) -> Recipe:
     for table, keys in LEGACY_DEFAULTS.items():
         if isinstance(own := values.setdefault(table, {}), dict):
             values[table] = {**keys, **own}
-    return resolve(Layered(values, {}), registry, profile, source)
+    return resolve(Layered(values, {}, base), registry, profile, source)
 
 
 def changed(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:

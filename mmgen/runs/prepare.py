@@ -147,26 +147,27 @@ def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder:
     data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
     made_from = [extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-    if not path.exists() and (older := _older_features_file(name, fingerprint, folder)):
-        return older
-    return path
+    return path if path.exists() else _features_of_the_kept(name, extractor, fingerprint, folder) or path
 
 
 def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
-def _older_features_file(name: str, fingerprint: str, folder: RunFolder) -> Path | None:
-    """The file of a run of the first edition, whose name followed from the tables in the order of its recipe.json."""
+def _features_of_the_kept(name: str, extractor: ExtractorConfig, fingerprint: str, folder: RunFolder) -> Path | None:
+    """The file whose name follows from recipe.json as it stands: paths are written otherwise in another folder than the
+    run's first. Runs of the first edition took the tables in their order."""
     path = folder.path / "recipe.json"
     try:
         tables = read_table(path, inputs=dict, data=dict, steps=dict)
         own = [step["data"] for step in tables["steps"].values() if step.get("data") is not None]
-        made_from = json.dumps([tables["inputs"][name]["extractor"], tables["data"], *own, fingerprint])
+        data = [tables["data"], *own, fingerprint]
+        names = [json.dumps([extractor.model_dump(mode="json"), *data], sort_keys=True)]
+        names.append(json.dumps([tables["inputs"][name]["extractor"], *data]))
     except (MmgenError, KeyError, AttributeError, TypeError):  # whoever needs the recipe says what is wrong with it
         return None
-    older = _features_path(name, made_from, folder)
-    return older if older.exists() else None
+    files = [_features_path(name, made_from, folder) for made_from in names]
+    return next((file for file in files if file.exists()), None)
 
 
 def begin(recipe: Recipe, step: str, model: Model) -> None:

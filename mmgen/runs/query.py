@@ -16,7 +16,17 @@ from ..features.images import SUFFIXES
 from ..parts import Picture
 
 LINE = '{"image": "photo.jpg"}'
-OF_A_RUN = ("steps", "backbone", "probes", "curves", "recipe.json", "environment.json", "data.json", "inputs.json")
+OF_A_RUN = (
+    "steps",
+    "backbone",
+    "probes",
+    "curves",
+    "recipe.json",
+    "environment.json",
+    "data.json",
+    "inputs.json",
+    "examples.jsonl",
+)
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,16 @@ from pathlib import Path
 
 from .. import report
 from ..configs import MetricConfig
-from ..errors import RunError
+from ..errors import DataError, RunError
 from ..evaluation import score
+from ..parts import Dataset
 from ..progress import Progress
 from ..recipe.choice import chosen
+from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage import decodings, generations
+from ..storage import decodings, generations, kept_examples
 from ..storage.run_folder import RunFolder
-from ..tensors import Scores
+from ..tensors import Example, Scores
 from .rewrite import same_data
 
 
@@ -47,15 +49,25 @@ def rescore(
             places |= {decodings.label(step, each.name): each for each in again}
     if not places:
         raise RunError(f"{folder.path}: no step has written anything yet; go on with `mmgen run`")
-    datasets = same_data(recipe, folder)
+    dataset, examples = _scored(recipe, folder)
     metrics = {called: config.build() for called, config in recipe.metrics.items()}
     rows = {
-        label: score.score(label, generations.read(place), datasets.scored, metrics, place, progress)
+        label: score.score(label, generations.read(place), examples, metrics, place, progress)
         for label, place in places.items()
     }
     rows = {
         label: score.merge(found, Scores({}, notes=report.remarks(label, places[label])))
         for label, found in rows.items()
     }
-    ids = tuple(example.id for example in datasets.scored)
-    return Rescored(rows, ids, report.markdown(report.of_scores(recipe, rows, datasets.main)))
+    ids = tuple(example.id for example in examples)
+    return Rescored(rows, ids, report.markdown(report.of_scores(recipe, rows, dataset)))
+
+
+def _scored(recipe: Recipe, folder: RunFolder) -> tuple[Dataset, Sequence[Example]]:
+    """The run's data and what it was scored on; the run's own copy where its data are not there."""
+    try:
+        datasets = same_data(recipe, folder)
+        return datasets.main, datasets.scored
+    except DataError:
+        dataset = kept_examples.dataset_of(recipe, folder.path)
+        return dataset, dataset.split(recipe.data.evaluate)

@@ -18,7 +18,7 @@ from ..parts import Dataset, Metric
 from ..progress import Progress
 from ..recipe.tables import PRETRAINED, Recipe
 from ..registry import installed
-from ..storage import decodings, generations
+from ..storage import decodings, generations, kept_examples
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, state
 from ..training import distributed, train
@@ -71,6 +71,7 @@ def run(
             if accelerator.is_main_process:
                 folder.note_environment(recipe)
                 keep_parts(model, folder, datasets.labels())
+                kept_examples.keep(datasets.scored if metrics else (), folder.path)
         accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
@@ -146,7 +147,7 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    dataset = recipe.data.build()
+    dataset = kept_examples.dataset_of(recipe, folder.path)
     own = report.gather(recipe, folder, dataset)
     found = report.over_seeds(own, folder) or own
     return report.write_page(

@@ -13,9 +13,11 @@ from typing import Any, Literal
 from ..errors import DataError
 from ..features.store import image_key
 from ..files import read_bytes
+from ..parts import Dataset
 from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import Registry
+from ..storage.kept_examples import dataset_of
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
@@ -56,9 +58,11 @@ def read_references(
     per "image": all references of an id together; "question": every reference is an example of its own.
     """
     if path.is_dir():
-        found = _from_recipe(RunFolder(path).recipe(registry), split)
+        recipe = RunFolder(path).recipe(registry)
+        found = _from_recipe(recipe, dataset_of(recipe, path) if split is None else _of_split(recipe, split), split)
     elif path.suffix == ".toml":
-        found = _from_recipe(load(path, registry, profile)[0], split)
+        recipe = load(path, registry, profile)[0]
+        found = _from_recipe(recipe, _of_split(recipe, split), split)
     else:
         found = _from_file(path, per)
     return one_by_one(found) if per == "question" else found
@@ -74,15 +78,20 @@ def one_by_one(references: References) -> References:
     return References(tuple(examples), also, references.seen)
 
 
-def _from_recipe(recipe: Recipe, split: str | None) -> References:
-    dataset = recipe.data.build()
+def _of_split(recipe: Recipe, split: str | None) -> Dataset:
+    """The data set, which need have no files but those of the split and of what is learnt from."""
+    return recipe.data.model_copy(update={"evaluate": split or recipe.data.evaluate}).build()
+
+
+def _from_recipe(recipe: Recipe, dataset: Dataset, split: str | None) -> References:
     examples = tuple(dataset.split(split or recipe.data.evaluate))
     keys: dict[str, list[str]] = {}
     for example in examples:
         for value in example.inputs.values():
             if isinstance(value, str):
                 keys.setdefault(value, []).append(example.id)
-    seen = frozenset(text for example in dataset.split(recipe.data.train) for text in example.targets)
+    learnt = dataset.split(recipe.data.train) if recipe.data.train in dataset.splits() else None
+    seen = None if learnt is None else frozenset(text for example in learnt for text in example.targets)
     return References(examples, {key: ids[0] for key, ids in keys.items() if len(ids) == 1}, seen)
 
 

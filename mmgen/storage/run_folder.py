@@ -21,8 +21,10 @@ from ..data.datasets import Datasets
 from ..errors import PluginError, RecipeError, RunError
 from ..files import clear_partials, locked, read_json, read_table, sync, write_json
 from ..recipe.load import from_json
+from ..recipe.paths import located
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
+from . import kept_recipe
 from .environment import environment
 
 log = logging.getLogger("mmgen")
@@ -102,13 +104,13 @@ class RunFolder:
         return read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def identity(self) -> dict[str, Any]:
-        """What `Recipe.identity` is of the recipe that was run, with every key there is today; as it was written where
-        it cannot be read any more, its plugin being gone. Raises RunError."""
+        """What `Recipe.identity` is of the recipe that was run, with every key there is today and every path as it
+        is found here; as it was written where it cannot be read any more, its plugin being gone. Raises RunError."""
         saved = read_table(self.path / "recipe.json", seed=int)
         try:
-            return self.recipe(installed()).identity()
+            return located(self.recipe(installed())).identity()
         except (RecipeError, PluginError):
-            return {name: table for name, table in saved.items() if name != "description"}
+            return {name: table for name, table in saved.items() if name not in ("description", kept_recipe.STARTED)}
 
     def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
         """What was run. Without `probes`, those whose plugin is gone are left out: they only look, and all else can do
@@ -117,17 +119,11 @@ class RunFolder:
         if not path.exists():
             raise RunError(f"{self.path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)")
         saved = read_json(path)
-        if not probes and isinstance(saved, dict) and isinstance(saved.get("probes"), dict):
-            there = {part.name for part in registry.of_kind("probe")}
-            lost = [
-                name
-                for name, each in saved["probes"].items()
-                if isinstance(each, dict)
-                and isinstance(each.get("type"), str)
-                and each["type"].rpartition(":")[2] not in there
-            ]
-            saved["probes"] = {name: each for name, each in saved["probes"].items() if name not in lost}
-        return from_json(json.dumps(saved), registry, str(path))
+        base = Path()
+        if isinstance(saved, dict):
+            base = kept_recipe.base(self.path, saved)
+            saved = saved if probes else kept_recipe.without_lost_probes(saved, registry)
+        return from_json(json.dumps(saved), registry, str(path), base)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
         """Make the folder this recipe's. Raises RunError when it is another's, and says what differs. Where texts or
@@ -137,7 +133,7 @@ class RunFolder:
         self._clear()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
-            changes = differences(_learnt(self.identity()), _learnt(recipe.identity()))
+            changes = differences(_learnt(self.identity()), _learnt(located(recipe).identity()))
             saved = (
                 read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
                 if (self.path / "data.json").exists()
@@ -164,16 +160,18 @@ class RunFolder:
         path = self.path / "recipe.json"
         saved = read_table(path) if path.exists() else {}
         kept = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
+        if saved.pop(kept_recipe.STARTED, None) and saved.get("description", "") == recipe.description:
+            saved = kept if self.identity() == located(recipe).identity() else saved  # paths may be written otherwise
         if saved != kept:
             tables = {name: saved[name] if name in saved and saved[name] == own else own for name, own in kept.items()}
-            write_json(path, tables)
+            write_json(path, tables | {kept_recipe.STARTED: kept_recipe.started_in(self.path)})
 
     def outdated(self, recipe: Recipe) -> tuple[str, ...]:
         """Which of the tables "decoding" and "metrics" differ from those that the run's texts and scores were made
         with. Weights depend on neither."""
         if not any(self.path.glob("steps/*/*")):
             return ()
-        saved, own = self.identity(), recipe.identity()
+        saved, own = self.identity(), located(recipe).identity()
         return tuple(name for name in ("decoding", "metrics") if saved.get(name) != own[name])
 
     def retire(self, recipe: Recipe) -> str:

@@ -7,11 +7,12 @@ they are: MPNet, RoFormer, Nystromformer, ConvBERT.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 import mmgen
+from mmgen.configs import PathOrName
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,9 @@ class Encoder(mmgen.BackboneConfig):
     attentions_are_scores: ClassVar[bool] = False  # hands out attention scores instead of their softmax
     narrows: ClassVar[bool] = False  # its last layer can work for the slots alone whose states are asked for
 
-    weights: str | None = Field(None, description="a local folder or a hub name; without it nothing is pretrained")
+    weights: Annotated[str | None, PathOrName()] = Field(
+        None, description="a local folder or a hub name; without it nothing is pretrained"
+    )
     layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
     width: int = Field(256, ge=8, le=100_000, description="width of the states, without weights")
     heads: int = Field(4, ge=1, description="attention heads, without weights")

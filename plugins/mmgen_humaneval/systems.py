@@ -13,6 +13,7 @@ from mmgen.recipe.tables import Recipe
 from mmgen.registry import Registry
 from mmgen.report.labels import tell_apart
 from mmgen.storage import generations
+from mmgen.storage.kept_examples import dataset_of
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example
 
@@ -39,7 +40,7 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
     labels = _labels(paths)
     folders = [RunFolder(path) for path in paths]
     recipes = [folder.recipe(registry) for folder in folders]
-    datasets = [recipe.data.build() for recipe in recipes]
+    datasets = [dataset_of(recipe, folder.path) for recipe, folder in zip(recipes, folders, strict=True)]
     tests = [dataset.split(recipe.data.evaluate) for dataset, recipe in zip(datasets, recipes, strict=True)]
     for path, examples in zip(paths[1:], tests[1:], strict=True):
         if [(each.id, each.targets) for each in examples] != [(each.id, each.targets) for each in tests[0]]:

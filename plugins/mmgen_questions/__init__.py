@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 import mmgen
+from mmgen.configs import RelativeTo
 
 from .published import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
 
@@ -13,14 +14,14 @@ SplitName = Annotated[str, StringConstraints(pattern=r"^\w+$")]
 
 
 class Questions(mmgen.DatasetConfig):
-    """What all formats share: files of questions, joined by image with captions and pictures. All paths are relative to
-    `folder`; only the splits that are used (`train`, `validate_on`, `evaluate`) are read and need their files."""
+    """What all formats share: files of questions, joined by image with captions and pictures. All other paths are
+    relative to `folder`. Only the splits that are used (`train`, `validate_on`, `evaluate`) are read and need files."""
 
     folder: Path = Field(description="where the files lie, as they come out of the published archives")
-    files: dict[SplitName, Path] = Field(
+    files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
         {}, description="split -> its file of questions, instead of the published name"
     )
-    caption_files: tuple[Path, ...] | None = Field(
+    caption_files: Annotated[tuple[Path, ...] | None, RelativeTo("folder")] = Field(
         None, description="captions in COCO's format; by default the published ones, [] for none"
     )
     captions: Literal["draw", "first", "all"] = Field(
@@ -33,7 +34,9 @@ class Questions(mmgen.DatasetConfig):
         description="what the targets are; with captions (of the images that have questions) an input learns to say "
         "what it sees: a warm start",
     )
-    images: Path | None = Field(None, description="folder of raw images, searched with its subfolders")
+    images: Annotated[Path | None, RelativeTo("folder")] = Field(
+        None, description="folder of raw images, searched with its subfolders"
+    )
     missing: Literal["drop", "keep", "error"] = Field(
         "drop",
         description="images without a caption (where there are any, in `caption_files` or in the questions' own file), "

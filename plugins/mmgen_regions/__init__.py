@@ -1,11 +1,12 @@
 """Image regions: detector features from a store, the extractors that fill it, and readers of the published files."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SerializeAsAny
 
 import mmgen
+from mmgen.configs import PathOrName
 from mmgen.features.cnn_config import CnnConfig
 
 
@@ -60,7 +61,7 @@ class Detector(Detections):
     """Regions of a DETR-like detector of transformers; features are the decoder's states of the kept queries."""
 
     type: Literal["detector"] = "detector"
-    model: str = Field(
+    model: Annotated[str, PathOrName()] = Field(
         "facebook/detr-resnet-50", description="hub name or local folder; its weights must be safetensors"
     )
 
