@@ -626,7 +626,7 @@ def test_untaught_models_have_the_shape_and_not_the_weights(done):
         (["--set", "heads.iuo=0.3"], "error: --set iuo=0.3: iuo: no such key; did you mean 'iou'?"),
         (
             ["--set", "looks.layer=0", "--set", "looks.head=1"],
-            "error: --type attention: head: only one layer's heads can be told apart; name the layer too",
+            "error: --set head=1: head: only one layer's heads can be told apart; name the layer too",
         ),
     ],
 )
