@@ -216,9 +216,10 @@ class DatasetConfig(PartConfig):
 
 
 class MetricConfig(PartConfig):
-    """Scores generations against examples."""
+    """Scores predictions against examples. `judges`: the kinds of predictions that it scores."""
 
     kind: ClassVar[str] = "metric"
+    judges: ClassVar[frozenset[Gives]] = frozenset({"text"})
 
     def build(self) -> parts.Metric:
         raise NotImplementedError

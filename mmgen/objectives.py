@@ -20,7 +20,7 @@ from .decoding import Decoding
 from .errors import DataError
 from .oom import questions
 from .parts import Backbone, Embedder, Reader
-from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Slots, Tail, Targets
+from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Prediction, Slots, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
@@ -118,6 +118,10 @@ class TargetReader(abc.ABC):
         """What is to be predicted in B rows, with a count for every one of `losses`. Raises DataError for an example
         that lacks what it needs."""
 
+    def ask(self, rows: Rows) -> Targets:
+        """What the objective needs beside the inputs to predict B rows whose labels are unknown; by default nothing."""
+        return Targets({})
+
     def halves(self, example: Example) -> list[Example]:
         """An example in two, where a pass runs out of memory with it alone; by default it cannot be cut."""
         return [example]
@@ -204,6 +208,11 @@ class Objective(nn.Module, abc.ABC):
     @abc.abstractmethod
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         """The sum of every loss that the reader counts, over what `targets` ask for."""
+
+    def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
+        """One prediction for each of the batch's examples (`batch.ids`), of the kind that its config `gives`.
+        `targets`: of `TargetReader.ask`. Only for objectives that give something."""
+        raise NotImplementedError(f"{type(self).__name__} predicts nothing")
 
 
 class Generator(Objective):

@@ -217,11 +217,12 @@ class Dataset(abc.ABC):
 
 
 class Metric(abc.ABC):
-    """Scores texts."""
+    """Scores texts, or whatever else its config says it `judges`."""
 
     @abc.abstractmethod
-    def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
-        """One generation an example, in the same order; references are the examples' targets."""
+    def score(self, generations: Sequence[Any], examples: Sequence[Example]) -> Scores:
+        """One `tensors.Generation` an example, in the same order; references are the examples' targets. A metric of
+        other kinds gets `tensors.Prediction`s; both have a `value`."""
 
     def references(self, examples: Sequence[Example]) -> Scores | None:
         """The scores of the references themselves, for the row "people" of the table; scores named "chance_<name>" are

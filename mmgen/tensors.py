@@ -207,6 +207,27 @@ class Generation:
     tokens: tuple[int, ...]
     score: float
 
+    @property
+    def value(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer for one example that is no text. `value` is JSON, by the kind of prediction:
+
+    label   {"label": text, "probabilities": {text: share}}: the likeliest, and as many as the objective tells
+    choice  which of the choices, from 0
+    region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": which region}
+    boxes   a list of such boxes, the likeliest first
+
+    score   how sure: the probability of what is answered
+    """
+
+    id: str
+    value: Any
+    score: float
+
 
 @dataclass(frozen=True)
 class Scores:

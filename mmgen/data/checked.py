@@ -4,6 +4,7 @@ the part. (The model checks segments and losses.)"""
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -12,10 +13,10 @@ from torch import Tensor
 
 from ..configs import DatasetConfig
 from ..errors import MmgenError, PluginError
-from ..objectives import Generator
+from ..objectives import Generator, Objective
 from ..parts import Embedder, Metric, Reader, Record
 from ..registry import installed
-from ..tensors import Example, Generation, Scores
+from ..tensors import Example, Generation, Prediction, Scores
 
 Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
@@ -113,11 +114,34 @@ def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Genera
     return texts
 
 
-def score_with(name: str, metric: Metric, texts: Sequence[Generation], examples: Sequence[Example]) -> Scores:
-    """What a metric says of a text for each of these examples. Raises PluginError."""
+def check_predictions(
+    made: Sequence[Prediction], ids: Sequence[str], name: str, objective: Objective
+) -> list[Prediction]:
+    """What an objective predicted for the examples with these ids. Raises PluginError."""
+    place = f"{name} ({installed().owner('objective', objective)}): predict gives"
+    if not isinstance(made, Sequence) or len(made) != len(ids):
+        raise PluginError(f"{place} {len(made) if isinstance(made, Sequence) else made!r:.60} for {len(ids)} examples")
+    for one, id_ in zip(made, ids, strict=True):
+        if not isinstance(one, Prediction):
+            raise PluginError(f"{place} {one!r:.60} for '{id_}'; it must be a mmgen.tensors.Prediction")
+        if one.id != id_:
+            raise PluginError(f"{place} a prediction with the id '{one.id}' for '{id_}'")
+        if not _finite(one.score):
+            raise PluginError(f"{place} the score {one.score!r:.60} for '{id_}'; it is how sure the prediction is")
+        try:
+            json.dumps(one.value, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise PluginError(f"{place} a value for '{id_}' that is no JSON: {error}") from None
+    return list(made)
+
+
+def score_with(
+    name: str, metric: Metric, made: Sequence[Generation] | Sequence[Prediction], examples: Sequence[Example]
+) -> Scores:
+    """What a metric says of a prediction for each of these examples. Raises PluginError."""
     place = f"metrics.{name} ({installed().owner('metric', metric)})"
     with part_calls(place, "score"):
-        scores = metric.score(texts, examples)
+        scores = metric.score(made, examples)
     if wrong := _scores_problem(scores, len(examples), "score"):
         raise PluginError(f"{place}: {wrong}")
     return scores

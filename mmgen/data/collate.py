@@ -30,6 +30,7 @@ class Collator:
     objectives  names of what it learns; none where a model only reads or writes
     place       what random draws follow from, beside the pass over the data and the example
     others      the examples among which an objective looks for another picture's
+    asks        whether the objectives are to predict: labels are not looked at, and nothing is hidden
     """
 
     def __init__(
@@ -39,11 +40,13 @@ class Collator:
         objectives: Sequence[str] = (GENERATOR,),
         place: Place | None = None,
         others: Sequence[Example] = (),
+        asks: bool = False,
     ) -> None:
         self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
         self.targets = {name: model.objective(name).reader for name in objectives}
-        self.place, self.others = place or Place(), others
-        hiding = [(name, each, how) for name, r in self.targets.items() for each, how in r.hides(self.readers).items()]
+        self.place, self.others, self.asks = place or Place(), others, asks
+        readers = {} if asks else self.targets
+        hiding = [(name, each, how) for name, r in readers.items() for each, how in r.hides(self.readers).items()]
         self.hiding = {each: (name, how) for name, each, how in hiding}  # input -> which objective hides it, and how
 
     def __call__(self, examples: Sequence[Example], passes: Sequence[object] | None = None) -> Batch:
@@ -68,7 +71,8 @@ class Collator:
         targets = {}
         for name, objective in self.targets.items():
             draws = [self.place.draw(row, which, name) for _, row, which in rows]
-            targets[name] = objective.collate(Rows(resolved, draws, hidden[name]))
+            made = Rows(resolved, draws, hidden[name])
+            targets[name] = objective.ask(made) if self.asks else objective.collate(made)
         several = len(rows) > len(examples)
         return Batch(
             tuple(example.id for example in examples), inputs, targets, tuple(place for place, *_ in rows) * several

@@ -21,7 +21,9 @@ class Datasets:
         self.recipe = recipe
         self.main = recipe.data.build()
         own = {step.data.model_dump_json(): step.data for step in recipe.steps.values() if step.data is not None}
-        self._own = {key: (config, _learnt_only(config, recipe)) for key, config in own.items()}
+        scored = {data.model_dump_json() for name in recipe.steps if (data := recipe.own_data(name)) is not None}
+        self._own = {key: (config, _own(config, recipe, key in scored)) for key, config in own.items()}
+        self._scored = [self.main, *(self._own[key][1] for key in scored)]
         self._checks = {id(dataset): Examples(config) for config, dataset in self._all()}
 
     def learnt(self, step: str) -> Sequence[Example]:
@@ -49,6 +51,21 @@ class Datasets:
         if not (examples := self._split(self.main, config.evaluate)):
             raise DataError(f"data.evaluate: split '{config.evaluate}' has no examples, so nothing can be scored")
         return examples
+
+    def scored_by(self, step: str) -> Sequence[Example]:
+        """What a step writes or predicts for: of the recipe's data, or of its own. Raises DataError where there is no
+        example."""
+        if (own := self.recipe.own_data(step)) is None:
+            return self.scored
+        if not (examples := self._split(self._of(step)[1], own.evaluate)):
+            raise DataError(
+                f"steps.{step}.data.evaluate: split '{own.evaluate}' has no examples, so nothing can be scored"
+            )
+        return examples
+
+    def dataset_of(self, step: str) -> Dataset:
+        """The data set that a step is scored on."""
+        return self.main if self.recipe.own_data(step) is None else self._of(step)[1]
 
     def texts(self) -> Iterator[str]:
         """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data
@@ -84,10 +101,13 @@ class Datasets:
         """A hash of every example that the run can see."""
         digest = hashlib.sha256()
         for config, dataset in self._all():
-            for split in (config.train, config.validate_on, *([config.evaluate] if dataset is self.main else [])):
+            scored = any(dataset is each for each in self._scored)
+            for split in (config.train, config.validate_on, *([config.evaluate] if scored else [])):
                 if split in dataset.splits():
                     for example in self._split(dataset, split):
-                        digest.update(repr((example.id, sorted(example.inputs.items()), example.targets)).encode())
+                        told = (example.id, sorted(example.inputs.items()), example.targets)
+                        labels = sorted(example.labels.items())
+                        digest.update(repr((*told, labels) if labels else told).encode())
         return digest.hexdigest()
 
     def _split(self, dataset: Dataset, name: str) -> Sequence[Example]:
@@ -106,10 +126,10 @@ class Datasets:
         yield from self._own.values()
 
 
-def _learnt_only(config: DatasetConfig, recipe: Recipe) -> Dataset:
-    """A step's own data: nothing is written for it, so the files of a split to evaluate are not asked for."""
+def _own(config: DatasetConfig, recipe: Recipe, scored: bool) -> Dataset:
+    """A step's own data. Where no step is scored on them, the files of a split to evaluate are not asked for."""
     try:
-        return config.model_copy(update={"evaluate": config.train}).build()
+        return (config if scored else config.model_copy(update={"evaluate": config.train})).build()
     except DataError as error:
         step = next(name for name, step in recipe.steps.items() if step.data == config)
         raise DataError(f"steps.{step}.data: {error}") from None

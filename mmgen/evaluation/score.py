@@ -12,7 +12,7 @@ from ..errors import RunError
 from ..files import read_table, write_json
 from ..parts import Metric
 from ..progress import Progress
-from ..tensors import Example, Generation, Scores
+from ..tensors import Example, Generation, Prediction, Scores
 
 
 def score(
@@ -26,15 +26,25 @@ def score(
     """What the metrics say of the best text of every example. `folder`: where the texts are from. Raises RunError for
     texts about other examples."""
     best = [generations[0] for generations in texts]
-    if [text.id for text in best] != [example.id for example in examples]:
-        raise RunError(
-            f"{folder / 'generations.jsonl'}: written for other examples than the data set holds now; run again with "
-            "--fresh"
-        )
+    return score_predictions(name, best, examples, metrics, folder / "generations.jsonl", progress)
+
+
+def score_predictions(
+    name: str,
+    predictions: Sequence[Generation] | Sequence[Prediction],
+    examples: Sequence[Example],
+    metrics: Mapping[str, Metric],
+    file: Path,
+    progress: Progress,
+) -> Scores:
+    """What the metrics say of one prediction for every example. `file`: where they are from. Raises RunError for
+    predictions about other examples."""
+    if [one.id for one in predictions] != [example.id for example in examples]:
+        raise RunError(f"{file}: written for other examples than the data set holds now; run again with --fresh")
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
         each: dict[str, Scores] = {}
         for called, metric in metrics.items():
-            each[called] = score_with(called, metric, best, examples)
+            each[called] = score_with(called, metric, predictions, examples)
             advance()
     return gathered(each)
 

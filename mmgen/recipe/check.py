@@ -13,7 +13,7 @@ from ..configs import Config, FeaturesConfig, PartConfig, nested_kinds
 from ..errors import PluginError
 from ..registry import Registry, did_you_mean
 from .layers import Layered
-from .learnt import misfits
+from .learnt import misfits, unjudged
 from .messages import mistaken
 from .paths import counted
 from .tables import NAME, PRETRAINED, Recipe, Step, Training
@@ -138,6 +138,8 @@ class _Check:
                     ("decoding", "min_new_tokens"),
                     f"a text has {most} tokens at most with its end (generator.max_tokens); give {most - 1} or less",
                 )
+        for place, wrong in unjudged(built):
+            self.problem(place, wrong)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
         self.features(inputs, {name for step in steps.values() if step is not None for name in step.inputs})
         for name, step in steps.items():

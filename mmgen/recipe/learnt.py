@@ -43,6 +43,28 @@ def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[tuple[t
             place,
             f"'{makers[0]}' and '{makers[1]}' make rows of their own, and one of a step may; part them into two",
         )
+    gives = [each for each, config in learnt.items() if config is not None and config.gives]
+    if len(gives) > 1:
+        yield (
+            place,
+            f"'{gives[0]}' and '{gives[1]}' both make predictions; part them into two steps",
+        )
+    if step.evaluate == "own" and step.data is None:
+        yield (
+            ("steps", name, "evaluate"),
+            f"it has no data of its own; write [steps.{name}.data], or evaluate = true",
+        )
     if step.evaluate and learnt and not any(config.gives for config in learnt.values() if config is not None):
         what = " and ".join(f"'{each}'" for each in learnt)
         yield ("steps", name, "evaluate"), f"{what} give nothing that could be scored; write evaluate = false"
+
+
+def unjudged(built: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Metrics that judge what no step predicts: (place in the recipe, what and what to do)."""
+    learnt = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
+    steps = [step for step in (built["steps"] or {}).values() if step is not None and step.evaluate]
+    gives = {learnt[each].gives for step in steps for each in step.objectives if learnt.get(each) is not None}
+    for name, config in (built["metrics"] or {}).items():
+        if steps and config is not None and not config.judges & gives:
+            judged, given = " or ".join(sorted(config.judges)), ", ".join(sorted(filter(None, gives))) or "nothing"
+            yield ("metrics", name), f"judges {judged}, and the steps predict: {given}; leave it out"

@@ -13,6 +13,7 @@ from ..configs import (
     DatasetConfig,
     EmbedderConfig,
     GeneratorConfig,
+    Gives,
     MetricConfig,
     ObjectiveConfig,
     PartConfig,
@@ -88,9 +89,10 @@ class Step(Config):
     data: SerializeAsAny[DatasetConfig] | None = Field(
         None, description="what it learns from, a table like [data]; by default the recipe's own data"
     )
-    evaluate: bool = Field(
+    evaluate: bool | Literal["own"] = Field(
         True,
-        description="write for the recipe's data.evaluate and score it, a row of the table; false for a warm start",
+        description="write or predict for the recipe's data.evaluate and score it, a row of the table; "
+        '"own": for its own data; false for a warm start',
     )
 
 
@@ -120,12 +122,32 @@ class Recipe(Config):
         """The configs of all parts that it is made of, those inside of others too."""
         return list(_parts(self))
 
-    def gives(self, step: str) -> set[str]:
-        """The kinds of predictions that a step makes."""
-        learnt = (
-            self.generator if name == GENERATOR else self.objectives[name] for name in self.steps[step].objectives
-        )
-        return {config.gives for config in learnt if config.gives is not None}
+    def predicts(self, step: str) -> tuple[str, Gives] | None:
+        """Which objective of a step makes its predictions, and of which kind; one of a step at most does."""
+        for name in self.steps[step].objectives:
+            config = self.generator if name == GENERATOR else self.objectives[name]
+            if config.gives is not None:
+                return name, config.gives
+        return None
+
+    def own_data(self, step: str) -> DatasetConfig | None:
+        """The data of its own that a step is scored on: where it says so, or needs labels that the recipe's data
+        lack."""
+        own = self.steps[step]
+        needed = {label for name in own.objectives if name != GENERATOR for label in self.objectives[name].labels}
+        return own.data if own.evaluate == "own" or not needed <= set(self.data.labels) else None
+
+    def judging(self, step: str) -> dict[str, MetricConfig]:
+        """The metrics that score what a step predicts, by name."""
+        predicts = self.predicts(step)
+        kind = predicts[1] if predicts else None
+        return {name: config for name, config in self.metrics.items() if kind in config.judges}
+
+    def writes(self, step: str) -> bool:
+        """Whether a step writes texts about the recipe's own data: a row of the table that generators share."""
+        predicts = self.predicts(step)
+        wrote = predicts is not None and predicts[1] == "text"
+        return bool(self.steps[step].evaluate) and wrote and self.own_data(step) is None
 
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""

@@ -2,12 +2,14 @@
 
 from .compare import compare
 from .page import SHOWN, try_page, write_page
-from .table import gather, markdown, of_scores, over_seeds, remarks, samples, write_tables
+from .table import answered, gather, gather_all, markdown, of_scores, over_seeds, remarks, samples, write_tables
 
 __all__ = [
     "SHOWN",
+    "answered",
     "compare",
     "gather",
+    "gather_all",
     "markdown",
     "of_scores",
     "over_seeds",

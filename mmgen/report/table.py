@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..configs import MetricConfig
 from ..data.checked import references_of
+from ..data.datasets import Datasets
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
@@ -19,8 +22,9 @@ from ..parts import Dataset
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import Example, Generation, Scores
+from ..tensors import Example, Generation, Prediction, Scores
 
+PLURAL = {"text": "texts", "label": "labels", "choice": "choices", "region": "regions", "boxes": "boxes"}
 log = logging.getLogger("mmgen")
 
 
@@ -47,6 +51,7 @@ class Table:
     notes: tuple[str, ...]
     again: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
     averaged: bool = False
+    title: str = ""  # what the rows are about, where they are not texts about the recipe's own data
 
     def rows(self) -> dict[str, Values]:
         """The steps, each before its decodings."""
@@ -58,10 +63,35 @@ class Table:
 
 
 def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
-    """The table of the steps that are finished."""
+    """The table of the steps that are finished and have written about the recipe's own data."""
+    names = [name for name in recipe.steps if recipe.writes(name)]
+    return _gathered(recipe, folder, names, dataset, dataset.split(recipe.data.evaluate))
+
+
+def gather_all(recipe: Recipe, folder: RunFolder, datasets: Datasets) -> list[Table]:
+    """A table for every kind of prediction and data set, of the steps that are finished; texts about the recipe's own
+    data first."""
+    groups: dict[str, tuple[str, list[str]]] = {}
+    for name, step in recipe.steps.items():
+        if step.evaluate and (predicts := recipe.predicts(name)):
+            own = recipe.own_data(name)
+            title = "" if recipe.writes(name) else f"{PLURAL[predicts[1]]}, data '{(own or recipe.data).type}'"
+            groups.setdefault(title + (own.model_dump_json() if own else ""), (title, []))[1].append(name)
+    found = []
+    for title, steps in sorted(groups.values(), key=lambda group: bool(group[0])):
+        dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
+        found.append(replace(_gathered(recipe, folder, steps, dataset, examples), title=title))
+    return [each for each in found if each.steps]
+
+
+def _gathered(
+    recipe: Recipe, folder: RunFolder, names: Sequence[str], dataset: Dataset, examples: Sequence[Example]
+) -> Table:
     steps: dict[str, Values] = {}
     notes: dict[str, None] = {}
-    for name in recipe.steps:
+    metrics: dict[str, MetricConfig] = {}
+    for name in names:
+        metrics |= recipe.judging(name)
         if folder.finished(name):
             scores = score.read(folder.step(name))
             steps[name] = scores.values
@@ -69,7 +99,7 @@ def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
             notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _again(recipe, folder, name, notes) for name in steps}
     columns = _columns([*steps.values(), *(values for each in again.values() for values in each.values())])
-    references = _references(recipe, dataset, notes, columns)
+    references = _references(metrics, examples, notes, columns)
     published = _published(dataset, notes)
     return Table(columns, steps, references, published, tuple(notes), again)
 
@@ -78,7 +108,8 @@ def of_scores(recipe: Recipe, rows: Mapping[str, Scores], dataset: Dataset) -> T
     """The table of scores that no file holds."""
     notes = {note: None for scores in rows.values() for note in scores.notes}
     columns = _columns([scores.values for scores in rows.values()])
-    references = _references(recipe, dataset, notes, columns)
+    metrics = {name: config for name, config in recipe.metrics.items() if "text" in config.judges}
+    references = _references(metrics, dataset.split(recipe.data.evaluate), notes, columns)
     steps = {label: scores.values for label, scores in rows.items()}
     return Table(columns, steps, references, _published(dataset, notes), tuple(notes))
 
@@ -140,7 +171,7 @@ def over_seeds(own: Table, folder: RunFolder) -> Table | None:
             for decoding, each in own.again.get(name, {}).items()
         }
     notes = (averaged(counted), *own.notes)
-    return Table(own.columns, steps, own.references, own.published, notes, again, averaged=True)
+    return Table(own.columns, steps, own.references, own.published, notes, again, averaged=True, title=own.title)
 
 
 def _reached(folder: RunFolder, own: RunFolder, below: Path) -> Values | None:
@@ -176,11 +207,11 @@ def spread(values: Sequence[Any]) -> float | Spread | None:
     return Spread(statistics.fmean(known), statistics.stdev(known))
 
 
-def write_tables(recipe: Recipe, folder: RunFolder, own: Table, together: Table | None) -> None:
+def write_tables(recipe: Recipe, folder: RunFolder, own: Sequence[Table], together: Sequence[Table | None]) -> None:
     """`table.md` of the run; and beside the seeds' folders the one over all of them."""
-    write_text(folder.path / "table.md", f"# {recipe.name}\n\n{markdown(own)}\n")
-    if together:
-        write_text(folder.path.parent / "table.md", f"# {recipe.name}\n\n{markdown(together)}\n")
+    for path, tables in ((folder.path, own), (folder.path.parent, [each for each in together if each])):
+        if tables:
+            write_text(path / "table.md", "\n\n".join([f"# {recipe.name}", *map(markdown, tables)]) + "\n")
 
 
 def markdown(found: Table) -> str:
@@ -188,19 +219,22 @@ def markdown(found: Table) -> str:
     published = {f"{label} (published)": values for label, values in found.published.items()}
     rows = [*found.rows().items(), *found.references.items(), *published.items()]
     cells = [[label, *(cell(values.get(column)) for column in found.columns)] for label, values in rows]
-    return "\n".join([table([["step", *found.columns], *cells]), "", *found.notes])
+    title = [f"{found.title}:", ""] if found.title else []
+    return "\n".join([*title, table([["step", *found.columns], *cells]), "", *found.notes])
 
 
 def _columns(rows: Sequence[Values]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(column for values in rows for column in values))
 
 
-def _references(recipe: Recipe, dataset: Dataset, notes: dict[str, None], columns: Sequence[str]) -> dict[str, Values]:
+def _references(
+    metrics: Mapping[str, MetricConfig], examples: Sequence[Example], notes: dict[str, None], columns: Sequence[str]
+) -> dict[str, Values]:
     """What people's questions reach, and chance, where a metric says."""
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
-    for called, config in recipe.metrics.items():
-        scores = references_of(called, config.build(), dataset.split(recipe.data.evaluate))
+    for called, config in metrics.items():
+        scores = references_of(called, config.build(), examples)
         if scores is None:
             continue
         notes.update(dict.fromkeys(scores.notes))
@@ -224,6 +258,22 @@ def samples(texts: Sequence[list[Generation]], examples: Sequence[Example], coun
         example = examples[index]
         lines.append(f"    {texts[index][0].text:<42} <- {example.id}: {_caption(example)}")
     return "\n".join(lines[:count])
+
+
+def answered(made: Sequence[Prediction], examples: Sequence[Example], count: int = 4) -> str:
+    """Some of the predictions, beside the texts that they are about."""
+    lines = []
+    for index in range(0, len(examples), max(1, len(examples) // count)):
+        value, example = made[index].value, examples[index]
+        told = value["label"] if isinstance(value, dict) and "label" in value else json.dumps(value, ensure_ascii=False)
+        lines.append(f"    {told:<42} <- {example.id}: {_texts(example)}")
+    return "\n".join(lines[:count])
+
+
+def _texts(example: Example) -> str:
+    """The texts among the inputs; keys have no spaces."""
+    values = [value[0] if isinstance(value, tuple) and value else value for value in example.inputs.values()]
+    return " | ".join(value for value in values if isinstance(value, str) and " " in value)
 
 
 def _caption(example: Example) -> str:

@@ -15,15 +15,16 @@ from ..configs import EmbedderConfig, FeaturesConfig
 from ..decoding import Decoding
 from ..errors import DataError, RecipeError, RunError
 from ..evaluation.generate import generate
+from ..evaluation.predict import predict
 from ..files import read_table
 from ..model import Model
 from ..parts import FailedImage
 from ..recipe.layers import setting_table
 from ..recipe.load import changed
-from ..recipe.tables import Recipe
+from ..recipe.tables import GENERATOR, Recipe
 from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Generation
+from ..tensors import Example, Generation, Prediction
 from .asker import Asker
 from .prepare import build_model, features_file
 from .query import Query
@@ -66,8 +67,24 @@ class Run:
         return outcome
 
     def generate(self, examples: Sequence[Example], options: Decoding | None = None) -> list[list[Generation]]:
-        """Texts for examples as this step reads them, best first. `options` default to the recipe's."""
+        """Texts for examples as this step reads them, best first. `options` default to the recipe's. Raises RunError
+        for a step that writes none."""
+        _, kind = self._predicts()
+        if kind != "text":
+            raise RunError(f"the step '{self.step}' predicts {kind}s and writes no texts; use predict")
         return generate(self.model, examples, options or self.recipe.decoding, self.recipe.steps[self.step].inputs)
+
+    def predict(self, examples: Sequence[Example]) -> list[Prediction]:
+        """What this step predicts for examples, where that is no text; their labels are not looked at. Raises RunError
+        for a step that writes."""
+        objective, kind = self._predicts()
+        if kind == "text":
+            raise RunError(f"the step '{self.step}' writes texts; use generate")
+        return predict(self.model, examples, objective, self.recipe.steps[self.step].inputs)
+
+    def _predicts(self) -> tuple[str, str]:
+        """Which objective makes this step's predictions, and of which kind: a step that only trains writes."""
+        return self.recipe.predicts(self.step) or (GENERATOR, "text")
 
 
 def different(n: int) -> Decoding:

@@ -59,9 +59,12 @@ def build_metrics(recipe: Recipe, datasets: Datasets) -> dict[str, Metric]:
     """The metrics of a run, built once: some keep a program. Each scores the references now, because the table needs
     that after learning, and a mistake should end the run before. Raises what metrics raise, and PluginError."""
     metrics = {name: config.build() for name, config in recipe.metrics.items()}
-    if any(step.evaluate for step in recipe.steps.values()):
-        for name, metric in metrics.items():
-            references_of(name, metric, datasets.scored)
+    asked: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
+    for step in (step for step, own in recipe.steps.items() if own.evaluate):
+        examples = datasets.scored_by(step)
+        asked |= {(name, id(datasets.dataset_of(step))): (name, examples) for name in recipe.judging(step)}
+    for name, examples in asked.values():
+        references_of(name, metrics[name], examples)
     return metrics
 
 
@@ -208,7 +211,8 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
         step = recipe.steps[name]
         for wanted in step.inputs:
             embedder, fields = model.embedders[wanted], recipe.inputs[wanted].reads
-            for examples in (datasets.learnt(name), datasets.validated(name), datasets.scored if step.evaluate else ()):
+            scored = datasets.scored_by(name) if step.evaluate else ()
+            for examples in (datasets.learnt(name), datasets.validated(name), scored):
                 lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
                 try:
                     if lacking:

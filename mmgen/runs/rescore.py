@@ -43,14 +43,14 @@ def rescore(
     recipe = recipe.model_copy(update={"metrics": chosen(MetricConfig, recipe.metrics, names, sets, registry)})
     places: dict[str, Path] = {}
     for step in recipe.steps:
-        if recipe.steps[step].evaluate and generations.there(folder.step(step)):
+        if recipe.writes(step) and generations.there(folder.step(step)):
             places[step] = folder.step(step)
             again = [each for each in decodings.folders(folder, step) if generations.there(each)]
             places |= {decodings.label(step, each.name): each for each in again}
     if not places:
         raise RunError(f"{folder.path}: no step has written anything yet; go on with `mmgen run`")
     dataset, examples = _scored(recipe, folder)
-    metrics = {called: config.build() for called, config in recipe.metrics.items()}
+    metrics = {called: config.build() for called, config in recipe.metrics.items() if "text" in config.judges}
     rows = {
         label: score.score(label, generations.read(place), examples, metrics, place, progress)
         for label, place in places.items()

@@ -20,6 +20,7 @@ from ..recipe.tables import Recipe
 from ..registry import did_you_mean, installed
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
+from ..tensors import Example
 from ..training import distributed
 from ..training.context import StepContext
 from .load import load_run
@@ -70,7 +71,9 @@ def rewrite(
         if accelerator.is_main_process:
             metrics = {called: config.build() for called, config in recipe.metrics.items()}
             for context in contexts:
-                score_again(context.folder, decodings.label(context.name, name), datasets, metrics, progress)
+                judging = {called: metrics[called] for called in recipe.judging(context.name)}
+                examples, label = datasets.scored_by(context.name), decodings.label(context.name, name)
+                score_again(context.folder, label, examples, judging, progress)
             _show(recipe, folder, datasets, progress)
             progress.say(f"everything is in {', '.join(str(context.folder) for context in contexts)}")
         accelerator.wait_for_everyone()
@@ -99,11 +102,11 @@ def same_data(recipe: Recipe, folder: RunFolder) -> Datasets:
 
 
 def score_again(
-    place: Path, called: str, datasets: Datasets, metrics: Mapping[str, Metric], progress: Progress
+    place: Path, called: str, examples: Sequence[Example], metrics: Mapping[str, Metric], progress: Progress
 ) -> None:
     """`scores.json` beside the texts of a decoding, where there are texts and no scores."""
     if generations.there(place) and not (place / "scores.json").exists():
-        scores = score.score(called, generations.read(place), datasets.scored, metrics, place, progress)
+        scores = score.score(called, generations.read(place), examples, metrics, place, progress)
         score.write_scores(place, scores)
 
 
@@ -119,7 +122,10 @@ def _steps(folder: RunFolder, recipe: Recipe, wanted: Sequence[str]) -> list[str
             raise RunError(f"--step {name}: it is not evaluated (evaluate = false), so it has no row and no texts")
         if not folder.finished(name):
             raise RunError(f"{folder.path}: the step '{name}' is not finished yet; go on with `mmgen run`")
-    chosen = [name for name in recipe.steps if folder.finished(name) and (not wanted or name in wanted)]
+    write = [name for name in recipe.steps if (predicts := recipe.predicts(name)) and predicts[1] == "text"]
+    if others := [name for name in wanted if name not in write]:
+        raise RunError(f"--step {others[0]}: it predicts no texts, so no decoding concerns it")
+    chosen = [name for name in write if folder.finished(name) and (not wanted or name in wanted)]
     if not chosen:
         raise RunError(f"{folder.path}: no row of the table is finished yet; go on with `mmgen run`")
     return chosen
@@ -134,12 +140,12 @@ def _write(
             model = load_run(folder.path, context.name).model
         else:
             load_step(model, recipe, folder, context.name)
-        generate.generate_split(model, context, datasets.scored, decoding)
+        generate.generate_split(model, context, datasets.scored_by(context.name), decoding)
 
 
 def _show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> None:
-    own = report.gather(recipe, folder, datasets.main)
-    together = report.over_seeds(own, folder)
-    report.write_tables(recipe, folder, own, together)
-    for found in filter(None, (own, together)):
+    tables = report.gather_all(recipe, folder, datasets)
+    together = [report.over_seeds(own, folder) for own in tables]
+    report.write_tables(recipe, folder, tables, together)
+    for found in filter(None, (*tables, *together)):
         progress.say(report.markdown(found))

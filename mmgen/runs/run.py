@@ -12,13 +12,13 @@ from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
-from ..evaluation import generate, score
+from ..evaluation import generate, predict, score
 from ..model import Model
-from ..parts import Dataset, Metric
+from ..parts import Metric
 from ..progress import Progress
 from ..recipe.tables import PRETRAINED, Recipe
 from ..registry import installed
-from ..storage import decodings, generations, kept_examples
+from ..storage import decodings, generations, kept_examples, predictions
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, state
 from ..training import distributed, train
@@ -84,7 +84,7 @@ def run(
             show(
                 recipe,
                 folder,
-                datasets.main,
+                datasets,
                 lambda step: load_run(folder.path, step).model.to(accelerator.device),
                 progress,
             )
@@ -93,18 +93,22 @@ def run(
     return folder
 
 
-def show(recipe: Recipe, folder: RunFolder, dataset: Dataset, load: Callable[[str], Model], progress: Progress) -> None:
+def show(
+    recipe: Recipe, folder: RunFolder, datasets: Datasets, load: Callable[[str], Model], progress: Progress
+) -> None:
     """The tables, of this run and over its seeds, and the page."""
-    own = report.gather(recipe, folder, dataset)
-    if not own.steps:
+    tables = report.gather_all(recipe, folder, datasets)
+    if not tables:
         progress.say("no row of the table is finished yet, so there is no table and no page")
         return
-    together = report.over_seeds(own, folder)
-    report.write_tables(recipe, folder, own, together)
-    report.try_page(recipe, folder, dataset, together or own, load, progress)
-    progress.say(report.markdown(own))
-    if together:
-        progress.say(f"\n{report.markdown(together)}")
+    together = [report.over_seeds(own, folder) for own in tables]
+    report.write_tables(recipe, folder, tables, together)
+    if not tables[0].title:  # texts, which the page is about
+        report.try_page(recipe, folder, datasets.main, together[0] or tables[0], load, progress)
+    for number, (own, over) in enumerate(zip(tables, together, strict=True)):
+        progress.say("\n" * bool(number) + report.markdown(own))
+        if over:
+            progress.say(f"\n{report.markdown(over)}")
 
 
 def run_step(
@@ -129,15 +133,27 @@ def run_step(
         train.train(model, context, datasets.learnt(name), datasets.validated(name))
     if not step.evaluate:
         return
-    test = datasets.scored
-    if not folder.finished(name, "generations.jsonl"):
-        generate.generate_split(model, context, test, recipe.decoding)
+    predicts, test = recipe.predicts(name), datasets.scored_by(name)
+    assert predicts is not None  # or `mmgen check` refuses the step
+    objective, kind = predicts
+    if not folder.finished(name, "generations.jsonl" if kind == "text" else predictions.FILE):
+        if kind == "text":
+            generate.generate_split(model, context, test, recipe.decoding)
+        else:
+            predict.predict_split(model, context, test, objective)
     if context.accelerator.is_main_process:
+        judging = {called: metrics[called] for called in recipe.judging(name)}
         for each in decodings.folders(folder, name):  # before the step's own: that file says that the step is done
-            score_again(each, decodings.label(name, each.name), datasets, metrics, progress)
-        texts = generations.read(place)
-        score.write_scores(place, score.score(name, texts, test, metrics, place, progress))
-        progress.say(report.samples(texts, test))
+            score_again(each, decodings.label(name, each.name), test, judging, progress)
+        if kind == "text":
+            texts = generations.read(place)
+            scores, said = score.score(name, texts, test, judging, place, progress), report.samples(texts, test)
+        else:
+            made = predictions.read(place)
+            scores = score.score_predictions(name, made, test, judging, place / predictions.FILE, progress)
+            said = report.answered(made, test)
+        score.write_scores(place, scores)
+        progress.say(said)
     context.accelerator.wait_for_everyone()
 
 

@@ -1,0 +1,277 @@
+"""Steps that predict labels: learnt, predicted, scored and shown from a recipe, beside steps that write."""
+
+import json
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+import torch
+import torch.nn.functional as F
+import toys
+
+import mmgen
+from mmgen.errors import PluginError, RecipeError, RunError
+from mmgen.evaluation.predict import predict
+from mmgen.objectives import Objective, TargetReader
+from mmgen.parts import Metric
+from mmgen.progress import Progress
+from mmgen.recipe.load import load
+from mmgen.registry import Part, Registry, Source, installed
+from mmgen.runs.load import load_run
+from mmgen.runs.rescore import rescore
+from mmgen.runs.run import run
+from mmgen.storage import predictions
+from mmgen.tensors import Example, Loss, Prediction, Scores, Targets
+from mmgen.testing.toy import COLORS, ToyDataset
+
+pytestmark = pytest.mark.slow
+
+
+class Coloured(mmgen.DatasetConfig):
+    """Things whose captions say their colour, which is the label."""
+
+    type: Literal["coloured"] = "coloured"
+    labels = ("color",)
+
+    def build(self):
+        return ColouredDataset()
+
+
+class ColouredDataset(ToyDataset):
+    def split(self, name):
+        return [self._labelled(example) for example in super().split(name)]
+
+    def labels(self):
+        return {"color": tuple(COLORS)}
+
+    def _labelled(self, example):
+        color, thing = example.id.split("-")
+        return replace(example, inputs={"caption": f"a {color} {thing}"}, labels={"color": color})
+
+
+class WhichColor(mmgen.ObjectiveConfig):
+    """The colour of the thing, from the state of [CLS]."""
+
+    type: Literal["which_color"] = "which_color"
+    gives = "label"
+    labels = ("color",)
+
+    def build(self, backbone, labels):
+        return WhichColorObjective(backbone, labels["color"])
+
+
+class ColorReader(TargetReader):
+    def __init__(self, known):
+        self.known = known
+
+    def collate(self, rows):
+        colors = torch.tensor([self.known.index(example.labels["color"]) for example in rows.examples])
+        return Targets({"loss": len(colors)}, {"color": colors})
+
+
+class WhichColorObjective(Objective):
+    def __init__(self, backbone, known):
+        super().__init__()
+        self.reader, self.head = ColorReader(known), torch.nn.Linear(backbone.hidden_size, len(known))
+
+    def forward(self, model, batch, targets):
+        logits = self.head(model.encode(batch).first)
+        return Loss({"loss": F.cross_entropy(logits, targets.labels["color"], reduction="sum")})
+
+    def predict(self, model, batch, targets):
+        shares = self.head(model.encode(batch).first).softmax(-1)
+        found = []
+        for id_, row in zip(batch.ids, shares.tolist(), strict=True):
+            told = dict(zip(self.reader.known, row, strict=True))
+            label = max(told, key=told.get)
+            found.append(Prediction(id_, {"label": label, "probabilities": told}, told[label]))
+        return found
+
+
+class Right(mmgen.MetricConfig):
+    """Share of the labels that are right."""
+
+    type: Literal["right"] = "right"
+    judges = frozenset({"label"})
+
+    def build(self):
+        return RightMetric()
+
+
+class RightMetric(Metric):
+    def score(self, generations, examples):
+        each = [
+            100.0 * (one.value["label"] == example.labels["color"])
+            for one, example in zip(generations, examples, strict=True)
+        ]
+        return Scores({"right": sum(each) / len(each)}, {"right": each})
+
+    def references(self, examples):
+        return Scores({"chance_right": 100 / len(COLORS)})
+
+
+def registry():
+    source = Source("coloured", "tests", "0")
+    fakes = [Part(config.kind, config.model_fields["type"].default, config, source) for config in PARTS]
+    return Registry(installed().parts + tuple(fakes), ())
+
+
+PARTS = (Coloured, WhichColor, Right)
+RECIPE = """
+name = "toy"
+[backbone]
+type = "bert"
+layers = 1
+width = 32
+heads = 2
+[inputs.caption]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 8
+[objectives.color]
+type = "which_color"
+[training]
+batch_size = 8
+epochs = 1
+learning_rate = 3e-3
+[steps.words]
+inputs = ["caption"]
+learn = ["backbone"]
+[steps.colors]
+inputs = ["caption"]
+learn = ["backbone"]
+objectives = ["color"]
+start = "words"
+data = {{ type = "coloured" }}
+training = {{ epochs = 80, learning_rate = 1e-2 }}
+{more}
+[data]
+type = "scenes"
+train_size = 20
+val_size = 2
+test_size = 4
+[metrics.meaning]
+type = "discovery"
+[metrics.right]
+type = "right"
+"""
+
+
+class Told(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+def recipe_of(folder, text):
+    (folder / "toy.toml").write_text(text)
+    return load(folder / "toy.toml", registry())[0].model_copy(update={"output": str(folder / "runs")})
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder, told = tmp_path_factory.mktemp("answers"), Told()
+    return run(recipe_of(folder, RECIPE.format(more="")), progress=told), told.lines
+
+
+def test_a_label_is_predicted_scored_and_shown_in_a_table_of_its_own(done):
+    folder, lines = done
+    made = predictions.read(folder.step("colors"))
+    assert [one.id for one in made] == [f"{color}-chair" for color in COLORS]
+    assert all(one.value["probabilities"][one.value["label"]] == pytest.approx(one.score) for one in made)
+    values = json.loads((folder.step("colors") / "scores.json").read_text())["values"]
+    assert set(values) == {"right"} and values["right"] == 100.0
+    text, labels = (folder.path / "table.md").read_text().split("labels, data 'coloured':")
+    assert "| words " in text and "right" not in text and "relevance" in text
+    assert "| colors |" in labels and "| chance |" in labels and " 25.00 |" in labels and "relevance" not in labels
+    assert any(line.count(" <- ") == 4 and "red" in line and "a red chair" in line for line in lines)
+    assert not (folder.step("colors") / "generations.jsonl").exists()
+
+
+def test_the_page_is_about_texts_and_is_whole(done):
+    folder, lines = done
+    assert (folder.path / "report.html").exists() and not any("was not written" in line for line in lines)
+
+
+def test_a_run_again_does_nothing_and_scores_anew_where_they_are_gone(done, tmp_path):
+    folder, _ = done
+    before = (folder.step("colors") / "scores.json").read_bytes()
+    (folder.step("colors") / "scores.json").unlink()
+    recipe = recipe_of(tmp_path, RECIPE.format(more="")).model_copy(update={"output": str(folder.path.parents[2])})
+    stamp = (folder.step("colors") / predictions.FILE).stat().st_mtime_ns
+    run(recipe)
+    assert (folder.step("colors") / "scores.json").read_bytes() == before
+    assert (folder.step("colors") / predictions.FILE).stat().st_mtime_ns == stamp
+
+
+def test_a_loaded_step_predicts_for_examples_without_labels(done):
+    folder, _ = done
+    loaded = load_run(folder.path, "colors", registry())
+    (one,) = loaded.predict([Example("mine", {"caption": "a blue boat"})])
+    assert one.value["label"] == "blue" and json.dumps(one.value)
+    with pytest.raises(RunError, match="the step 'colors' predicts labels and writes no texts; use predict"):
+        loaded.generate([Example("mine", {"caption": "a blue boat"})])
+    with pytest.raises(RunError, match="the step 'words' writes texts; use generate"):
+        load_run(folder.path, "words", registry()).predict([Example("mine", {"caption": "a blue boat"})])
+
+
+def test_texts_are_scored_again_without_it(done, monkeypatch):
+    folder, _ = done
+    monkeypatch.setattr("mmgen.runs.rescore.installed", registry)
+    assert list(rescore(folder.path).rows) == ["words"]
+
+
+def test_what_an_objective_predicts_is_checked():
+    model = toys.model()
+    model.objectives["color"] = made = WhichColorObjective(model.backbone, tuple(COLORS))
+    example = Example("e", {"caption": "a red ball"})
+    for wrong, words in (
+        ([], "predict gives 0 for 1 examples"),
+        (["red"], "predict gives 'red' for 'e'; it must be a mmgen.tensors.Prediction"),
+        ([Prediction("x", 1, 0.5)], "predict gives a prediction with the id 'x' for 'e'"),
+        ([Prediction("e", 1, float("nan"))], "predict gives the score nan for 'e'; it is how sure the prediction is"),
+        ([Prediction("e", {1, 2}, 0.5)], "predict gives a value for 'e' that is no JSON"),
+    ):
+        made.predict = lambda *_, wrong=wrong: wrong
+        with pytest.raises(PluginError, match=words):
+            predict(model, [example], "color", ["caption"])
+
+
+def test_a_damaged_line_is_told(tmp_path):
+    (tmp_path / predictions.FILE).write_text('{"id": "e", "value": 1, "score": 0.5}\n{"id": "e"}\n')
+    with pytest.raises(RunError, match=r"predictions.jsonl:2: damaged: value.Field required; delete the file"):
+        predictions.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        (
+            RECIPE.format(more="").replace('data = { type = "coloured" }\n', ""),
+            "'color' needs examples with the label 'color', and data 'scenes' has: none",
+        ),
+        (RECIPE.format(more="").split("[metrics.right]")[0] + '[metrics.right]\ntype = "right"', ""),
+        (
+            RECIPE.format(more="").replace('objectives = ["color"]', 'objectives = ["color", "generator"]'),
+            "'color' and 'generator' both make predictions; part them into two steps",
+        ),
+        (
+            RECIPE.format(more="evaluate = false"),
+            "metrics.right: judges label, and the steps predict: text; leave it out",
+        ),
+        (
+            RECIPE.format(more='[steps.last]\ninputs = ["caption"]\nlearn = ["backbone"]\nevaluate = "own"'),
+            "steps.last.evaluate: it has no data of its own; write [steps.last.data], or evaluate = true",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_before_anything_is_learnt(tmp_path, text, words):
+    if not words:
+        recipe_of(tmp_path, text)
+        return
+    with pytest.raises(RecipeError) as error:
+        recipe_of(tmp_path, text)
+    assert words in str(error.value)
