@@ -48,6 +48,7 @@ SLOW = {
     "checkpoint": 2,
     "run_folder": 8,
     "weights": 6,
+    "pretrained": 8,
     "commands": 12,
 }  # cases of surfaces that load models, or walk through HDF5 files first; `python -m tests.fuzz` has no such bounds
 

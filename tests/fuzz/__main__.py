@@ -19,6 +19,7 @@ from .harness import READ, REFUSED, SECONDS, Finding, Tally, fuzz, once, shares 
 
 WEIGHTS = {
     "weights": 0.3,
+    "pretrained": 0.3,
     "run_folder": 0.4,
     "results": 0.06,
     "checkpoint": 0.06,

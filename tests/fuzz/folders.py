@@ -60,6 +60,7 @@ STEP = Path("toy/default/seed-0/steps/both")
 def surfaces() -> list[Surface]:
     return [
         Surface("weights", _prepare, _spoil_weights, _load, _check_weights),
+        Surface("pretrained", _prepare_pretrained, _spoil_pretrained, _pretrained, _check_pretrained, named="weights"),
         Surface("run_folder", _prepare, _spoil_kept, _load, _check_kept, lines=20, named=r"\.json|\.safetensors|\.h5"),
         Surface(
             "results", _prepare, _spoil_results, _read_results, _check_results, named=r"\.json|no step is finished"
@@ -275,6 +276,46 @@ def _check_kept(path: Path, content: Any, prepared: Any) -> None:
         assert kept["fingerprint"] == loaded.model.embedders["image"].fingerprint
     if path.name in ("data.json", "tokenizer_config.json") and path.exists():
         assert isinstance(text, str)
+
+
+# --- an encoder's folder that a recipe names ---
+
+CONFIG = [0, -1, 1, 3, 10**9, 10**30, 1e9, "x", "zelu", "roberta", "float16", [], {}, None, True]
+
+
+def _prepare_pretrained(folder: Path) -> Any:
+    from transformers import AutoConfig, AutoModelForMaskedLM
+
+    shutil.copytree(runs() / "runs" / STEP.parent.parent / "backbone", folder / "encoder")
+    with _quietly():
+        sizes = AutoConfig.from_pretrained(folder / "encoder")
+        AutoModelForMaskedLM.from_config(sizes).save_pretrained(folder / "encoder")
+    return json.loads((folder / "encoder/config.json").read_text())
+
+
+def _spoil_pretrained(draw: Random, folder: Path, config: Any) -> Path:
+    """Mostly one field of the config, which has another value then."""
+    path = folder / "encoder" / draw.choice(("config.json",) * 8 + ("tokenizer.json", "tokenizer_config.json"))
+    if path.name == "config.json" and draw.random() < 0.8:
+        path.write_text(json.dumps({**config, draw.choice(list(config)): draw.choice(CONFIG)}))
+    else:
+        _spoil_json(draw, path)
+    return path
+
+
+def _pretrained(path: Path, _) -> Any:
+    from mmgen_encoders import Bert
+
+    with _quietly():
+        backbone = Bert(weights=str(path.parent)).build()
+        return backbone, backbone.encode_text("a red dog")
+
+
+def _check_pretrained(path: Path, content: Any, _) -> None:
+    (backbone, ids), said = content, json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
+    assert len(ids) and len(backbone.model.bert.encoder.layer) == said["num_hidden_layers"]
+    words = backbone.model.get_input_embeddings().weight
+    assert words.shape == (said["vocab_size"], said["hidden_size"]), f"{words.shape} where the file says {said}"
 
 
 # --- what steps left ---

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import random
 import re
@@ -201,4 +202,4 @@ def _work(surface, seed, first, last, work, whole, prepared, into) -> None:  # n
 def shares(surfaces: Sequence[str], cases: int, weights: dict[str, float]) -> dict[str, int]:
     """Cases a surface, at least `cases` together."""
     total = sum(weights.get(name, 1.0) for name in surfaces)
-    return {name: -(-int(cases * weights.get(name, 1.0)) // int(total) or 1) for name in surfaces}
+    return {name: math.ceil(cases * weights.get(name, 1.0) / total) for name in surfaces}

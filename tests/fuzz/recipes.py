@@ -117,6 +117,12 @@ ODD = [
     '"a b" = 1',
     "['x'",
     '"""',
+    f"{'.'.join('a' * 3000)} = 1",
+    f"[{'.'.join('a' * 3000)}]",
+    "x = " + "[" * 3000,
+    "x = " + "{a=" * 3000,
+    "workers = 1000000",
+    "train_size = 1000000000000",
 ]
 KEYS = [
     "seed",
@@ -143,6 +149,9 @@ KEYS = [
     "a b",
     '"a"',
     "generator.max_tokens",
+    "training.workers",
+    "data.train_size",
+    ".".join("a" * 3000),
 ]
 
 
@@ -217,7 +226,7 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
 
 def _merged(path: Path) -> dict[str, Any]:
     """A file over its parents."""
-    table = tomllib.loads(path.read_bytes().decode("utf-8"))
+    table = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     parent = table.pop("extends", None)
     below = _merged(path.parent / parent) if parent is not None else {}
     _merge(below, table)
