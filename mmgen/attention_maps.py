@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .errors import UnavailableError
-from .tensors import Batch, Example, Layout, Tail, apply
+from .tensors import Batch, Example, Layout, Slots, Tail, apply
 
 
 @dataclass(frozen=True)
@@ -126,35 +126,29 @@ def token_attention(
         )
     prefix = model.prefix(batch)
     laid_out: Tail = model.generator.reader.lay_out([[list(text)] for text in texts])
-    tail = apply(laid_out, lambda tensor: tensor.to(prefix.states.device, non_blocking=True))
-    encoded = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail)), output=("attentions",))
+    tail = apply(laid_out, lambda tensor: tensor.to(prefix.free.device, non_blocking=True))
+    rows: Slots = prefix.slots.followed_by(model.behind(prefix, tail))
+    encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")
-    columns, length = input_columns(model, batch), prefix.positions.shape[1]
+    columns, length = input_columns(rows), prefix.slots.positions.shape[1]
     found: dict[str, list[TokenAttention]] = {}
     for name, way in ways.items():
         weights = way(encoded.attentions)  # (B, L, L)
         found[name] = []
         for row, own in enumerate(columns):
             seen = weights[row, _asking(tail.labels[row], tail.layout, row) + length]  # (T, L)
-            within = seen[:, :length][:, prefix.layout.real[row]].sum(1).cpu()
+            within = seen[:, :length][:, prefix.slots.layout.real[row]].sum(1).cpu()
             inputs = {part: seen[:, places].cpu() for part, places in own.items()}
             total = sum((each.sum(1) for each in inputs.values()), torch.zeros(len(within)))
             found[name].append(TokenAttention(inputs, within - total, 1 - within))
     return found
 
 
-def input_columns(model: Any, batch: Batch) -> list[dict[str, Tensor]]:
-    """Of every row, where in the prefix, which is `[CLS] input [SEP] input`, the real slots of each input stand:
-    (N,)."""
-    found: list[dict[str, Tensor]] = [{} for _ in batch.ids]
-    place = 1
-    for name, collated in batch.inputs.items():
-        mask = model.embedders[name](**collated).mask  # (B, N)
-        for row, real in zip(found, mask, strict=True):
-            row[name] = real.nonzero().squeeze(1) + place
-        place += mask.shape[1] + 1
-    return found
+def input_columns(rows: Slots) -> list[dict[str, Tensor]]:
+    """Of every row of a model, where the real slots of each input stand: (N,)."""
+    own = {name: rows.of(name) for name in rows.inputs}
+    return [{name: mask[row].nonzero().squeeze(1) for name, mask in own.items()} for row in range(len(rows.positions))]
 
 
 def units(model: Any, name: str, example: Example, count: int) -> DisplayUnits:

@@ -51,6 +51,14 @@ class Config(BaseModel):
     )  # deferred: fifty schemas that nobody uses would take half of `mmgen --help`'s time
 
 
+class SequenceConfig(Config):
+    """How the inputs are laid out."""
+
+    open: bool = Field(True, description="[CLS] opens the inputs")
+    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
+    written_type: int = Field(0, ge=0, description="token type of what is written")
+
+
 class RelativeTo:
     """Marks a key whose paths count from another key of its config, and not from the recipe:
     `files: Annotated[tuple[Path, ...], RelativeTo("folder")]`."""
@@ -163,12 +171,14 @@ class ObjectiveConfig(PartConfig):
     gives       the kind of prediction it makes; None for what only trains
     labels      names of the labels that examples must have
     makes_rows  whether an example becomes rows of its making (`objectives.TargetReader.rows`)
+    pools       whether it reads `parts.Backbone.pooled`
     """
 
     kind: ClassVar[str] = "objective"
     gives: ClassVar[Gives | None] = None
     labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
+    pools: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
 
@@ -178,6 +188,10 @@ class ObjectiveConfig(PartConfig):
 
     def hidden(self, inputs: Mapping[str, EmbedderConfig]) -> tuple[str, ...]:
         """Which of a step's inputs it hides."""
+        return ()
+
+    def fills(self) -> tuple[str, ...]:
+        """Fields of an example that its rows have and the data need not."""
         return ()
 
     def misfits(self, inputs: Mapping[str, EmbedderConfig]) -> str:

@@ -118,9 +118,11 @@ def _of_safetensors(path: Path) -> bool:
 
 def _refused(path: Path, error: Exception) -> RunError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return RunError(
-        f"{path}: cannot be written: {why}; what was there before is untouched, and the same command goes on from there"
-    )
+    there = "what was there before is untouched"
+    if isinstance(error, PermissionError):
+        owner = "ask whoever the folder belongs to for the right to write, then the same command goes on from there"
+        return RunError(f"{path}: cannot be written: {why}; {there}; {owner}")
+    return RunError(f"{path}: cannot be written: {why}; {there}, and the same command goes on from there")
 
 
 def _closed(path: Path, error: PermissionError) -> RunError:

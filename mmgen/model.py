@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import ItemsView, Mapping, Sequence, ValuesView
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from .attention import prefix_layout
-from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig
+from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig, SequenceConfig
 from .errors import DataError, PluginError
 from .objectives import EncodedInputs, Generator, Objective, has_losses
 from .parts import Backbone, Embedder
 from .registry import installed
-from .tensors import Batch, Layout, Loss, Segment, Slots, Tail, apply, taken
+from .sequence import Part, Prefix, lay_out, packed, types_of, unmet
+from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
 
 class Embedders(nn.ModuleDict):
@@ -38,8 +38,8 @@ class Embedders(nn.ModuleDict):
 class Model(nn.Module):
     """A plain module: `model(batch)` is the loss; `mmgen.evaluation.generate` writes with it.
 
-    close   whether a last [SEP] closes the prefix (the paper writes none)
-    inputs  names of the inputs it was composed of, in order; a batch may hold some of them only
+    sequence  how the inputs are laid out
+    inputs    names of the inputs it was composed of, in order; a batch may hold some of them only
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Model(nn.Module):
         backbone: Backbone,
         embedders: Mapping[str, Embedder],
         generator: Generator,
-        close: bool = False,
+        sequence: SequenceConfig | None = None,
         objectives: Mapping[str, Objective] | None = None,
     ) -> None:
         super().__init__()
@@ -64,7 +64,12 @@ class Model(nn.Module):
         for name, embedder in embedders.items():
             if not set(embedder.parameters()).isdisjoint(backbone.parameters()):
                 raise _wrong(name, embedder, "keeps the backbone as its own; write self._backbone = [backbone], a list")
-        self.backbone, self.generator, self.close = backbone, generator, close
+        self.backbone, self.generator, self.sequence = backbone, generator, sequence or SequenceConfig()
+        if self.sequence.written_type >= (backbone.types or 1):
+            raise DataError(
+                f"sequence.written_type = {self.sequence.written_type}, and the backbone {types_of(backbone)}; lower "
+                "it, or give the backbone more"
+            )
         try:
             self.embedders = Embedders(embedders)
         except KeyError as error:
@@ -108,33 +113,45 @@ class Model(nn.Module):
         """What a step learns under this name: "backbone" (its head included) or an input's embedder."""
         return self.backbone if name == "backbone" else self.embedders[name]
 
-    def prefix(self, batch: Batch) -> Slots:
+    def prefix(self, batch: Batch) -> Prefix:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots a row."""
-        return self._joined([segment for _, segment in self._segments(batch)])
+        return self._prefix(self._parts(batch), batch)
 
     def encode(self, batch: Batch) -> EncodedInputs:
         """The prefixes through the encoder: states (B, P, H), and those of every input."""
-        segments = self._segments(batch)
-        states = self.backbone.encode(self._joined([segment for _, segment in segments])).last
-        apart = states.split([segment.mask.shape[1] for _, segment in segments], 1)
-        return EncodedInputs(states, {name: own for (name, _), own in zip(segments, apart, strict=True) if name})
+        parts = self._parts(batch)
+        states = self.backbone.encode(self._prefix(parts, batch).slots).last
+        apart = states.split([segment.mask.shape[1] for _, segment in parts], 1)
+        return EncodedInputs(states, {name: own for (name, _), own in zip(parts, apart, strict=True) if name})
 
-    def _segments(self, batch: Batch) -> list[tuple[str, Segment]]:
-        """What the prefix is joined of, with the names of inputs; special slots have an empty one."""
-        rows = batch.size
-        found = [("", self._special(self.backbone.start_id, rows))]
-        for number, (name, collated) in enumerate(batch.inputs.items()):
-            found += [("", self._special(self.backbone.end_id, rows))] if number else []
-            found.append((name, self._segment(name, collated, rows)))
-        return found + ([("", self._special(self.backbone.end_id, rows))] if self.close else [])
+    def _parts(self, batch: Batch) -> list[Part]:
+        """What the prefix is joined of; its states have one type."""
+        segments = [(name, self._segment(name, collated, batch.size)) for name, collated in batch.inputs.items()]
+        start = self._special(self.backbone.start_id, batch.size)
+        parts: list[Part] = [("", start)] if self.sequence.open else []
+        for number, segment in enumerate(segments):
+            parts += [("", self._special(self.backbone.end_id, batch.size))] if number else []
+            parts.append(segment)
+        parts += [("", self._special(self.backbone.end_id, batch.size))] if self.sequence.close else []
+        dtype = start.states.dtype  # of word embeddings: a projection's may be half of it
+        return [(name, replace(part, states=part.states.to(dtype))) for name, part in parts]
 
-    def _joined(self, parts: Sequence[Segment]) -> Slots:
-        states = torch.cat([part.states.to(parts[0].states.dtype) for part in parts], 1)  # (B, P, E)
-        mask = torch.cat([part.mask for part in parts], 1)  # (B, P)
-        self._fits(mask)
-        # counted over real slots, so that a padded row stands where it would stand alone
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        return Slots(states, positions, torch.zeros_like(positions), prefix_layout(mask))
+    def _prefix(self, parts: Sequence[Part], batch: Batch) -> Prefix:
+        """Parts in a row, and what inputs add to slots that are not their own."""
+        slots, free = lay_out(parts)
+        self._fits(slots, free, any(part.positions is not None for _, part in parts))
+        states, behind = slots.states, None
+        wide = tuple(states.shape)
+        for name, embedder in self.embedders.items():
+            collated = batch.inputs.get(name)
+            added, term = embedder.add(slots, collated, name), embedder.tail_term(slots, collated)
+            for what, given, shape in (("add", added, wide), ("tail_term", term, (wide[0], wide[2]))):
+                if given is not None and (not isinstance(given, Tensor) or given.shape != shape):
+                    raise _wrong(name, embedder, f"{what} gives {_shown(given)}, not {shape}, and not None")
+            states = states if added is None else states + added.to(states.dtype)
+            if term is not None:
+                behind = term.to(states.dtype) if behind is None else behind + term.to(states.dtype)
+        return Prefix(slots if states is slots.states else replace(slots, states=states), free, behind)
 
     def _segment(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
         """One input of B rows. Raises PluginError where its embedder gives another shape than the contract's."""
@@ -150,40 +167,42 @@ class Model(nn.Module):
         if segment.mask.shape != shape[:2] or segment.mask.dtype != torch.bool:
             mask = f"{segment.mask.dtype} {tuple(segment.mask.shape)}"
             raise _wrong(name, embedder, f"mask is {mask}, not bool {shape[:2]}")
+        for what, given in (("types", segment.types), ("positions", segment.positions)):
+            if given is not None and (given.shape != shape[:2] or given.dtype != torch.long):
+                raise _wrong(name, embedder, f"{what} are {given.dtype} {tuple(given.shape)}, not int64 {shape[:2]}")
+        if wrong := unmet(segment, self.backbone):
+            raise _wrong(name, embedder, f"{wrong}; give the backbone more, or use another input")
         return segment
 
-    def _fits(self, mask: Tensor) -> None:
-        """Raises DataError for rows that the encoder has no positions for. (The real slots are counted only when
-        padding might be to blame: counting waits for the device.)"""
+    def _fits(self, slots: Slots, free: Tensor, own: bool) -> None:
+        """Raises DataError for rows that the encoder has no positions for. (Positions are looked at only where there
+        are that many slots, or where an input has its `own`: looking waits for the device.)"""
         most = self.backbone.max_positions - self.generator.max_tokens
-        if mask.shape[1] > most and int(mask.sum(1).max()) > most:
+        if (own or slots.positions.shape[1] > most) and int(free.max()) > most:
             raise DataError(
-                f"an example takes {int(mask.sum(1).max())} slots, and the encoder has {self.backbone.max_positions} "
-                "positions, "
+                f"an example takes {int(free.max())} positions, and the encoder has {self.backbone.max_positions}, "
                 f"{self.generator.max_tokens} of them for what is written; lower max_tokens, or use shorter inputs"
             )
 
-    def behind(self, prefix: Slots, tail: Tail) -> Slots:
-        """The slots of a tail (B, S), whose positions go on after the prefix's real slots."""
-        return self.written(tail.ids, tail.offsets + prefix.layout.real.sum(1, keepdim=True), tail.layout)
+    def behind(self, prefix: Prefix, tail: Tail) -> Slots:
+        """The slots of a tail (B, S), whose positions go on after the prefix's."""
+        return self.written(prefix, tail.ids, tail.offsets, tail.layout)
 
     def rows(self, batch: Batch, tail: Tail) -> tuple[Slots, Tensor]:
         """Whole rows to learn from, the prefix and then the tail, and the labels of their slots (B, L), -100 where
         nothing is predicted. Real slots stand in front: a row is padded once, at its end, and not behind every
         input."""
         prefix = self.prefix(batch)
-        whole = prefix.followed_by(self.behind(prefix, tail))
-        real = whole.layout.real
-        labels = torch.cat([torch.full_like(prefix.positions, -100), tail.labels], 1)
-        longest = int(real.sum(1).max())
-        if longest == real.shape[1]:
-            return whole, labels
-        order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)
-        return apply(whole, lambda t: taken(t, order)), taken(labels, order)
+        whole = prefix.slots.followed_by(self.behind(prefix, tail))
+        labels = torch.cat([torch.full_like(prefix.slots.positions, -100), tail.labels], 1)
+        return packed(whole, labels)
 
-    def written(self, ids: Tensor, positions: Tensor, layout: Layout) -> Slots:
-        """Tokens (B, S) at given positions, as slots."""
-        return Slots(self.backbone.embed(ids), positions, torch.zeros_like(positions), layout)
+    def written(self, prefix: Prefix, ids: Tensor, offsets: Tensor, layout: Layout) -> Slots:
+        """Tokens (B, S) behind a prefix, as slots. Their positions are counted from the first that is free."""
+        states = self.backbone.embed(ids)
+        if prefix.term is not None:
+            states = states + prefix.term.unsqueeze(1)
+        return Slots(states, prefix.free + offsets, torch.full_like(ids, self.sequence.written_type), layout)
 
     def _special(self, token: int, rows: int) -> Segment:
         ids = torch.full((rows, 1), token, device=self.device)
@@ -198,8 +217,13 @@ class Objectives:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def build(self, backbone: Backbone) -> dict[str, Objective]:
-        """Each head draws its first weights for itself, so that one more changes no other."""
+        """Each head draws its first weights for itself, so that one more changes no other. So does the pooler, where
+        one of them reads it."""
         found = {}
+        if any(config.pools for config in self.configs.values()):
+            with torch.random.fork_rng([]):
+                torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/pooler".encode()))
+                backbone.add_pooler()
         for name, config in self.configs.items():
             with torch.random.fork_rng([]):
                 torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))
@@ -213,14 +237,14 @@ def compose(
     generator: GeneratorConfig,
     texts: Sequence[str] | None = None,
     folder: Path | None = None,
-    close: bool = False,
+    sequence: SequenceConfig | None = None,
     objectives: Objectives | None = None,
 ) -> Model:
     """A model from the configs of its parts; the same that a recipe does. `texts`, `folder`: see
     `BackboneConfig.build`."""
     built = backbone.build(texts=texts, folder=folder)
     embedders = {name: config.named(name).build(built) for name, config in inputs.items()}
-    made = Model(built, embedders, generator.build(built), close, objectives.build(built) if objectives else None)
+    made = Model(built, embedders, generator.build(built), sequence, objectives.build(built) if objectives else None)
     made.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return made
 

@@ -20,6 +20,7 @@ from .decoding import Decoding
 from .errors import DataError
 from .oom import questions
 from .parts import Backbone, Embedder, Reader
+from .sequence import Prefix
 from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Prediction, Slots, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
@@ -72,16 +73,16 @@ class Sequencer(Protocol):
     @property
     def embedders(self) -> Embedders: ...
 
-    def prefix(self, batch: Batch) -> Slots:
+    def prefix(self, batch: Batch) -> Prefix:
         """The input X of every row as P slots: `[CLS]`, the inputs in the batch's order, `[SEP]` between them."""
         ...
 
-    def behind(self, prefix: Slots, tail: Tail) -> Slots:
+    def behind(self, prefix: Prefix, tail: Tail) -> Slots:
         """A tail (B, S) as slots whose positions go on after the prefix's."""
         ...
 
-    def written(self, ids: Tensor, positions: Tensor, layout: Layout) -> Slots:
-        """Tokens (B, S) at given positions, as slots."""
+    def written(self, prefix: Prefix, ids: Tensor, offsets: Tensor, layout: Layout) -> Slots:
+        """Tokens (B, S) behind a prefix, as slots. Their positions are counted from the first that is free."""
         ...
 
     def encode(self, batch: Batch) -> EncodedInputs:

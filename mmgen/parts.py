@@ -1,13 +1,12 @@
 """Contracts of the parts that plugins provide, but for objectives (`mmgen.objectives`). Shape letters are those of
-`mmgen.tensors`.
-
-Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here needs the framework around it.
+`mmgen.tensors`. Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here needs the framework.
 """
 
 from __future__ import annotations
 
 import abc
 import random
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,8 +66,16 @@ class Embedder(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def forward(self, *args: Any, **collated: Any) -> Segment:
-        """What `reader.collate` made of B examples -> states (B, N, E) and mask (B, N). Padded slots are masked, and
-        change nothing: a row's states do not depend on the other rows."""
+        """What `reader.collate` made of B examples -> states (B, N, E), mask (B, N) and what else a `Segment` may say.
+        Padded slots are masked, and change nothing: a row's states do not depend on the other rows."""
+
+    def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
+        """What is added to the states of whole rows, special slots and those of other inputs too: (B, L, E); by default
+        nothing. Asked when the rows are laid out, with what `forward` got, or None where the rows lack this input.
+        `slots.of(name)` are the input's own, and `slots.index` says which of them each is."""
+
+    def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
+        """What is added to the state of everything that is written behind the rows: (B, E); by default nothing."""
 
     def found_settings(self) -> dict[str, Any]:
         """Fields of its config that were found while building (a file's width, its fingerprint). A run keeps them, so
@@ -95,6 +102,8 @@ class Backbone(nn.Module, abc.ABC):
     input_size: int
     hidden_size: int
     max_positions: int
+    types: int = 2  # how many token types it has; 0 where it has none, and does not look at `Slots.types`
+    extra_positions: int = 0  # how many rows its table of positions has besides: `Slots.positions` -1, -2, ...
     masks: ClassVar[Literal["any", "causal"]] = "any"
     caches: bool
     tokenizer: Any
@@ -121,6 +130,19 @@ class Backbone(nn.Module, abc.ABC):
     def logits(self, states: Tensor) -> Tensor:
         """The masked-language-model head: (..., H) -> (..., V)."""
 
+    def add_pooler(self) -> None:
+        """Makes `pooled` possible: a dense layer that is learnt with the backbone. Called once, where a model is
+        composed whose objectives ask for it. By default its weights are fresh (normal, deviation 0.02)."""
+        dense = nn.Linear(self.hidden_size, self.hidden_size)
+        nn.init.normal_(dense.weight, std=0.02)
+        nn.init.zeros_(dense.bias)
+        self.pooler = nn.Sequential(OrderedDict(dense=dense, activation=nn.Tanh()))
+
+    def pooled(self, states: Tensor) -> Tensor:
+        """(B, H): BERT's pooled state of rows (B, L, H), of their first slots. Only behind `add_pooler`."""
+        found: Tensor = self.pooler(states[:, 0])
+        return found
+
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""
         raise NotImplementedError(f"{type(self).__name__} does not cache")
@@ -131,8 +153,7 @@ class Backbone(nn.Module, abc.ABC):
 
     def encode_text(self, text: str) -> list[int]:
         """Token ids of a text, without special tokens."""
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ids
+        return list(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def decode_text(self, ids: Iterable[int]) -> str:
         """The text of token ids, special tokens left out."""

@@ -64,10 +64,18 @@ class Hiding:
 
 @dataclass(frozen=True)
 class Segment:
-    """One input, embedded."""
+    """One input, embedded. What it says of padded slots is not read.
+
+    types      token types, whole numbers; by default 0
+    positions  counted from the segment's first position; several slots may share one. -1 - k is the backbone's extra
+               row k, which uses up no position. By default every real slot has the one after the slot before it. What
+               follows goes on after the positions that are used
+    """
 
     states: Tensor  # (B, N, E)
     mask: Tensor  # (B, N) bool, True where a slot is real
+    types: Tensor | None = None  # (B, N)
+    positions: Tensor | None = None  # (B, N)
 
 
 @dataclass(frozen=True)
@@ -99,12 +107,20 @@ class Tail:
 
 @dataclass(frozen=True)
 class Slots:
-    """Whole rows, the one input of a backbone."""
+    """Whole rows, the one input of a backbone.
+
+    inputs  names of the inputs whose slots they are. A model's rows have them, rows made by hand need not
+    source  of which of the inputs a slot is, by its place among their names; -1 for special and written slots
+    index   which of its input's N slots it is, padded ones counted too; -1 for special and written slots
+    """
 
     states: Tensor  # (B, L, E)
-    positions: Tensor  # (B, L) counted from 0 over real slots; a backbone adds its own offset
+    positions: Tensor  # (B, L) counted from 0, a backbone adds its own offset; -1 - k is the backbone's extra row k
     types: Tensor  # (B, L) token types
     layout: Layout  # (B, L)
+    inputs: tuple[str, ...] = ()
+    source: Tensor | None = None  # (B, L)
+    index: Tensor | None = None  # (B, L)
 
     @property
     def counts(self) -> Tensor:
@@ -112,8 +128,21 @@ class Slots:
         real = self.layout.real
         return torch.stack([real.sum(), real.new_full((), real.numel(), dtype=torch.int64)])
 
+    def of(self, name: str) -> Tensor:
+        """(B, L) bool: the real slots of an input, in the order of `index`; none where the rows do not have it."""
+        if name not in self.inputs or self.source is None:
+            return torch.zeros_like(self.layout.real)
+        return (self.source == self.inputs.index(name)) & self.layout.real
+
     def followed_by(self, other: Slots) -> Slots:
-        return join(self, other)
+        return join(self._traced(), other._traced())
+
+    def _traced(self) -> Slots:
+        """With `source` and `index`."""
+        if self.source is not None:
+            return self
+        nowhere = torch.full_like(self.positions, -1)
+        return replace(self, source=nowhere, index=nowhere)
 
 
 @dataclass(frozen=True)
@@ -260,7 +289,9 @@ def join(first: Rows, second: Rows) -> Rows:
 
 
 def _joined(first: Any, second: Any) -> Any:
-    return torch.cat([first, second], 1) if isinstance(first, Tensor) else join(first, second)
+    if isinstance(first, Tensor):
+        return torch.cat([first, second], 1)
+    return join(first, second) if is_dataclass(first) else first or second  # names
 
 
 def taken(values: Tensor, slots: Tensor) -> Tensor:

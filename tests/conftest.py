@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import textwrap
 from pathlib import Path
 
@@ -30,6 +31,12 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def pytest_sessionfinish():
+    """The process that tests have forked others from ends."""
+    if "forked" in sys.modules:
+        sys.modules["forked"].stop()
 
 
 def shared(relative: str) -> Path:

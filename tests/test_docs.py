@@ -193,6 +193,11 @@ def test_tables_of_options_keep_their_columns():
     assert [row for row in rows if len(re.split(r"(?<!\\)\|", row)) != 4] == []
 
 
+def test_long_lines_of_code_go_on_below():
+    """On the site; else their comments are cut off."""
+    assert re.search(r"\.highlight pre \{[^}]*white-space: pre-wrap;", (DOCS / "_static/style.css").read_text())
+
+
 def test_reference_pages_have_the_public_modules():
     house = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
     for tier in ("parts", "scripts"):

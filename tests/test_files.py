@@ -1,15 +1,16 @@
-"""Locks: one holder at a time, named, and gone with its process however that ends."""
+"""Locks: one holder at a time, named, and gone with its process however that ends. Files that cannot be written."""
 
 import os
 import platform
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from mmgen.errors import RunError
-from mmgen.files import locked
+from mmgen.files import locked, write_atomically
 
 LEAVES_A_CHILD = """
 import os, signal, sys, time
@@ -63,3 +64,26 @@ def test_a_killed_holder_lets_go_though_its_child_lives(tmp_path):
             pass
     finally:
         os.kill(int(child.read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            PermissionError(13, "Permission denied"),
+            "; ask whoever the folder belongs to for the right to write, then the",
+        ),
+        (OSError(28, "No space left on device"), ", and the"),
+    ],
+)
+def test_what_helps_where_a_file_cannot_be_written(tmp_path, error, told):
+    def write(partial: Path) -> None:
+        raise error
+
+    with pytest.raises(RunError) as caught:
+        write_atomically(tmp_path / "a.json", write)
+    assert str(caught.value) == (
+        f"{tmp_path}/a.json: cannot be written: {error.strerror}; what was there before is untouched{told} same "
+        "command goes on from there"
+    )
+    assert not list(tmp_path.iterdir())

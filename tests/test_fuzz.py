@@ -37,7 +37,7 @@ from mmgen.runs import predict
 from mmgen.runs.load import load_run
 from mmgen.runs.run import report_on
 from mmgen.storage import generations
-from mmgen.storage.weights import read_tensors
+from mmgen.storage.weights import read_tensors, save_weights
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
@@ -387,8 +387,10 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
         (
             "steps/both/generations.jsonl",
             b'[{"id": "a", "text": "x", "tokens": ["1"], "score": -1}]\n',
-            "generations.jsonl:1: damaged: 0.tokens.0.Input should be a valid integer",
+            'generations.jsonl:1: damaged: 0.tokens.0: must be a whole number, not "1";',
         ),
+        ("steps/both/generations.jsonl", b"", "generations.jsonl: damaged: it is empty; delete the file and run again"),
+        ("times.json", b"[]", "times.json: damaged: it holds no table; delete it: it only says how long steps took"),
         ("steps/both/generations.jsonl", b"[]\n", "generations.jsonl:1: damaged: no text at all"),
         ("steps/both/generations.jsonl", b"\xff\n", "generations.jsonl: damaged: 'utf-8' codec can't decode"),
         (
@@ -414,6 +416,15 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
 def test_what_steps_left_and_is_damaged_is_told_by_its_name(root, file, text, told):
     (root / file).write_bytes(text)
     assert told in refused(report_on, root, Progress(), 1)
+
+
+def test_weights_of_another_step_are_told(root):
+    path = root / "steps/both/weights.safetensors"
+    save_weights(load_run(root).model, path, step="caption")
+    assert refused(load_run, root) == (
+        f"{path}: holds the weights of the step 'caption'; take those of 'both' from a copy, or delete the file and "
+        "run again"
+    )
 
 
 def test_a_log_that_a_kill_has_cut_is_drawn_without_its_last_line(tmp_path):

@@ -128,10 +128,10 @@ def okvqa(folder: Path) -> None:
     ("recipe", "profile"),
     [
         ("bertgen_vqa", "paper"),
-        ("bertgen_vqa_grid", "paper"),
+        pytest.param("bertgen_vqa_grid", "paper", marks=pytest.mark.exhaustive),  # another file of features
         ("bertgen_vqa_roberta", "paper"),
         ("bertgen_vqg_coco", "paper"),
-        ("bertgen_vqg_coco", "small"),
+        pytest.param("bertgen_vqg_coco", "small", marks=pytest.mark.exhaustive),  # the warm one shows the profile
         ("bertgen_vqg_coco_warm", "small"),
     ],
 )

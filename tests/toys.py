@@ -131,7 +131,7 @@ def weights(folder: Path, step: str) -> dict[str, torch.Tensor]:
 
 
 def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """A command, in a process of its own."""
+    """A command, in a process of its own from its very start, which takes seconds."""
     return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
 
 

@@ -90,7 +90,7 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
                 problems.append(str(error))
     if problems:
         raise MmgenError("\n".join(dict.fromkeys(problems)))
-    tell(f"{count} set-ups in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: all well")
+    tell(f"{count} set-up{'s' * (count > 1)} in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: all well")
 
 
 @click.command()

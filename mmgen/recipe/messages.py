@@ -41,14 +41,17 @@ def mistaken(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tuple[str, 
     if kind == "missing":
         return key, "is missing"
     if kind == "value_error":  # a part's own words; it names the key that they are about before a colon
-        text = str(mistake["ctx"]["error"])
+        text = in_words(mistake)
         named, _, rest = text.partition(": ")
         return ((*key, named), rest) if not key and rest and named in cls.model_fields else (key, text)
-    return key, _text(kind, mistake)
+    return key, in_words(mistake)
 
 
-def _text(kind: str, mistake: Mapping[str, Any]) -> str:
-    given, context = mistake["input"], mistake.get("ctx", {})
+def in_words(mistake: Mapping[str, Any]) -> str:
+    """What is wrong with the value that one of pydantic's errors is about."""
+    kind, given, context = mistake["type"], mistake["input"], mistake.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
     if kind in BOUNDS:
         bound, words = BOUNDS[kind]
         return f"must be {words.format(_number(context[bound]))}, not {_shown(given)}"

@@ -18,6 +18,7 @@ from ..configs import (
     ObjectiveConfig,
     PartConfig,
     ProbeConfig,
+    SequenceConfig,
     nested_kinds,
 )
 from ..decoding import Decoding
@@ -66,12 +67,6 @@ class Training(Config):
     )
 
 
-class Sequence(Config):
-    """How the inputs are laid out."""
-
-    close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
-
-
 class Step(Config):
     """One row of the table: which inputs it reads, what it learns, where it starts."""
 
@@ -100,7 +95,7 @@ class Recipe(Config):
     """Everything a run is made of. Its JSON is the whole truth: a run can be repeated from it."""
 
     name: str = Field(min_length=1, pattern=f"^{NAME}$", strict=True, description="names the run folder")
-    description: str = Field("", strict=True)
+    description: str = Field("", strict=True, description="a sentence on what it is for; the report shows it")
     profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
     seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
     output: str = Field("runs", strict=True, description="where run folders go")
@@ -110,7 +105,7 @@ class Recipe(Config):
     )
     generator: SerializeAsAny[GeneratorConfig]
     objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps learn beside writing")
-    sequence: Sequence = Sequence()
+    sequence: SequenceConfig = SequenceConfig()
     training: Training = Training()
     steps: dict[str, Step] = Field(min_length=1)
     data: SerializeAsAny[DatasetConfig]
@@ -149,6 +144,16 @@ class Recipe(Config):
         wrote = predicts is not None and predicts[1] == "text"
         return bool(self.steps[step].evaluate) and wrote and self.own_data(step) is None
 
+    def asked(self, step: str | None = None) -> tuple[str, ...]:
+        """The inputs of a step (by default of any) that its data must have; objectives may fill others."""
+        names = [name for name in (self.steps[step].objectives if step else self.objectives) if name != GENERATOR]
+        filled = {field for name in names for field in self.objectives[name].fills()}
+        return tuple(
+            name
+            for name in (self.steps[step].inputs if step else self.inputs)
+            if not set(self.inputs[name].reads) <= filled
+        )
+
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""
         found = [step]
@@ -178,7 +183,7 @@ PARTS = {name: kind for name, kind in _held if name not in _named}  # table -> k
 NAMED_PARTS = {name: kind for name, kind in _held if name in _named}  # table of named tables -> kind
 
 
-TABLES: dict[str, type[Config]] = {"sequence": Sequence, "training": Training, "decoding": Decoding}
+TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training, "decoding": Decoding}
 
 
 def _parts(value: Any) -> Iterator[PartConfig]:

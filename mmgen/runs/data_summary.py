@@ -39,14 +39,15 @@ class DataSummary:
         splits = {name: dataset.split(name) for name in dataset.splits()}
         yield from _described(dataset.describe(), splits)
         for name, examples in splits.items():
-            yield from self._split(name, examples, recipe.inputs, self._stops(name))
+            yield from self._split(name, examples, recipe.asked(), self._stops(name))
             for what, images in dataset.lacking(name).items():
                 yield self._named(name, what.replace("_", " "), images)
         own = {}
         for step, each in recipe.steps.items():
             if each.data is not None:
                 own[name := f"what '{step}' learns from"] = examples = self.datasets.learnt(step)
-                yield from self._split(name, examples, each.inputs, {read: f"step '{step}'" for read in each.inputs})
+                asked = recipe.asked(step)
+                yield from self._split(name, examples, asked, {read: f"step '{step}'" for read in asked})
         yield from _overlaps(recipe, splits | own)
         yield ""
         yield from self._lengths(splits, own)
@@ -58,7 +59,7 @@ class DataSummary:
         for name, step in self.recipe.steps.items():
             learnt = step.data is None and split in (data.train, data.validate_on)
             if learnt or (step.evaluate and split == data.evaluate):
-                found.update({read: f"step '{name}'" for read in step.inputs if read not in found})
+                found.update({read: f"step '{name}'" for read in self.recipe.asked(name) if read not in found})
         return found
 
     def _split(

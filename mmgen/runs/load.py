@@ -21,6 +21,7 @@ from ..model import Model
 from ..parts import FailedImage
 from ..recipe.layers import setting_table
 from ..recipe.load import changed
+from ..recipe.messages import in_words
 from ..recipe.tables import GENERATOR, Recipe
 from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
@@ -156,4 +157,4 @@ def as_kept(config: EmbedderConfig, kept: Mapping[str, Any], path: Path, name: s
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, (name, *first["loc"])))
-        raise RunError(f"{path}: damaged: {place}: {first['msg']}") from None
+        raise RunError(f"{path}: damaged: {place}: {in_words(first)}") from None

@@ -50,7 +50,7 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
             recipe.generator,
             texts=texts,
             folder=folder,
-            close=recipe.sequence.close,
+            sequence=recipe.sequence,
             objectives=Objectives(recipe.objectives, labels),
         )
 
@@ -209,7 +209,7 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
     features; and PluginError for an input whose reads differ, or whose padding counts."""
     for name in steps:
         step = recipe.steps[name]
-        for wanted in step.inputs:
+        for wanted in recipe.asked(name):
             embedder, fields = model.embedders[wanted], recipe.inputs[wanted].reads
             scored = datasets.scored_by(name) if step.evaluate else ()
             for examples in (datasets.learnt(name), datasets.validated(name), scored):

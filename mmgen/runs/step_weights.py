@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from ..errors import RunError
 from ..model import Model
 from ..recipe.tables import Recipe
 from ..storage.run_folder import RunFolder
@@ -21,7 +22,13 @@ def load_step(
     An input that neither the step nor one it starts from reads may be missing there: it stays as in `built`, by default
     as it is. What is there of inputs that the model has not is left out."""
     path = folder.step(step) / "weights.safetensors"
-    tensors, own = read_tensors(path)[0], state(model) if built is None else built
+    tensors, about = read_tensors(path)
+    if (of := about.get("step", step)) != step:
+        raise RunError(
+            f"{path}: holds the weights of the step '{of}'; take those of '{step}' from a copy, or delete the file and "
+            "run again"
+        )
+    own = state(model) if built is None else built
     read = inputs_of(recipe, [step])
     for name in recipe.inputs:
         prefix = f"embedders.{name}."

@@ -36,7 +36,7 @@ def warn_of_unread_text(
     told: dict[str, None] = {}
     for step in steps:
         examples = [resolve(example) for example in datasets.learnt(step)[:LOOKED_AT]]
-        for name in recipe.steps[step].inputs:
+        for name in recipe.asked(step):
             config = recipe.inputs[name]
             texts = [text for example in examples for text in config.texts(example)]
             found = [_looked_at(text, config, model.backbone) for text in texts]

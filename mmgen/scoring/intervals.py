@@ -44,7 +44,10 @@ def bootstrap(
     means = []
     for _ in range(resamples):
         drawn = draw.integers(len(counts), size=len(counts))
-        means.append(sums[drawn].sum(0) / counts[drawn].sum())
+        times = np.bincount(drawn, minlength=len(counts)).astype(
+            np.float64
+        )  # how often each is drawn: no row is copied
+        means.append(times @ sums / (times @ counts))
     return dict(zip(columns, np.array(means).T, strict=True))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import RunError
+from ..recipe.messages import in_words
 from ..tensors import Generation
 
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
@@ -26,7 +27,9 @@ def read(folder: Path) -> list[list[Generation]]:
         raise RunError(f"{path}: missing; has this step been run?") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
-    lines = text.removesuffix("\n").split("\n") if text else []  # other ends of lines may be in a text
+    if not text:
+        raise RunError(f"{path}: damaged: it is empty; delete the file and run again")
+    lines = text.removesuffix("\n").split("\n")  # other ends of lines may be in a text
     return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
@@ -41,7 +44,7 @@ def _texts(line: str, place: str) -> list[Generation]:
     except ValidationError as error:
         first = error.errors()[0]
         raise RunError(
-            f"{place}: damaged: {'.'.join(map(str, (*first['loc'], first['msg'])))}; delete the file and run again"
+            f"{place}: damaged: {'.'.join(map(str, first['loc']))}: {in_words(first)}; delete the file and run again"
         ) from None
     if not texts:
         raise RunError(f"{place}: damaged: no text at all; delete the file and run again")

@@ -216,8 +216,11 @@ class RunFolder:
     def times(self) -> dict[str, float]:
         """Seconds a step took, in the sittings that came to their end."""
         path = self.path / "times.json"
-        times = read_table(path) if path.exists() else {}
-        return read_table(path, **dict.fromkeys(times, (int, float))) if times else {}
+        try:
+            times = read_table(path) if path.exists() else {}
+            return read_table(path, **dict.fromkeys(times, (int, float))) if times else {}
+        except RunError as error:
+            raise RunError(f"{error}; delete it: it only says how long steps took") from None
 
     def _empty(self) -> None:
         """Everything goes but the lock, which this very run holds."""

@@ -15,6 +15,7 @@ tests cannot be overridden, only added to.
 """
 
 from .backbone import BackboneSuite
+from .bag import Bag
 from .command import CommandSuite
 from .dataset import DatasetSuite
 from .embedder import EmbedderSuite
@@ -22,6 +23,7 @@ from .extractor import ExtractorSuite
 from .generator import GeneratorSuite
 from .greedy import Greedy
 from .metric import MetricSuite
+from .objective import ObjectiveSuite
 from .probe import ProbeSuite
 from .suite import Suite, failures
 from .tiny import Tiny, TinyBackbone
@@ -30,6 +32,7 @@ from .toy import TEXTS, Toy, ToyDataset, Words
 __all__ = [
     "TEXTS",
     "BackboneSuite",
+    "Bag",
     "CommandSuite",
     "DatasetSuite",
     "EmbedderSuite",
@@ -37,6 +40,7 @@ __all__ = [
     "GeneratorSuite",
     "Greedy",
     "MetricSuite",
+    "ObjectiveSuite",
     "ProbeSuite",
     "Suite",
     "Tiny",

@@ -16,7 +16,8 @@ from ..decoding import Decoding
 from ..errors import UnavailableError
 from ..objectives import Generator, Sequencer, TextTargets
 from ..parts import Backbone
-from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Slots, Tail, Targets
+from ..sequence import Prefix
+from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targets
 
 
 class Greedy(GeneratorConfig):
@@ -76,12 +77,11 @@ class GreedyGenerator(Generator):
         prefix = model.prefix(batch)
         found = []
         for row, id_ in enumerate(batch.ids):
-            states, positions, types = (t[row : row + 1] for t in (prefix.states, prefix.positions, prefix.types))
-            tokens, total = self._write(model, Slots(states, positions, types, _row(prefix.layout, row)))
+            tokens, total = self._write(model, prefix.select(torch.tensor([row], device=prefix.free.device)))
             found.append([Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))])
         return found
 
-    def _write(self, model: Sequencer, prefix: Slots) -> tuple[list[int], float]:
+    def _write(self, model: Sequencer, prefix: Prefix) -> tuple[list[int], float]:
         """One row's tokens and their log-probability."""
         tokens: list[int] = []
         total = 0.0
@@ -92,11 +92,7 @@ class GreedyGenerator(Generator):
             total += float(best.values)
         return tokens, total
 
-    def _logits(self, model: Sequencer, prefix: Slots, tail: Tail) -> Tensor:
+    def _logits(self, model: Sequencer, prefix: Prefix, tail: Tail) -> Tensor:
         """(B, S, V) of a tail's slots."""
-        states = model.backbone.encode(prefix.followed_by(model.behind(prefix, tail))).last
-        return model.backbone.logits(states[:, prefix.positions.shape[1] :]).float()
-
-
-def _row(layout: Layout, row: int) -> Layout:
-    return Layout(*(t[row : row + 1] for t in (layout.role, layout.group, layout.time)))
+        states = model.backbone.encode(prefix.slots.followed_by(model.behind(prefix, tail))).last
+        return model.backbone.logits(states[:, prefix.slots.positions.shape[1] :]).float()

@@ -28,6 +28,8 @@ class Tiny(BackboneConfig):
     width: int = Field(16, ge=2, multiple_of=2, description="width of states")
     layers: int = Field(2, ge=1, description="layers, of two heads each")
     positions: int = Field(64, ge=8, description="longest row")
+    types: int = Field(2, ge=1, description="token types")
+    extra_positions: int = Field(0, ge=0, description="rows of the table of positions besides")
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> TinyBackbone:
         if folder is not None:
@@ -115,7 +117,9 @@ class TinyBackbone(Backbone):
         self.input_size, self.hidden_size, self.max_positions = config.embedding, config.width, config.positions
         self.words = nn.Embedding(len(words), config.embedding)
         self.widen = nn.Linear(config.embedding, config.width)
-        self.places, self.types = nn.Embedding(config.positions, config.width), nn.Embedding(2, config.width)
+        self.types, self.extra_positions = config.types, config.extra_positions
+        self.places = nn.Embedding(config.positions + config.extra_positions, config.width)
+        self.kinds = nn.Embedding(config.types, config.width)
         self.layers = nn.ModuleList(TinyLayer(config.width) for _ in range(config.layers))
         self.head = nn.Sequential(nn.LayerNorm(config.width), nn.Linear(config.width, len(words)))
 
@@ -128,7 +132,10 @@ class TinyBackbone(Backbone):
 
     def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:
         seen = self.seen(slots, cache)
-        x = self.widen(slots.states) + self.places(slots.positions) + self.types(slots.types)
+        places = slots.positions.where(
+            slots.positions >= 0, self.max_positions - 1 - slots.positions
+        )  # extra rows last
+        x = self.widen(slots.states) + self.places(places) + self.kinds(slots.types)
         hidden, attentions = [x], []
         for number, layer in enumerate(self.layers):
             x, attention = layer(x, seen, number, cache)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ..configs import DatasetConfig, EmbedderConfig
 from ..errors import DataError
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
-from ..tensors import Example, Segment
+from ..tensors import Example, Hiding, Segment
 
 COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
 THINGS = ("cat", "ball", "house", "boat", "tree", "chair")
@@ -22,6 +23,8 @@ TEXTS = tuple(f"a {color} {thing} near the water , what color is the {thing} ?" 
 
 class Words(EmbedderConfig):
     """A text as the backbone's word embeddings."""
+
+    hides = "words"
 
     type: Literal["words"] = "words"
 
@@ -34,13 +37,21 @@ class Words(EmbedderConfig):
 
 
 class WordsReader(Reader):
+    hides = "words"
+
     def __init__(self, field: str, backbone: Backbone) -> None:
-        self.field, self.tokenizer, self.pad_id = field, backbone.tokenizer, backbone.pad_id
+        self.field, self.tokenizer = field, backbone.tokenizer
+        self.pad_id, self.mask_id = backbone.pad_id, backbone.mask_id
 
     def read(self, example: Example) -> Tensor:
         if not isinstance(example.inputs.get(self.field), str):
             raise DataError(f"example '{example.id}' has no {self.field}")
         return torch.tensor(self.tokenizer(example.inputs[self.field], add_special_tokens=False)["input_ids"])
+
+    def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:
+        """A share of the words as [MASK]; none is replaced by another."""
+        asked = torch.tensor([draw.random() < hiding.rate for _ in item], dtype=torch.bool)
+        return item.masked_fill(asked, self.mask_id), item.masked_fill(~asked, -100)
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         ids = pad_sequence(list(items), batch_first=True, padding_value=-1)

@@ -53,7 +53,9 @@ OPTIONS = [
         "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds that count; one more warms up."
     ),
     click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1."),
-    click.option("--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True),
+    click.option(
+        "--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Of the numbers."
+    ),
     click.option("--threads", type=click.IntRange(1, 1024), help="Processor threads; by default torch's own choice."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON: settings, every round, ratios, counted work."),
     click.option("--markdown", is_flag=True, help="Print a Markdown table."),

@@ -112,10 +112,8 @@ class Naive(Ours):
         time = torch.arange(1, t + 2, device=ids.device).expand(rows, -1)
         role = torch.full_like(ids, WRITTEN)
         role[:, -1] = MASK
-        tail = model.written(
-            ids, prefix.layout.real.sum(1, keepdim=True) + time - 1, Layout(role, torch.ones_like(ids), time)
-        )
-        return model.backbone.encode(prefix.followed_by(tail)).last[:, -1]
+        tail = model.written(prefix, ids, time - 1, Layout(role, torch.ones_like(ids), time))
+        return model.backbone.encode(prefix.slots.followed_by(tail)).last[:, -1]
 
     def write(self, chosen, options, tokens):
         run = super().write(chosen, options, tokens)

@@ -51,14 +51,14 @@ class CausalGenerator(Generator):
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         assert targets.tail is not None  # its reader lays one out
         prefix = model.prefix(batch)
-        total = prefix.states.new_zeros((), dtype=torch.float32)
+        total = prefix.slots.states.new_zeros((), dtype=torch.float32)
         slots = torch.zeros(2, dtype=torch.int64, device=total.device)
         for tail in passes(targets.tail, model.backbone.masks):
-            rows = prefix.followed_by(model.behind(prefix, tail))
+            rows = prefix.slots.followed_by(model.behind(prefix, tail))
             slots += rows.counts
             states = model.backbone.encode(rows).last
             asked = tail.labels != -100
-            logits = model.backbone.logits(states[:, prefix.positions.shape[1] :][asked]).float()
+            logits = model.backbone.logits(states[:, prefix.slots.positions.shape[1] :][asked]).float()
             total = total + F.cross_entropy(logits, tail.labels[asked], reduction="sum")
         return Loss({"loss": total}, slots)
 

@@ -53,6 +53,19 @@ class Encoder(mmgen.BackboneConfig):
     )
     vocabulary: int = Field(2000, ge=16, description="most word pieces to learn from the texts, without weights")
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's own dropout")
+    extra_types: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="token types besides the encoder's own, for inputs that ask for them; they are learnt from scratch",
+    )
+    extra_positions: int = Field(
+        0,
+        ge=0,
+        le=10_000,
+        description="positions besides those of the sequence, for inputs whose slots share one; "
+        "they are learnt from scratch",
+    )
 
     def model_post_init(self, context: Any) -> None:
         if self.weights is None and self.width % self.heads:

@@ -20,6 +20,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Encoded, Slots, apply, taken
 
 from . import Encoder
+from .rows import extend
 
 ASKED = "asked_slots"  # a keyword that travels through the encoder to its last layer
 
@@ -104,6 +105,9 @@ class EncoderBackbone(Backbone):
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
+        places, types = extend(model, config)
+        self.types, self.extra_positions = types if "token_type_ids" in self._accepts else 0, config.extra_positions
+        self.first_extra = places - config.extra_positions  # its row in the table of positions
         base: Any = model.base_model
         # in a list: it is the model's module
         self._narrowing: list[nn.Module] = [base.encoder.layer[-1]] if config.narrows else []
@@ -140,7 +144,7 @@ class EncoderBackbone(Backbone):
             out = self.model.base_model(
                 inputs_embeds=slots.states,
                 attention_mask=apply(masks, lambda mask: additive(mask, slots.states.dtype)) if eager else masks,
-                position_ids=slots.positions + self.first_position,
+                position_ids=self._rows(slots.positions),
                 output_hidden_states="hidden" in output,
                 output_attentions="attentions" in output,
                 **more,
@@ -151,6 +155,11 @@ class EncoderBackbone(Backbone):
         if self.config.attentions_are_scores:
             attentions = tuple(scores.softmax(-1) for scores in attentions)
         return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
+
+    def _rows(self, positions: Tensor) -> Tensor:
+        """Positions (B, L) as rows of the encoder's table."""
+        own = positions + self.first_position
+        return torch.where(positions < 0, self.first_extra - 1 - positions, own) if self.extra_positions else own
 
     def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
         most = int(mask.sum(1).max())

@@ -83,8 +83,13 @@ def make(
     rounds = _rounds(criteria, together)
     if key_path.exists() and read_json(key_path) != key:  # the same one: a full disk had no room for the page
         raise RunError(f"{key_path}: is there already, and is another sheet's; give --out another name, or delete it")
+    page = render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items})
     write_json(key_path, key)
-    write_text(out, render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items}))
+    try:
+        write_text(out, page)
+    except RunError:
+        key_path.unlink(missing_ok=True)  # a key without its sheet would refuse the next try
+        raise
     shared = count * len(asked) - len(questions)
     if shared:
         notes.append(

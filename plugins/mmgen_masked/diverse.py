@@ -22,10 +22,10 @@ def diverse_beam_search(
 
     A hypothesis is ranked by its log-probability (the penalty never counts) over its length to `length_penalty`.
     """
-    inputs, groups = len(writing.lengths), options.num_beam_groups
+    inputs, groups = len(writing.prefix), options.num_beam_groups
     width = options.num_beams // groups
     beams = options.num_beams
-    device = writing.lengths.device
+    device = writing.prefix.free.device
     tokens = torch.empty(inputs * beams, 0, dtype=torch.long, device=device)
     sums = torch.full((inputs, groups, width), -torch.inf, device=device)
     sums[:, :, 0] = 0.0  # the beams of a group start equal: only the first may branch

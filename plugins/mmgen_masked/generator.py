@@ -83,6 +83,6 @@ class MaskedGenerator(Generator):
         if options.num_beam_groups > 1:
             found = diverse_beam_search(writing, options, self.max_tokens, backbone.end_id)
         else:
-            start = torch.full_like(writing.lengths, backbone.start_id)
+            start = torch.full_like(writing.prefix.free, backbone.start_id)
             found = search(writing, start, options, Limits.of(backbone, self.max_tokens))
         return as_generations(found, batch.ids, backbone)

@@ -10,17 +10,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mmgen.tensors import MASK, WRITTEN, Layout, Slots, apply
+from mmgen.objectives import Sequencer
+from mmgen.sequence import Prefix
+from mmgen.tensors import MASK, WRITTEN, Layout, Slots
 
 
 class Writing:
     """The state of a search over B inputs with n rows each: a `mmgen.search.Stepper`."""
 
-    def __init__(self, model, prefix: Slots) -> None:
-        self.model, self.prefix = model, prefix
-        self.lengths = prefix.layout.real.sum(1, keepdim=True)  # (B, 1) real slots of X
+    def __init__(self, model: Sequencer, prefix: Prefix) -> None:
+        self.model, self.prefix = model, prefix  # of the inputs that are still written for
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
-        self.left = torch.zeros_like(self.lengths.squeeze(1), dtype=torch.bool)  # (B,) inputs that are done
+        self.left = torch.zeros_like(prefix.free.squeeze(1), dtype=torch.bool)  # (B,) inputs that are done
         self.going = torch.arange(len(self.left), device=self.left.device)  # (G,) those that are still written for
 
     def next_logits(self, written: Tensor) -> Tensor:
@@ -29,18 +30,17 @@ class Writing:
         rows = written.shape[0] // inputs
         told = written.view(inputs, rows, t)
         if t == 0:  # the rows are all alike
-            return self._repeated(
-                self._logits(self.prefix.followed_by(self._slots(told[:, :1], 0, self.lengths))), rows
-            )
+            slots = self._slots(self.prefix, told[:, :1], 0)
+            return self._logits(self.prefix.slots.followed_by(slots)).repeat_interleave(rows, 0)
         self.leave((told == self.model.backbone.end_id).any(2).all(1))
         self._drop()
         if not len(self.going):
             return torch.zeros(inputs * rows, len(self.model.backbone.tokenizer), device=written.device)
         if self.cache is not None:
-            logits = self._logits(self._slots(told[self.going, :, -1:], t, self.lengths))
+            logits = self._logits(self._slots(self.prefix, told[self.going, :, -1:], t))
         else:  # everything anew, a row a text
-            slots = self._slots(told[self.going].view(-1, 1, t), t, self._repeated(self.lengths, rows))
-            logits = self._logits(self._repeated(self.prefix, rows).followed_by(slots))
+            prefix = self.prefix.repeat(rows)
+            logits = self._logits(prefix.slots.followed_by(self._slots(prefix, told[self.going].view(-1, 1, t), t)))
         if len(self.going) == inputs:
             return logits
         whole = logits.new_zeros(inputs, rows, logits.shape[-1])
@@ -54,13 +54,11 @@ class Writing:
     def _drop(self) -> None:
         stay = (~self.left[self.going]).nonzero().squeeze(1)
         if len(stay) < len(self.going):
-            self.going, self.lengths = self.going[stay], self.lengths[stay]
+            self.going, self.prefix = self.going[stay], self.prefix.select(stay)
             if self.cache is not None:
                 self.cache.select(stay)
-            else:
-                self.prefix = apply(self.prefix, lambda tensor: tensor[stay])
 
-    def _slots(self, told: Tensor, t: int, lengths: Tensor) -> Slots:
+    def _slots(self, prefix: Prefix, told: Tensor, t: int) -> Slots:
         """The last tokens (R, n, s) of n texts of t tokens each, step by step, and the n [MASK]s after them: n (s + 1)
         slots."""
         rows, n, steps = told.shape
@@ -70,7 +68,7 @@ class Writing:
         group = torch.arange(1, n + 1, device=ids.device).repeat(steps + 1).expand(rows, -1)
         role = torch.full_like(ids, WRITTEN)
         role[:, -n:] = MASK
-        return self.model.written(ids, lengths + time - 1, Layout(role, group, time))
+        return self.model.written(prefix, ids, time - 1, Layout(role, group, time))
 
     def _logits(self, slots: Slots) -> Tensor:
         """Of the [MASK]s, row by row."""
@@ -82,10 +80,6 @@ class Writing:
         known = len(self.model.backbone.tokenizer)  # checkpoints pad their embeddings beyond the words there are
         return logits if logits.shape[-1] == known else logits[:, :known]
 
-    @staticmethod
-    def _repeated(value, times: int):
-        return apply(value, lambda tensor: tensor.repeat_interleave(times, 0))
-
     def reorder_cache(self, rows: Tensor) -> None:
         """Go on from these rows (B n,), each one of its own input's: what they have written is copied, X is not
         moved."""
@@ -93,6 +87,6 @@ class Writing:
             return
         n = len(rows) // len(self.left)
         sources = rows.view(-1, n)[self.going] % n  # (G, n)
-        steps = (len(self.cache) - self.prefix.positions.shape[1]) // n
+        steps = (len(self.cache) - self.prefix.slots.positions.shape[1]) // n
         places = torch.arange(steps, device=rows.device).view(1, -1, 1) * n + sources.unsqueeze(1)  # (G, steps, n)
         self.cache.rearrange(places.flatten(1))

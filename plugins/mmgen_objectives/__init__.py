@@ -45,6 +45,33 @@ class MaskedWords(mmgen.ObjectiveConfig):
         return self
 
 
+class SentenceImage(mmgen.ObjectiveConfig):
+    """Whether a second caption is of the same picture as the first; half of them are another picture's (VisualBERT,
+    section 3.3)."""
+
+    type: Literal["sentence_image"] = "sentence_image"
+    pools = True
+    makes_rows = True
+
+    caption: str = Field("caption", description="the field of an example that has its captions")
+    second: str = Field("second", description="the field that the second caption is put into")
+    other: float = Field(0.5, gt=0, lt=1, description="share of the second captions that are another picture's")
+
+    def build(self, backbone, labels):
+        from .sentence_image import SentenceImageObjective
+
+        return SentenceImageObjective(self, backbone)
+
+    def fills(self):
+        return (self.second,)
+
+    def misfits(self, inputs):
+        for field in (self.caption, self.second):
+            if not any(field in config.reads for config in inputs.values()):
+                return f'needs an input that reads \'{field}\'; add one of type "text" with reads = ["{field}"]'
+        return ""
+
+
 @mmgen.hookimpl
 def register_objectives():
-    return [MaskedWords]
+    return [MaskedWords, SentenceImage]

@@ -185,11 +185,12 @@ def slots_of(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int,
 def attention(model: Any, examples: Sequence[Example], inputs: Sequence[str], text: str, picture: str) -> list[Tensor]:
     """Of every example (layers, heads, N, R): how much the caption's N slots look at the picture's R."""
     batch = collate(model, examples, inputs)
-    encoded = model.backbone.encode(model.prefix(batch), output=("attentions",))
+    rows = model.prefix(batch).slots
+    encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")
     found = []
-    for row, columns in enumerate(input_columns(model, batch)):
+    for row, columns in enumerate(input_columns(rows)):
         layers = [layer[row].float()[:, columns[text]][:, :, columns[picture]] for layer in encoded.attentions]
         found.append(torch.stack(layers).cpu())
     return found

@@ -127,7 +127,9 @@ def _rounded(values: Tensor) -> list[float]:
 @torch.inference_mode()
 def starts(model: Any, name: str, examples: Sequence[Example]) -> Tensor:
     """(layers, B, H): the states of [CLS] after every layer, when this input alone is read."""
-    encoded = model.backbone.encode(model.prefix(collate(model, examples, [name])), output=("hidden",))
+    if not model.sequence.open:
+        raise UnavailableError("rows do not begin with [CLS] (sequence.open = false)")
+    encoded = model.backbone.encode(model.prefix(collate(model, examples, [name])).slots, output=("hidden",))
     if not encoded.hidden:
         raise UnavailableError(f"{type(model.backbone).__name__} does not tell its hidden states")
     return torch.stack([states[:, 0].float().cpu() for states in encoded.hidden[1:]])  # the embeddings come first

@@ -150,7 +150,7 @@ def test_slots_are_those_that_rows_take():
     batches = [collate([example]) for example in examples]
     assert collate.slots(examples) == [model.rows(batch, batch.tail)[0].layout.role.shape[1] for batch in batches]
     assert Collator(model, ["caption"], objectives=()).slots(examples) == [
-        model.prefix(collate([example])).layout.role.shape[1] for example in examples
+        model.prefix(collate([example])).slots.layout.role.shape[1] for example in examples
     ]
 
 
@@ -206,7 +206,7 @@ def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
     model, examples = toys.model(), toys.examples(8)
     batch = Collator(model, ["caption"])([resolve(example) for example in examples])
     prefix = model.prefix(batch)
-    apart = prefix.followed_by(model.behind(prefix, batch.tail))
+    apart = prefix.slots.followed_by(model.behind(prefix, batch.tail))
     rows, labels = model.rows(batch, batch.tail)
     real = rows.layout.real
     assert (
@@ -216,7 +216,7 @@ def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
     assert torch.equal(real, torch.arange(real.shape[1]) < real.sum(1, keepdim=True))
     assert rows.counts.tolist() == [int(real.sum()), real.numel()] == model(batch).slots.tolist()
     with torch.no_grad():
-        whole = model.backbone.encode(apart).last[:, prefix.positions.shape[1] :][batch.tail.labels != -100]
+        whole = model.backbone.encode(apart).last[:, prefix.slots.positions.shape[1] :][batch.tail.labels != -100]
         torch.testing.assert_close(model.backbone.encode(rows).last[labels != -100], whole, atol=1e-5, rtol=0)
     assert torch.equal(labels[labels != -100], batch.tail.labels[batch.tail.labels != -100])
 

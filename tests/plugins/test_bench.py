@@ -53,7 +53,7 @@ def test_every_row_has_the_stated_length(systems):
     model = systems[OURS].module
     chosen = examples(TINY, model, 2, 3, 6)
     batch = batch_of(model, chosen)
-    assert model.prefix(batch).layout.real.sum(1).tolist() == [54, 54]
+    assert model.prefix(batch).slots.layout.real.sum(1).tolist() == [54, 54]
     assert batch.tail.layout.real.sum(1).tolist() == [3 * 11, 3 * 11]
 
 

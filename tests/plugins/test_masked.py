@@ -39,8 +39,8 @@ def test_one_pass_gives_the_distributions_of_separate_passes(family):
     model, examples = toys.model(family), toys.examples()
     batch = batch_of(model, examples)
     prefix = model.prefix(batch)
-    row = prefix.followed_by(model.behind(prefix, batch.tail))
-    states = model.backbone.encode(row).last[:, prefix.positions.shape[1] :]
+    row = prefix.slots.followed_by(model.behind(prefix, batch.tail))
+    states = model.backbone.encode(row).last[:, prefix.slots.positions.shape[1] :]
     packed = model.backbone.logits(states).log_softmax(-1)
     for b, example in enumerate(examples):
         x = naive.text_prefix(model.backbone, caption(example))
@@ -426,7 +426,7 @@ def test_a_row_longer_than_the_encoders_positions_is_told():
     model = toys.model()
     model.backbone.max_positions = 12
     with pytest.raises(
-        DataError, match="an example takes 5 slots, and the encoder has 12 positions, 9 of them for what is written"
+        DataError, match="an example takes 5 positions, and the encoder has 12, 9 of them for what is written"
     ):
         generate(model, [Example("x", {"caption": "red ball dog near"})])
 
@@ -488,6 +488,6 @@ def test_a_limit_that_leaves_no_room_for_inputs_is_told_when_the_model_is_compos
     from mmgen.model import Model
 
     model = toys.model(Bert)
-    model.generator.max_tokens = model.backbone.max_positions
+    model.generator.reader.max_tokens = model.backbone.max_positions
     with pytest.raises(DataError, match="^generator.max_tokens is 512, and the encoder has 512 positions for inputs"):
         Model(model.backbone, model.embedders, model.generator)

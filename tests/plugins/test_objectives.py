@@ -3,6 +3,7 @@
 import json
 import random
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -10,19 +11,36 @@ import torch.nn.functional as F
 import toys
 from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
-from mmgen_objectives import MaskedWords
+from mmgen_objectives import MaskedWords, SentenceImage
+from mmgen_objectives.sentence_image import TwoCaptions
 from mmgen_text import Text
 
+import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import Place
+from mmgen.errors import DataError
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import Example, Hiding
+from mmgen.testing import Words
 from mmgen.training.accumulate import Accumulator
 from mmgen.training.checkpoint import Cursor
 from mmgen.training.train import make_material
 
 EXAMPLES = toys.examples(12)
+
+
+class TestMaskedWords(mmgen.testing.ObjectiveSuite):
+    def config(self):
+        return MaskedWords(rate=0.5)
+
+
+class TestSentenceImage(mmgen.testing.ObjectiveSuite):
+    def config(self):
+        return SentenceImage()
+
+    def inputs(self):
+        return {"caption": Words(), "second": Words(reads=("second",))}
 
 
 def model(backbone=Bert, seed=0, **objectives):
@@ -242,3 +260,72 @@ def test_words_are_learnt_from_a_recipe_and_live_on(tmp_path):
     losses = [json.loads(line)["loss"] for line in (steps / "pre/log.jsonl").read_text().splitlines()]
     assert losses[-1] < losses[0] and not (steps / "pre/generations.jsonl").exists()
     assert (steps / "write/generations.jsonl").exists()
+
+
+def pairs(second=0.5, count=400):
+    """Pairs of captions that the objective draws of pictures with two captions each."""
+    examples = [Example(f"p{i}", {"image": f"p{i}", "caption": (f"a {i}", f"b {i}")}) for i in range(20)]
+    reader, found = TwoCaptions(SentenceImage(other=second)), []
+    for number in range(count):
+        example, draw = examples[number % 20], random.Random(number)
+        others = [each for each in examples if each is not example]
+        (row,) = reader.rows(example, draw, partial(draw.choice, others))
+        found.append((example.id[1:], row.inputs["caption"], row.inputs["second"], row.labels["fits"]))
+    return found
+
+
+def test_half_of_the_second_captions_are_of_another_picture_and_the_others_are_another_of_the_same():
+    found = pairs()
+    assert sum(fits for *_, fits in found) / len(found) == pytest.approx(0.5, abs=0.08)
+    for number, first, second, fits in found:
+        assert first.split()[1] == number and first != second
+        assert (second.split()[1] == number) == fits
+
+
+def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
+    made = compose(
+        Bert(layers=1, width=16, heads=2, vocabulary=90),
+        {"caption": Text(), "second": Text(reads=("second",))},
+        Masked(max_tokens=9),
+        texts=[" ".join(toys.WORDS)] * 3,
+        objectives=Objectives({"fits": SentenceImage(), "words": MaskedWords()}),
+    )
+    collate = Collator(made, made.inputs, ["fits", "words"], Place(0, "s"), EXAMPLES)
+
+    def told(batch):
+        fits = batch.targets["fits"].labels["fits"].tolist()
+        ids = [row[row > 0].tolist() for row in batch.inputs["second"]["ids"]]
+        return dict(zip(batch.ids, zip(fits, ids, strict=True), strict=True))
+
+    whole = told(collate(EXAMPLES, [0] * 12))
+    assert whole == {k: v for example in EXAMPLES for k, v in told(collate([example], [0])).items()}
+    assert whole != told(collate(EXAMPLES, [1] * 12)) and len({fits for fits, _ in whole.values()}) == 2
+    loss = made(collate(EXAMPLES, [0] * 12))
+    assert loss.counts["fits.loss"] == 12 and set(loss.sums) == {"fits.loss", "words.loss"}
+
+
+def test_all_examples_of_one_picture_are_told():
+    made = model(words=MaskedWords(), fits=SentenceImage())
+    collate = Collator(made, ["caption"], ["fits"], Place(0, "s"), [EXAMPLES[0]] * 3)
+    with pytest.raises(DataError, match="no other picture than that of example 'e0' was found to take a text from"):
+        for which in range(20):  # half of the draws ask for another picture
+            collate([EXAMPLES[0]], [which])
+
+
+def test_visualberts_pretraining_runs_from_a_recipe(tmp_path):
+    """Two captions and a picture's name apart, masked words and matching; the pooler learns with the encoder."""
+    recipe = RECIPE.format(words="", step="").replace('inputs = ["caption"]', 'inputs = ["caption", "second"]')
+    recipe = recipe.replace('objectives = ["words"]', 'objectives = ["words", "fits"]')
+    recipe += '[inputs.second]\ntype = "text"\nreads = ["second"]\n[objectives.fits]\ntype = "sentence_image"\n'
+    recipe += '[steps.write]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "pre"\n[training]\nepochs = 2\n'
+    (tmp_path / "toy.toml").write_text(recipe)
+    done = toys.mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    before, after = (toys.weights(tmp_path, name) for name in ("pre", "write"))
+    assert {"objectives.fits.head.weight", "backbone.pooler.dense.weight"} <= before.keys() == after.keys()
+    assert torch.equal(before["objectives.fits.head.weight"], after["objectives.fits.head.weight"])
+    records = [json.loads(line) for line in (tmp_path / toys.PLACE / "steps/pre/log.jsonl").read_text().splitlines()]
+    assert all(set(record["losses"]) == {"words.loss", "fits.loss"} for record in records)
+    checked = toys.mmgen_here(tmp_path, "data", "check", "toy.toml")
+    assert checked.returncode == 0 and "second missing" not in checked.stdout
+    assert toys.mmgen_here(tmp_path, "generate", str(toys.PLACE), "--input", "caption=a red ball").returncode == 0

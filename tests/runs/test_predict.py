@@ -4,12 +4,10 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
+import forked
 import pytest
 import toys
 from click.testing import CliRunner
@@ -42,8 +40,7 @@ PLACE = Path("runs/seeing/default/seed-0")
 def seeing(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("seeing")
     (folder / "seeing.toml").write_text(RECIPE)
-    command = [sys.executable, "-m", "mmgen", "run", "seeing.toml"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    done = forked.run(forked.MMGEN, "run", "seeing.toml", folder=folder)
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout + done.stderr)
     from mmgen_scenes import Scenes
@@ -201,17 +198,8 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
         predict.as_json = told
         main()
     """
-    command = [
-        sys.executable,
-        "-c",
-        textwrap.dedent(code),
-        "generate",
-        str(PLACE),
-        "pictures",
-        "--out",
-        str(tmp_path / "out.jsonl"),
-    ]
-    assert subprocess.run(command, cwd=seeing, capture_output=True).returncode == -signal.SIGKILL
+    arguments = ("generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl"))
+    assert forked.run(code, *arguments, folder=seeing).returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == [".out.jsonl.partial"]
     assert [json.loads(line)["id"] for line in (tmp_path / ".out.jsonl.partial").read_text().splitlines()] == ["0", "1"]
 

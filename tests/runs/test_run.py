@@ -5,15 +5,14 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 from pathlib import Path
 
+import forked
 import pytest
 import toys
-from toys import PLACE, mmgen, weights
+from toys import PLACE, weights
+from toys import mmgen_here as mmgen
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
@@ -25,7 +24,7 @@ def whole(tmp_path_factory) -> Path:
     """A folder with a finished run that nobody disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "toy.toml").write_text(RECIPE)
-    done = mmgen(folder, "run", "toy.toml")
+    done = toys.mmgen(folder, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout + done.stderr)
     return folder
@@ -122,24 +121,18 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment, how):
     """`python -m tests.kills` does more of this, at random moments."""
     (tmp_path / "toy.toml").write_text(RECIPE)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mmgen", "run", "toy.toml"],
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    until = time.monotonic() + 120
-    while not (tmp_path / PLACE / moment).exists() and process.poll() is None and time.monotonic() < until:
+    process = forked.start(forked.MMGEN, "run", "toy.toml", folder=tmp_path)
+    while not (tmp_path / PLACE / moment).exists() and not process.ended():
         time.sleep(0.005)
     os.kill(process.pid, how)
-    said = process.communicate()[1]
+    stopped = process.finish()
+    said = stopped.stderr
     assert (tmp_path / PLACE / moment).exists() and not (tmp_path / PLACE / "steps/second/scores.json").exists()
     if how is not signal.SIGKILL:
         assert (
             said.endswith("error: stopped; the same command goes on from the last checkpoint\n")
             and "Traceback" not in said
-            and process.returncode == 1
+            and stopped.returncode == 1
         )
     left = tmp_path / PLACE / "steps/first"
     (left / ".checkpoint.safetensors.123.partial").write_text("a kill left this")
@@ -175,12 +168,7 @@ def test_killed_while_a_file_is_written_again_and_again(whole, tmp_path):
     """The file is there under its temporary name, and the next run begins with it lying about."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     for name in ("checkpoint.safetensors", "weights.safetensors", "generations.jsonl", "scores.json", "table.md"):
-        killed = subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(KILLED_WHILE_WRITING), name, "run", "toy.toml"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-        )
+        killed = forked.run(KILLED_WHILE_WRITING, name, "run", "toy.toml", folder=tmp_path)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
         assert len(list(tmp_path.rglob(f".{name}.*.partial"))) == 1
     finished = mmgen(tmp_path, "run", "toy.toml")
@@ -205,9 +193,7 @@ def test_a_full_disk_is_told_and_loses_nothing(whole, tmp_path):
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY)); from "
         "mmgen.cli import main; main()"
     )
-    full = subprocess.run(
-        [sys.executable, "-c", small, "run", "toy.toml"], cwd=tmp_path, capture_output=True, text=True
-    )
+    full = forked.run(small, "run", "toy.toml", folder=tmp_path)
     assert full.returncode == 1 and "Traceback" not in full.stderr
     assert re.search(
         r"^error: runs/toy/default/seed-0/steps/first/checkpoint.safetensors: cannot be written: .*File too large.*; "

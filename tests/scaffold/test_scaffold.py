@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from thirdparty import Environment, settings
 from thirdparty import plugin as module_of
+from toys import mmgen as mmgen_alone
 
 import mmgen
 from mmgen import API_VERSION
@@ -252,16 +253,10 @@ def test_a_version_that_is_none_is_told(api):
     )
 
 
-def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path, made, environment):
+def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path, site):
     """What is written for a newer mmgen imports what this one lacks; that it asked for it is what helps."""
-    folder = create("newer", "metric", tmp_path, installed())[0].parent
-    config = folder / "mmgen_newer" / "__init__.py"
-    config.write_text(
-        config.read_text().replace("MMGEN_API = 2\n", "MMGEN_API = 3\nfrom mmgen import WhatIsToCome  # noqa\n")
-    )
-    other = Environment(tmp_path / "environment")
-    other.install(folder)
-    done = other.mmgen("plugins", cwd=tmp_path)
+    site("mmgen-newer", "mmgen_newer", "MMGEN_API = 3\nfrom mmgen import WhatIsToCome\n", version="0.1.0")
+    done = mmgen_alone(tmp_path, "plugins")
     assert done.returncode == 0 and "masked" in done.stdout
     assert done.stderr == (
         "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 3 of the plugin contract, and this "

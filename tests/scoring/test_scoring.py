@@ -399,6 +399,7 @@ def test_randomisation_is_wrong_as_seldom_as_it_says():
     assert 2 <= sum(p <= 0.05 for p in found) <= 20
 
 
+@pytest.mark.slow
 def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
     draw = random.Random(0)
     words = "what color is the red dog near a big tree".split()

@@ -8,11 +8,13 @@ import sys
 import textwrap
 from pathlib import Path
 
+import forked
 import pytest
 import test_learner
 import test_oom
 import toys
-from toys import PLACE, mmgen, weights
+from toys import PLACE, weights
+from toys import mmgen_here as mmgen
 
 from mmgen.data.plan import Plan, PlanOptions
 from mmgen.recipe.load import load
@@ -79,25 +81,21 @@ CRAMPED = """
 pytestmark = pytest.mark.slow
 
 
+PATHS = {"PYTHONPATH": os.pathsep.join([*map(str, TESTS), os.environ.get("PYTHONPATH", "")])}
+
+
 def several(
     processes: int, folder: Path, script: str, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess:
+    """Processes that share one start; what `torchrun` does differently, `launched` shows."""
+    return forked.together(processes, script, *arguments, folder=folder, **PATHS, **environment)
+
+
+def launched(processes: int, folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess:
     (folder / "script.py").write_text(textwrap.dedent(script))
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([*map(str, TESTS), os.environ.get("PYTHONPATH", "")]),
-        **environment,
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        f"--nproc-per-node={processes}",
-        "script.py",
-        *arguments,
-    ]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command = [sys.executable, *launcher, "script.py", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, **PATHS})
 
 
 def log(folder: Path) -> list[dict]:
@@ -148,7 +146,7 @@ def test_two_processes_write_and_score_what_one_does(one, tmp_path):
     for step in ("first", "second"):
         for name in ("generations.jsonl", "scores.json"):
             (tmp_path / PLACE / "steps" / step / name).unlink()
-    done = several(2, tmp_path, WATCHED, "run", "toy.toml")
+    done = launched(2, tmp_path, WATCHED, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     for file in (
         "steps/first/generations.jsonl",
@@ -159,6 +157,7 @@ def test_two_processes_write_and_score_what_one_does(one, tmp_path):
     ):
         assert (tmp_path / PLACE / file).read_text() == (one / PLACE / file).read_text(), file
     assert (tmp_path / "opened-1.txt").read_text() == ""
+    assert [(tmp_path / f"left-{rank}.txt").read_text() for rank in range(2)] == ["True"] * 2
 
 
 def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):

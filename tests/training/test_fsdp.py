@@ -18,7 +18,8 @@ from safetensors.torch import load_file
 from test_distributed import RECIPE, WATCHED, log, several
 from test_learner import Cramped, Told, apart, learn, learner_of, step
 from torch.distributed.tensor import DTensor
-from toys import PLACE, mmgen, weights
+from toys import PLACE, weights
+from toys import mmgen_here as mmgen
 
 import mmgen as front_door
 from mmgen.errors import MmgenError, RunError

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -55,12 +53,10 @@ def test_in_python_torch_s_own_setting_holds():
     assert torch.get_num_threads() == 2
 
 
-def run(folder: Path, *arguments: str, **variables: str) -> tuple[str, dict]:
+def run(folder: Path, *arguments: str) -> tuple[str, dict]:
     """What a run of the toy says, and the environment that it keeps."""
     (folder / "toy.toml").write_text(toys.RECIPE)
-    own = {name: value for name, value in os.environ.items() if name not in threads.ASKED}
-    command = [sys.executable, "-m", "mmgen", "run", "toy.toml", "--step", "first", *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=own | variables)
+    done = toys.mmgen_here(folder, "run", "toy.toml", "--step", "first", *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads((folder / PLACE / "environment.json").read_text())
 
@@ -74,8 +70,10 @@ def test_a_run_says_its_threads_and_keeps_them(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_resume_with_another_number_is_noted(tmp_path):
-    run(tmp_path, OMP_NUM_THREADS="2")
+def test_a_resume_with_another_number_is_noted(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "2")
+        run(tmp_path)
     (tmp_path / PLACE / "steps/first/weights.safetensors").unlink()
     (tmp_path / PLACE / "steps/first/scores.json").unlink()
     said, kept = run(tmp_path)

@@ -41,8 +41,8 @@ def test_one_pass_gives_the_distributions_of_separate_passes(family, device):
     model, examples = toys.model(family).to(device), toys.examples(3)
     batch = batch_of(model, examples).to(device)
     prefix = model.prefix(batch)
-    row = prefix.followed_by(model.behind(prefix, batch.tail))
-    states = model.backbone.encode(row).last[:, prefix.positions.shape[1] :]
+    row = prefix.slots.followed_by(model.behind(prefix, batch.tail))
+    states = model.backbone.encode(row).last[:, prefix.slots.positions.shape[1] :]
     packed, layout = model.backbone.logits(states).log_softmax(-1), batch.tail.layout
     for b, example in enumerate(examples):
         with device:  # naive makes its tensors there

@@ -1,0 +1,137 @@
+"""How inputs stand in a row: one segment after the other, with their positions and token types; and what has to be
+known to write behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .attention import prefix_layout
+from .tensors import Segment, Slots, apply, taken
+
+if TYPE_CHECKING:
+    from .parts import Backbone
+
+Part = tuple[str, Segment]  # an input's name, "" for special slots
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """The input X of B rows, and what has to be known to write behind it. What is done to the rows of a cache
+    (`mmgen.attention.Cache`) can be done to it.
+
+    free  the first position that is free behind it
+    term  what inputs add to the state of every slot behind it, where one does
+    """
+
+    slots: Slots  # (B, P)
+    free: Tensor  # (B, 1)
+    term: Tensor | None = None  # (B, E)
+
+    def __len__(self) -> int:
+        return len(self.free)
+
+    def select(self, rows: Tensor) -> Prefix:
+        """These rows, in this order; a row may come more than once."""
+        return apply(self, lambda tensor: tensor.index_select(0, rows))
+
+    def repeat(self, times: int) -> Prefix:
+        """Every row `times` times in a row."""
+        return apply(self, lambda tensor: tensor.repeat_interleave(times, 0))
+
+
+def lay_out(parts: Sequence[Part]) -> tuple[Slots, Tensor]:
+    """Segments one after the other as rows (B, P), and the first position (B, 1) that is free behind them. Special
+    slots take the token type of what stands before them, 0 at first."""
+    segments = [segment for _, segment in parts]
+    mask = torch.cat([segment.mask for segment in segments], 1)  # (B, P)
+    positions, free = _positions(segments, mask)
+    types = torch.zeros_like(positions) if all(segment.types is None for segment in segments) else _types(parts)
+    names = tuple(name for name, _ in parts if name)
+    source, index = (column.expand(len(mask), -1) for column in _origins(parts, names))
+    states = torch.cat([segment.states for segment in segments], 1)  # (B, P, E)
+    return Slots(states, positions, types, prefix_layout(mask), names, source, index), free
+
+
+def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
+    """Rows (B, L) and labels (B, L) of their slots, the real ones in front: a row is padded once, at its end, and not
+    behind every input."""
+    real = rows.layout.real
+    longest = int(real.sum(1).max())
+    if longest == real.shape[1]:
+        return rows, labels
+    order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)
+    return apply(rows, lambda t: taken(t, order)), taken(labels, order)
+
+
+def unmet(segment: Segment, backbone: Backbone) -> str:
+    """Which token type or extra position of a segment the backbone lacks; empty when it has all. Looking waits for the
+    device, so usual segments are not looked at."""
+    if segment.types is not None and backbone.types:
+        lowest, highest = _ends(segment.types, segment.mask)
+        if lowest < 0 or highest >= backbone.types:
+            kind = lowest if lowest < 0 else highest
+            return f"asks for token type {kind}, and the backbone {types_of(backbone)}"
+    if segment.positions is not None:
+        lowest, _ = _ends(segment.positions, segment.mask)
+        if -lowest > backbone.extra_positions:
+            return f"asks for extra position {lowest}, and the backbone has {backbone.extra_positions or 'none'}"
+    return ""
+
+
+def types_of(backbone: Backbone) -> str:
+    return f"has token types 0 to {backbone.types - 1}" if backbone.types else "has no token types"
+
+
+def _ends(column: Tensor, mask: Tensor) -> list[int]:
+    """The lowest and the highest number (B, N) of real slots."""
+    ends: list[int] = torch.stack(torch.aminmax(column.masked_fill(~mask, 0))).tolist() if mask.numel() else [0, 0]
+    return ends
+
+
+def _positions(segments: Sequence[Segment], mask: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, P), and the first free one (B, 1)."""
+    if all(segment.positions is None for segment in segments):
+        return _counted(mask), mask.sum(1, keepdim=True)
+    found, free = [], mask.new_zeros(len(mask), 1, dtype=torch.long)
+    for segment in segments:
+        own = segment.positions
+        offsets = _counted(segment.mask) if own is None else own.masked_fill(~segment.mask, 0)  # (B, N)
+        found.append(torch.where(offsets < 0, offsets, free + offsets))
+        free = free + F.pad((offsets + 1) * segment.mask, (0, 1)).amax(1, keepdim=True)  # at least the 0 of the padding
+    return torch.cat(found, 1), free
+
+
+def _counted(mask: Tensor) -> Tensor:
+    """Over real slots, so that a padded row stands where it would stand alone."""
+    return (mask.cumsum(1) - 1).clamp(min=0)
+
+
+def _types(parts: Sequence[Part]) -> Tensor:
+    """(B, P)"""
+    last = torch.zeros_like(parts[0][1].mask[:, :1], dtype=torch.long)  # (B, 1)
+    found = []
+    for name, segment in parts:
+        own = last.expand(segment.mask.shape)
+        if name:
+            own = torch.zeros_like(own) if segment.types is None else segment.types.masked_fill(~segment.mask, 0)
+            known, real = torch.cat([last, own], 1), F.pad(segment.mask, (1, 0), value=True)
+            places = torch.arange(known.shape[1], device=known.device)
+            last = known.gather(1, (places * real).amax(1, keepdim=True))  # of the last real slot
+        found.append(own)
+    return torch.cat(found, 1)
+
+
+def _origins(parts: Sequence[Part], names: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """`Slots.source` and `Slots.index`, (P,): they are the same in every row."""
+    source, index = [], []
+    for name, segment in parts:
+        length, device = segment.mask.shape[1], segment.mask.device
+        source.append(torch.full((length,), names.index(name) if name else -1, device=device))
+        index.append(torch.arange(length, device=device) if name else source[-1])
+    return torch.cat(source), torch.cat(index)

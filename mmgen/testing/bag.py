@@ -1,0 +1,68 @@
+"""A fake embedder that uses what an input may say of its slots: a text whose words share one position, with an end that
+has its own, and with a term on every slot of the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from ..configs import EmbedderConfig
+from ..parts import Backbone, Embedder
+from ..tensors import Example, Segment, Slots, taken
+from .toy import WordsReader
+
+
+class Bag(EmbedderConfig):
+    """A text as a bag of words, in one position; what it is about is added to every slot of the row."""
+
+    type: Literal["bag"] = "bag"
+    position: int = Field(0, description="of the words, from the first that is free; -1 - k: the extra row k")
+    token_type: int = Field(1, description="of the words and the end")
+
+    def build(self, backbone: Backbone) -> BagEmbedder:
+        return BagEmbedder(self, backbone)
+
+    def texts(self, example: Example) -> Iterable[str]:
+        value = example.inputs.get(self.reads[0], ())
+        return (value,) if isinstance(value, str) else value
+
+
+class BagEmbedder(Embedder):
+    """See `Bag`. Words get half of their own term, the end none, all other slots the mean of the words' terms; rows
+    without this input get a vector that is learnt."""
+
+    def __init__(self, config: Bag, backbone: Backbone) -> None:
+        super().__init__()
+        self.config, self.reader = config, WordsReader(config.reads[0], backbone)
+        self._backbone = [backbone]  # in a list: its parameters are not ours
+        self.end = nn.Parameter(torch.randn(backbone.input_size))
+        self.absent = nn.Parameter(torch.randn(backbone.input_size))
+        self.change = nn.Linear(backbone.input_size, backbone.input_size)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Segment:
+        states = torch.cat([self._backbone[0].embed(ids), self.end.expand(len(ids), 1, -1)], 1)
+        whole = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
+        positions = torch.full_like(whole, self.config.position, dtype=torch.long)
+        positions[:, -1] = max(self.config.position, -1) + 1
+        return Segment(states, whole, torch.full_like(positions, self.config.token_type), positions)
+
+    def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor:
+        about = self.tail_term(slots, collated).unsqueeze(1).expand_as(slots.states)
+        if collated is None or slots.index is None:
+            return about
+        own = torch.cat([self._terms(**collated) * 0.5, torch.zeros_like(about[:, :1])], 1)  # (B, N, E)
+        return torch.where(slots.of(name).unsqueeze(-1), taken(own, slots.index.clamp(0, own.shape[1] - 1)), about)
+
+    def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor:
+        if collated is None:
+            return self.absent.expand(len(slots.states), -1)
+        real = collated["mask"].unsqueeze(-1)
+        return (self._terms(**collated) * real).sum(1) / real.sum(1).clamp(min=1)
+
+    def _terms(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, N, E)"""
+        return self.change(self._backbone[0].embed(ids))

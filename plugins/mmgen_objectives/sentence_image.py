@@ -1,0 +1,65 @@
+"""Sentence-image matching: the pooled state of a row says whether its second caption is of the picture.
+
+The label is 1 where the caption fits, as in the original code of VisualBERT."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from mmgen.errors import DataError
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.parts import Backbone
+from mmgen.tensors import Batch, Example, Loss, Targets
+
+from . import SentenceImage
+
+FITS = "fits"  # the label of a row: whether its second caption is of the same picture
+
+
+class TwoCaptions(TargetReader):
+    """Draws a pair of captions for every row, in loader workers."""
+
+    makes_rows = True
+
+    def __init__(self, config: SentenceImage) -> None:
+        self.caption, self.second, self.other = config.caption, config.second, config.other
+
+    def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
+        captions = self._captions(example)
+        place = draw.randrange(len(captions))
+        fits = draw.random() >= self.other
+        # a picture with one caption has no other that fits
+        rest = (captions[:place] + captions[place + 1 :] or captions) if fits else self._captions(other())
+        inputs = {**example.inputs, self.caption: captions[place], self.second: draw.choice(rest)}
+        return [replace(example, inputs=inputs, labels={**example.labels, FITS: fits})]
+
+    def collate(self, rows: Rows) -> Targets:
+        fits = torch.tensor([int(row.labels[FITS]) for row in rows.examples])
+        return Targets({"loss": len(fits)}, {FITS: fits})
+
+    def _captions(self, example: Example) -> tuple[str, ...]:
+        value = example.inputs.get(self.caption, ())
+        captions = (value,) if isinstance(value, str) else tuple(value)
+        if not captions:
+            raise DataError(f"example '{example.id}' has no {self.caption}, so it has no two captions to compare")
+        return captions
+
+
+class SentenceImageObjective(Objective):
+    """Owns the head, a linear layer on the pooled state: (B, H) -> (B, 2)."""
+
+    def __init__(self, config: SentenceImage, backbone: Backbone) -> None:
+        super().__init__()
+        self.reader = TwoCaptions(config)
+        self.head = nn.Linear(backbone.hidden_size, 2)
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        pooled = model.backbone.pooled(model.encode(batch).states)
+        logits = self.head(pooled).float()
+        return Loss({"loss": F.cross_entropy(logits, targets.labels[FITS], reduction="sum")})
