@@ -70,9 +70,8 @@ class Embedder(nn.Module, abc.ABC):
         Padded slots are masked, and change nothing: a row's states do not depend on the other rows."""
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
-        """What is added to the states of whole rows, special slots and those of other inputs too: (B, L, E); by default
-        nothing. Asked when the rows are laid out, with what `forward` got, or None where the rows lack this input.
-        `slots.of(name)` are the input's own, and `slots.index` says which of them each is."""
+        """What is added to the states of whole rows, slots of others too: (B, L, E); by default nothing. `collated` is
+        None where the rows lack this input. `slots.of(name)` are its own; `slots.index` tells which of them each is."""
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
         """What is added to the state of everything that is written behind the rows: (B, E); by default nothing."""

@@ -179,6 +179,24 @@ class ClaimsLongRows(TinyBackbone):
         self.max_positions += 1
 
 
+class ForgetsTypes(TinyBackbone):
+    def encode(self, slots, cache=None, output=()):
+        return super().encode(replace(slots, types=torch.zeros_like(slots.types)), cache, output)
+
+
+class CountsRowsFromTheEnd(TinyBackbone):
+    """As Python does."""
+
+    extra_positions = 1
+
+    def __init__(self, config, words):
+        super().__init__(config, words)
+        self.extra_positions = 1
+
+    def encode(self, slots, cache=None, output=()):
+        return super().encode(replace(slots, positions=slots.positions % self.max_positions), cache, output)
+
+
 class LooksNear(TinyBackbone):
     """Over a window of four positions to either side."""
 
@@ -288,6 +306,27 @@ class MakesTensorsOnTheCpu(WordsEmbedder):
         return Segment(super().forward(ids, mask).states + torch.zeros(ids.shape[1], 1), mask)
 
 
+class CountsTypesInHalves(WordsEmbedder):
+    def forward(self, ids, mask):
+        return Segment(super().forward(ids, mask).states, mask, types=mask.float() / 2)
+
+
+class LinesUpFromTheRight(WordsEmbedder):
+    def forward(self, ids, mask):
+        places = torch.arange(mask.shape[1]).flip(0).expand(mask.shape)
+        return Segment(super().forward(ids, mask).states, mask, positions=places)
+
+
+class AddsTheBatchsMean(WordsEmbedder):
+    def add(self, slots, collated, name):
+        return slots.states.mean((0, 1)).expand_as(slots.states)
+
+
+class AddsOneNumber(WordsEmbedder):
+    def tail_term(self, slots, collated):
+        return torch.ones(len(slots.states))
+
+
 class OwnsTheBackbone(WordsEmbedder):
     def __init__(self, field, backbone):
         super().__init__(field, backbone)
@@ -334,6 +373,35 @@ class LearnsOtherThanItWrites(Read):
 class NamesTheWrongExample(MaskedGenerator):
     def generate(self, model, batch, options):
         return [[replace(text, id=batch.ids[0]) for text in texts] for texts in super().generate(model, batch, options)]
+
+
+class WritesByCountingSlots(MaskedGenerator):
+    """While it writes."""
+
+    def generate(self, model, batch, options):
+        def prefix(batch):
+            known = laid_out(batch)
+            return replace(known, free=known.slots.layout.real.sum(1, keepdim=True))
+
+        laid_out, model.prefix = model.prefix, prefix
+        try:
+            return super().generate(model, batch, options)
+        finally:
+            model.prefix = laid_out
+
+
+class ForgetsTerms(MaskedGenerator):
+    """While it writes."""
+
+    def generate(self, model, batch, options):
+        def prefix(batch):
+            return replace(laid_out(batch), term=None)
+
+        laid_out, model.prefix = model.prefix, prefix
+        try:
+            return super().generate(model, batch, options)
+        finally:
+            model.prefix = laid_out
 
 
 class IgnoresOptions(MaskedGenerator):
@@ -513,6 +581,12 @@ BROKEN = [
     (tiny(TilesItsCache), "test_cache_repeats_and_selects", "cache.repeat(2) must give every row twice in a row"),
     (forgets_its_window(), "test_equals_its_source", "plain rows of 64 slots have other logits than the source model"),
     (tiny(ClaimsLongRows), "test_longest_row", "a row of max_positions (65) slots fails"),
+    (tiny(ForgetsTypes), "test_token_types_matter", "slots of token type 1 have the states of type 0; encode must use"),
+    (
+        tiny(CountsRowsFromTheEnd),
+        "test_extra_positions_are_rows_of_their_own",
+        "positions -1 and 63 are one; -1 - k is row k of those behind the table's own",
+    ),
     (tiny(DropsInEvaluation), "test_same_again", "in eval mode the same row has other states the second time"),
     (
         tiny(ForgetsItsWords),
@@ -527,6 +601,14 @@ BROKEN = [
         "test_neighbours_and_padding_change_nothing",
         "has 3 slots alone and 6 in a batch; mask the padding",
     ),
+    (embedder(CountsTypesInHalves), "test_types_and_positions", "types are torch.float32 (2, 6), not int64 (B, N)"),
+    (
+        embedder(LinesUpFromTheRight),
+        "test_types_and_positions",
+        "has other positions in a batch than alone",
+    ),
+    (embedder(AddsTheBatchsMean), "test_what_it_adds", "example 'one': what is added is other in a batch; a row must"),
+    (embedder(AddsOneNumber), "test_what_it_adds", "tail_term must give finite numbers of the shape (2, 12), or None"),
     (embedder(HasAnIdleLayer), "test_gradients_reach_every_parameter", "no gradient reaches idle.weight, idle.bias"),
     (
         embedder(KnowsItsWidth),
@@ -615,6 +697,16 @@ BROKEN = [
         generator(LearnsOtherThanItWrites),
         "test_loss_falls_on_one_pair_and_writes_it",
         "does it write with what it learns?",
+    ),
+    (
+        generator(WritesByCountingSlots),
+        "test_writes_behind_positions_that_are_shared",
+        "write with model.written or model.behind, and count no slots",
+    ),
+    (
+        generator(ForgetsTerms),
+        "test_what_inputs_add_is_added_while_writing",
+        "has another score than minus its mean loss; write with model.written",
     ),
     (generator(NamesTheWrongExample), "test_what_it_writes", "carries the id"),
     (dataset(RepeatsIds), "test_ids_are_unique", "put the split's name into it"),

@@ -55,6 +55,12 @@ class BackboneSuite(SightSuite, CacheSuite):
                 f"{name} must be a whole number over 0",
                 "mmgen.parts.Backbone",
             )
+        for name in ("types", "extra_positions"):
+            expect(
+                isinstance(getattr(backbone, name), int) and getattr(backbone, name) >= 0,
+                f"{name} must be a whole number, 0 where there are none",
+                "mmgen.parts.Backbone",
+            )
         expect(
             backbone.masks in ("any", "causal"),
             f'masks is {backbone.masks!r}; it must be "any" or "causal"',

@@ -3,54 +3,23 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from ..configs import BackboneConfig, EmbedderConfig
 from ..errors import DataError
 from ..parts import Backbone, Embedder
-from ..tensors import Example, Segment
+from ..tensors import Example
 from .devices import MixedDevices, OneDevice, plain_tensors
-from .suite import Suite, expect, expect_equal, expect_json, skip
+from .in_rows import RowSuite
+from .suite import expect, expect_equal, expect_json, skip
 from .tiny import Tiny
-from .toy import TEXTS
 
 FORWARD, READER = "mmgen.parts.Embedder.forward", "mmgen.parts.Reader"
 
 
-class EmbedderSuite(Suite[EmbedderConfig]):
+class EmbedderSuite(RowSuite):
     """What a model relies on. `config()` returns an `EmbedderConfig`; `examples()` some inputs for it."""
-
-    def examples(self) -> Sequence[Example]:
-        """At least two, whose inputs have different numbers of slots where that is possible."""
-        raise NotImplementedError(
-            f"{type(self).__name__} must define examples(), which returns at least two examples to embed"
-        )
-
-    def backbone_config(self) -> BackboneConfig:
-        return Tiny()
-
-    def reading(self) -> EmbedderConfig:
-        """The config, reading the first input of the first example unless it names others."""
-        config = self.config()
-        return config if config.reads else config.model_copy(update={"reads": (next(iter(self.examples()[0].inputs)),)})
-
-    def embedder(self, backbone: Backbone | None = None) -> Embedder:
-        """Built anew in front of a backbone, in eval mode."""
-        return self.seeded(self.reading().build, backbone or self.built()).eval()
-
-    def built(self) -> Backbone:
-        config = self.reading()
-        texts = [text for example in self.examples() for text in config.texts(example)]
-        return self.seeded(self.backbone_config().build, texts=texts or TEXTS).eval()
-
-    def collated(self, embedder: Embedder, examples: Sequence[Example]) -> Mapping[str, Tensor]:
-        return embedder.reader.collate([embedder.reader.read(example) for example in examples])
-
-    def embedded(self, embedder: Embedder, examples: Sequence[Example]) -> Segment:
-        return embedder(**self.collated(embedder, examples))
 
     def test_shapes(self) -> None:
         backbone = self.built()
@@ -176,12 +145,11 @@ class EmbedderSuite(Suite[EmbedderConfig]):
     def test_gradients_reach_every_parameter(self) -> None:
         backbone = self.built()
         embedder = self.embedder(backbone)
-        segment = self.embedded(embedder, self.examples())
         others = set(backbone.parameters())
         own = {name: parameter for name, parameter in embedder.named_parameters() if parameter not in others}
         if not own:
             skip("has no parameters of its own")
-        segment.states[segment.mask].square().sum().backward()
+        torch.stack([part.square().sum() for part in self.given(embedder, backbone, self.examples())]).sum().backward()
         idle = [name for name, parameter in own.items() if parameter.requires_grad and parameter.grad is None]
         expect(not idle, f"no gradient reaches {', '.join(idle)}", FORWARD)
         expect(

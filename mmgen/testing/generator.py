@@ -7,9 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..configs import EmbedderConfig
 from ..objectives import Generator
-from ..tensors import Example, Loss, Tail
-from .suite import expect, expect_equal, fail
+from ..tensors import Example, Loss, Tail, Targets
+from .bag import Bag
+from .suite import expect, expect_equal, fail, skip
 from .writing import GENERATE, WritingSuite
 
 FORWARD, LAY_OUT = "mmgen.objectives.Objective.forward", "mmgen.objectives.TextTargets.lay_out"
@@ -19,9 +21,9 @@ class GeneratorSuite(WritingSuite):
     """What training and writing rely on. `config()` returns a `GeneratorConfig`; it is tried behind the tiny backbone,
     with the toy data set's captions as its input."""
 
-    def learnt(self, example: Example) -> tuple[Any, list[float]]:
+    def learnt(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, list[float]]:
         """A model after sixty updates on one pair, and its losses."""
-        model = self.model()
+        model = self.model(caption)
         batch = self.batch(model, [example])
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
         losses = []
@@ -152,3 +154,44 @@ class GeneratorSuite(WritingSuite):
             "learns?",
             GENERATE,
         )
+
+    def test_writes_behind_positions_that_are_shared(self) -> None:
+        """An input whose slots share a position, and which adds to what is written (`mmgen.testing.Bag`)."""
+        example, *others = self.examples()
+        model, _ = self.learnt(example, Bag())
+        ((written,),) = self.write(model.eval(), [example])
+        expect(
+            written.text == example.targets[0],
+            f"behind an input whose slots share a position, it has learnt '{example.targets[0]}' by heart and writes "
+            f"'{written.text}'; write with model.written or model.behind, and count no slots",
+            GENERATE,
+        )
+        for one, (together,) in zip((example, *others), self.write(model, [example, *others]), strict=True):
+            ((alone,),) = self.write(model, [one])
+            expect(
+                together.tokens == alone.tokens and abs(together.score - alone.score) < 1e-3,
+                f"behind an input that adds to what is written, '{one.id}' gets '{together.text}' in a batch and "
+                f"'{alone.text}' alone; keep the prefix in step with the rows (prefix.select, prefix.repeat)",
+                GENERATE,
+            )
+
+    def test_what_inputs_add_is_added_while_writing(self) -> None:
+        model = self.model()
+        if not model.generator.reads_as_laid_out or not self._scores_as_it_learns(model):
+            skip("its score of a text is not minus the text's mean loss")
+        expect(
+            self._scores_as_it_learns(self.model(Bag())),
+            "behind an input that adds to what is written, a text has another score than minus its mean loss; write "
+            "with model.written or model.behind, which add it too",
+            GENERATE,
+        )
+
+    def _scores_as_it_learns(self, model: Any) -> bool:
+        """Whether the score of a text that it writes is minus the text's mean loss."""
+        example, reader = self.examples()[0], model.generator.reader
+        ((written,),) = self.write(model, [example])
+        tail = reader.lay_out([[list(written.tokens)]])
+        targets = Targets(dict.fromkeys(reader.losses, len(written.tokens)), tail=tail)
+        loss: Loss = model.generator(model, self.batch(model, [example], objectives=()), targets)
+        total = torch.stack([*loss.sums.values()]).sum().item()
+        return abs(total / len(written.tokens) + written.score) < 1e-3

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import torch
+from torch import Tensor
+
 from ..parts import Backbone
 from ..tensors import MASK, PAD, PREFIX, WRITTEN
 from .rows import BuildsRows, behind, last, pick, prefix, some_ids, with_states
-from .suite import expect, expect_equal, skip
+from .suite import expect, expect_equal, fail, skip
 
 ENCODE = "mmgen.parts.Backbone.encode and mmgen/attention.py"
+TYPES = "mmgen.parts.Backbone and mmgen.tensors.Slots"
 
 
 class SightSuite(BuildsRows):
@@ -57,6 +61,40 @@ class SightSuite(BuildsRows):
             expect(
                 difference > 1e-6, "states are the same at other positions; encode must use `slots.positions`", ENCODE
             )
+
+    def test_token_types_matter(self) -> None:
+        backbone = self.backbone()
+        if not backbone.types:
+            skip("has no token types")
+        row = self.rows(backbone)[0]
+        found = {}
+        for kind in sorted({0, 1, backbone.types - 1} & {*range(backbone.types)}):
+            try:
+                found[kind] = last(backbone, replace(row, types=torch.full_like(row.types, kind)))
+            except IndexError as error:
+                fail(f"types is {backbone.types}, and slots of token type {kind} fail: {error}", TYPES)
+        for kind, states in found.items():
+            expect(
+                not kind or (states - found[0]).abs().max().item() > 1e-6,
+                f"slots of token type {kind} have the states of type 0; encode must use `slots.types`, or types is 0",
+                TYPES,
+            )
+
+    def test_extra_positions_are_rows_of_their_own(self) -> None:
+        backbone = self.backbone()
+        if not backbone.extra_positions:
+            skip("has no extra positions")
+        row = self.rows(backbone)[0]
+        found: dict[int, Tensor] = {}
+        for position in (*range(-min(4, backbone.extra_positions), 0), 0, backbone.max_positions - 1):
+            moved = row.positions.index_fill(1, torch.tensor([1]), position)
+            found[position] = last(backbone, replace(row, positions=moved))
+            for other, states in found.items():
+                expect(
+                    other == position or (states - found[position]).abs().max().item() > 1e-6,
+                    f"positions {other} and {position} are one; -1 - k is row k of those behind the table's own",
+                    "mmgen.tensors.Slots and mmgen.parts.Backbone",
+                )
 
     def test_what_comes_later_has_no_influence(self) -> None:
         backbone = self._any()

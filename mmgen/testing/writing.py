@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..configs import BackboneConfig, GeneratorConfig
+from ..configs import BackboneConfig, EmbedderConfig, GeneratorConfig
 from ..decoding import Decoding
 from ..errors import UnavailableError
 from ..tensors import Batch, Example, Generation
@@ -35,11 +35,12 @@ class WritingSuite(Suite[GeneratorConfig]):
             for number, one in enumerate(made)
         ]
 
-    def model(self) -> Any:
+    def model(self, caption: EmbedderConfig | None = None) -> Any:
         """The generator in a `mmgen.model.Model`, in eval mode."""
         from ..model import compose
 
-        return self.seeded(compose, self.backbone_config(), {"caption": Words()}, self.config(), texts=TEXTS).eval()
+        inputs = {"caption": caption or Words()}
+        return self.seeded(compose, self.backbone_config(), inputs, self.config(), texts=TEXTS).eval()
 
     def batch(self, model: Any, examples: Sequence[Example], objectives: Sequence[str] = ("generator",)) -> Batch:
         from ..data.collate import Collator

@@ -33,7 +33,7 @@ from torch import nn
 import mmgen.testing
 from mmgen.evaluation.generate import generate
 from mmgen.tensors import Encoded
-from mmgen.testing import TEXTS, Tiny, TinyBackbone, Toy, ToyDataset, Words, failures, registration
+from mmgen.testing import TEXTS, Bag, Tiny, TinyBackbone, Toy, ToyDataset, Words, failures, registration
 from mmgen.testing.toy import WordsEmbedder
 
 
@@ -48,6 +48,26 @@ class TestWords(mmgen.testing.EmbedderSuite):
 
     def examples(self):
         return CAPTIONS
+
+
+class TestBag(mmgen.testing.EmbedderSuite):
+    def config(self):
+        return Bag()
+
+    def examples(self):
+        return CAPTIONS
+
+
+class TestTinyWithMoreRows(mmgen.testing.BackboneSuite):
+    def config(self):
+        return Tiny(types=3, extra_positions=2)
+
+
+class TestEncoderWithMoreRows(mmgen.testing.BackboneSuite):
+    """RoBERTa's positions begin behind its padding index."""
+
+    def config(self):
+        return FAMILIES[1](layers=1, width=32, heads=2, vocabulary=100, extra_types=1, extra_positions=2)
 
 
 class TestToy(mmgen.testing.DatasetSuite):
@@ -267,7 +287,7 @@ def test_a_causal_backbone_that_cannot_cache_passes():
 
         def __init__(self, config, words):
             super().__init__(config, words)
-            self.cell = nn.GRUCell(config.embedding, config.width)
+            self.cell, self.types = nn.GRUCell(config.embedding, config.width), 0
 
         def encode(self, slots, cache=None, output=()):
             state, states = slots.states.new_zeros(len(slots.states), self.hidden_size), []
