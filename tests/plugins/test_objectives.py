@@ -252,6 +252,7 @@ def test_nothing_to_score_is_told(tmp_path):
     assert "steps.pre.evaluate: 'words' give nothing that could be scored; write evaluate = false" in said
 
 
+@pytest.mark.slow
 def test_words_are_learnt_from_a_recipe_and_live_on(tmp_path):
     more = '[steps.write]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "pre"'
     (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step=more + "\n[training]\nepochs = 2"))

@@ -308,6 +308,7 @@ def test_the_share_of_unseen_texts(tmp_path):
 # --- intervals
 
 
+@pytest.mark.slow
 def test_the_bootstrap_covers_what_it_should():
     """Of 200 samples of 60 from a known mean, about 95 % of the intervals hold it."""
     draw = np.random.default_rng(1)
@@ -477,6 +478,7 @@ def test_the_best_of_several_texts():
     assert found.values["s"]["right"] == 25 and found.oracle["s"] == {"right": 75.0}
 
 
+@pytest.mark.slow
 def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     draw = random.Random(0)
     words = "what color is the red dog near a big tree".split()
