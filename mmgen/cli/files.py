@@ -41,7 +41,12 @@ kept = goes_on("the images so far are kept, and the same command goes on with th
 def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
     """Fill STORE from SOURCE, features that somebody published.
 
-    SOURCE is a file or a folder. The same command goes on where it was stopped."""
+    SOURCE is a file or a folder. The same command goes on where it was stopped.
+
+    A run on imported features is asked about keys of its store (mmgen generate RUN --input image=KEY) and about
+    features of your own. About another picture it can be asked only where the extractor that made them is installed:
+    --set inputs.image.extractor.type=NAME.
+    """
     config = _extractor(kind, sets)
     if getattr(config, "source", "pictures") != "file":
         raise MmgenError(f"--type {kind}: reads raw images; use `mmgen features extract`")

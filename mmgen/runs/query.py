@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError, RunError, regular
-from ..features.extract import folder_pictures, picture
-from ..features.images import SUFFIXES
+from ..features.extract import picture
+from ..features.images import SUFFIXES, image_files
 from ..parts import Picture
 
 LINE = '{"image": "photo.jpg"}'
@@ -62,7 +62,10 @@ def requests(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -
     found: list[Query] = []
     for source in sources:
         if source.is_dir():
-            found += [Query(picture.key, named, picture) for picture in folder_pictures(source)]
+            paths = list(image_files(source))
+            if not paths:
+                raise DataError(f"{source}: holds no images ({', '.join(SUFFIXES)})")
+            found += [Query(str(path), named, picture(path)) for path in paths]
         elif source.suffix == ".jsonl":
             found += _listed(source, named)
         elif source.exists():

@@ -22,6 +22,7 @@ from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
 Per = Literal["image", "question"]
+READ = "give JSON or JSONL; a table (CSV, TSV) is read where a recipe's [data] names it: --references RECIPE.toml"
 IDS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
 WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
 ASKED = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
@@ -178,7 +179,7 @@ def _line(line: str, place: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON: {error}") from None
+        raise DataError(f"{place}: not JSON: {error}{f'; {READ}' * place.endswith(':1')}") from None
 
 
 def _flat(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -112,10 +112,14 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp
     folder.mkdir()
     (folder / "good.png").write_bytes((seeing / "pictures/1.png").read_bytes())
     (folder / "bad.png").write_bytes(b"not an image")
+    (folder / "more").mkdir()
+    (folder / "more/good.png").write_bytes((seeing / "pictures/1.png").read_bytes())  # asking needs no keys
     done = mmgen(seeing, "generate", str(PLACE), str(folder), "--out", str(tmp_path / "out.jsonl"))
     assert done.returncode == 0, done.stderr
     lines = {line["id"]: line for line in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
-    assert len(lines["good"]["questions"]) == 1 and "not an image" in lines["bad"]["error"]
+    assert lines.keys() == {str(folder / name) for name in ("good.png", "bad.png", "more/good.png")}
+    good, bad = lines[str(folder / "good.png")], lines[str(folder / "bad.png")]
+    assert good["questions"] == lines[str(folder / "more/good.png")]["questions"] and "not an image" in bad["error"]
 
 
 def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):

@@ -585,3 +585,13 @@ def test_texts_that_are_empty_or_the_same_are_remarked_upon(tmp_path):
     assert "same.jsonl: 11 of 12 texts are the same ('why ?'); the model says little of its input: train" in done.output
     well = write(tmp_path / "well.jsonl", [{"id": n, "text": f"is it {n} ?"} for n in range(12)], lines=True)
     assert "says little" not in score(well, "--references", references, *FAST).output
+
+
+def test_a_table_as_references_says_how_it_is_read(tmp_path):
+    (tmp_path / "q.csv").write_text("image_id,questions\n1,What?\n")
+    with pytest.raises(DataError) as told:
+        read_references(tmp_path / "q.csv", registry())
+    assert str(told.value).startswith(f"{tmp_path}/q.csv:1: not JSON: ")
+    assert str(told.value).endswith(
+        "a table (CSV, TSV) is read where a recipe's [data] names it: --references RECIPE.toml"
+    )

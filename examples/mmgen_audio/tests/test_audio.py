@@ -5,9 +5,20 @@ import wave
 import numpy as np
 import pytest
 import torch
+from mmgen.decoding import Decoding
 from mmgen.errors import DataError
+from mmgen.model import compose
+from mmgen.parts import FailedImage, Record
+from mmgen.recipe.tables import Recipe, Step
+from mmgen.runs.asker import Asker
+from mmgen.runs.query import Query
 from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, Tiny
+from mmgen_encoders import Bert
+from mmgen_masked import Masked
+from mmgen_regions import Regions
+from mmgen_scenes import Scenes
+from mmgen_text import Text
 from transformers.audio_utils import mel_filter_bank, spectrogram
 
 from mmgen_audio import Audio
@@ -118,3 +129,28 @@ def test_what_cannot_be_read_is_refused_in_words(tmp_path, sounds):
     assert refused(tmp_path / "nothing.wav").startswith("not a PCM WAV file: it ends too early; convert it")
     write(tmp_path / "silent.wav", np.zeros(0), 16000)
     assert refused(tmp_path / "silent.wav") == "holds no sound"
+
+
+def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, sounds):
+    """Three modalities, from what is given to a text: the sound is heard, and a missing or unknown one is told."""
+    inputs = {
+        "image": Regions(width=3, fingerprint={}, reads=("image",)),
+        "sound": Audio(folder=sounds, sample_rate=8000, mels=16, frames=4, reads=("sound",)),
+        "caption": Text(reads=("caption",)),
+    }
+    step = Step(inputs=tuple(inputs), learn=("sound",))
+    backbone = Bert(layers=1, width=32, heads=2)
+    recipe = Recipe(
+        name="three", backbone=backbone, inputs=inputs, generator=Masked(), steps={"all": step}, data=Scenes()
+    )
+    torch.manual_seed(0)
+    model = compose(backbone, inputs, recipe.generator, texts=["what barks at the dog"] * 3).eval()
+    asker = Asker(recipe, "all", model, tmp_path)
+    seen = Record("seen", np.ones((2, 3), np.float32), np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], np.float32))
+    heard = ("short", "long", "nowhere")
+    queries = [Query(name, {"image": seen, "sound": name, "caption": "a dog"}) for name in heard]
+    (_, (short,)), (_, (long,)), (_, lost) = asker.answers(queries, Decoding(), at_once=3)
+    assert short.score != long.score
+    assert isinstance(lost, FailedImage) and lost.reason == f"{sounds}/nowhere.wav: no such file"
+    with pytest.raises(DataError, match="reads image and sound and caption, and there is no sound"):
+        asker.example(Query("q", {"image": seen, "caption": "a dog"}))
