@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from torch import Tensor, nn
 
@@ -130,8 +130,8 @@ class Backbone(nn.Module, abc.ABC):
         """The masked-language-model head: (..., H) -> (..., V)."""
 
     def add_pooler(self) -> None:
-        """Makes `pooled` possible: a dense layer that is learnt with the backbone. Called once, where a model is
-        composed whose objectives ask for it. By default its weights are fresh (normal, deviation 0.02)."""
+        """Makes `pooled` possible: a dense layer, learnt with the backbone. Called once, where a model's objectives ask
+        for it. By default its weights are fresh (normal, deviation 0.02)."""
         dense = nn.Linear(self.hidden_size, self.hidden_size)
         nn.init.normal_(dense.weight, std=0.02)
         nn.init.zeros_(dense.bias)
@@ -139,8 +139,7 @@ class Backbone(nn.Module, abc.ABC):
 
     def pooled(self, states: Tensor) -> Tensor:
         """(B, H): BERT's pooled state of rows (B, L, H), of their first slots. Only behind `add_pooler`."""
-        found: Tensor = self.pooler(states[:, 0])
-        return found
+        return cast(Tensor, self.pooler(states[:, 0]))
 
     def new_cache(self) -> Cache:
         """An empty cache; only for backbones with `caches`."""

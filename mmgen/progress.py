@@ -1,4 +1,4 @@
-"""What people are told: lines that stay, and one that moves while long work goes on.
+"""What people are told: lines that stay, tables, and one line that moves while long work goes on.
 
 Everything that is printed goes through `tell` or `Bars`: nothing that came from outside steers a terminal, and what is
 too wide is fitted to it. Files and JSON keep texts as they are. Stages talk to a `Progress`.
@@ -12,7 +12,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
 
@@ -210,7 +210,7 @@ def width(stream: TextIO | None) -> int | None:
 
 
 def fitted(text: str, width: int | None, wrap: bool = True) -> str:
-    """A text for so many columns: tables of `mmgen.markdown` that are too wide stand in pieces under one another, and
+    """A text for so many columns: tables of `table` that are too wide stand in pieces under one another, and
     other lines are broken between words."""
     if width is None or max(map(len, text.split("\n"))) <= width:
         return text
@@ -250,3 +250,25 @@ def _pieces(lines: list[str], width: int) -> Iterator[str]:
             yield ""
         yield from (line[: first + 1] + line[start + 1 : fitting[-1] + 1] for line in lines)
         start, ends = fitting[-1], ends[len(fitting) :]
+
+
+def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+    """Rows of cells, the first row the header. The first `texts` columns hold words and stand to the left, the others
+    numbers. A cell stays on its line and in its column: line ends become spaces, `|` is escaped."""
+    cells = [[" ".join(cell.splitlines()).replace("|", r"\|") for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if place < texts else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    rules = ["-" * (width + 2) if place < texts else "-" * (width + 1) + ":" for place, width in enumerate(widths)]
+    return "\n".join([line(cells[0]), f"|{'|'.join(rules)}|", *map(line, cells[1:])])
+
+
+def number(value: float | None) -> str:
+    """Two decimals; "-" for a value that is not known."""
+    return "-" if value is None else f"{value:.2f}"

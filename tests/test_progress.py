@@ -11,8 +11,7 @@ from rich.console import Console
 
 from mmgen import progress
 from mmgen.errors import printable
-from mmgen.markdown import table
-from mmgen.progress import Bars, State, clock, fitted, line, tell
+from mmgen.progress import Bars, State, clock, fitted, line, number, table, tell
 
 ROOT = Path(__file__).resolve().parents[1]
 ODD = "\x1b[31mred\x1b[2J \x1b]8;;http://evil\x07link \u202eabc \x9b1m \x7f\r"
@@ -199,3 +198,25 @@ def test_letters_that_an_encoding_has_not_are_spelt_out(monkeypatch):
     Bars().say("two cafés, 猫")
     shown.seek(0)
     assert shown.read() == "two caf\\xe9s, \\u732b\n"
+
+
+def test_columns_stand_under_one_another():
+    assert table([["step", "value"], ["both", "87.50"], ["image_frozen", "-"]]).split("\n") == [
+        "| step         | value |",
+        "|--------------|------:|",
+        "| both         | 87.50 |",
+        "| image_frozen |     - |",
+    ]
+    assert table([["step", "run", "n"], ["a", "b", "10"]], texts=2).split("\n") == [
+        "| step | run |  n |",
+        "|------|-----|---:|",
+        "| a    | b   | 10 |",
+    ]
+
+
+def test_a_cell_keeps_its_line_and_column():
+    assert table([["a|b"], ["two\nlines"]]).split("\n") == ["| a\\|b      |", "|-----------|", "| two lines |"]
+
+
+def test_numbers():
+    assert [number(2 / 3), number(None)] == ["0.67", "-"]

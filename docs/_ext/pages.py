@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from mmgen.cli import main
-from mmgen.markdown import table
+from mmgen.progress import table
 from mmgen.recipe.reference import reference
 from mmgen.registry import installed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..markdown import number, table
+from ..progress import number, table
 from .score_request import ScoreRequest
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ from ..configs import ProbeConfig
 from ..data.seeds import seeded
 from ..errors import MmgenError
 from ..files import clear_partials, read_table, write_folder, write_json, write_text
-from ..markdown import number, table
 from ..parts import ProbeInput, ProbeResult
-from ..progress import Progress
+from ..progress import Progress, number, table
 
 FINDINGS = "findings.json"
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import RunError
 from ..evaluation import score
 from ..files import read_table
-from ..markdown import table
+from ..progress import table
 from ..storage.run_folder import RunFolder, differences
 from .labels import tell_apart
 from .table import Values, averaged, cell, spread

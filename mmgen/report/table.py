@@ -17,8 +17,8 @@ from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
 from ..files import write_text
-from ..markdown import number, table
 from ..parts import Dataset
+from ..progress import number, table
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences

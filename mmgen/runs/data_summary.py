@@ -11,8 +11,8 @@ from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..errors import DataError, MmgenError
 from ..features.multi_file import open_store
-from ..markdown import table
 from ..parts import Backbone
+from ..progress import table
 from ..recipe.tables import Recipe
 from ..tensors import Example
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from mmgen.markdown import table
+from mmgen.progress import table
 
 from .flops import NAIVE, OURS
 from .run import NAIVE_IMAGES, Ratio, Result

@@ -10,7 +10,7 @@ from statistics import fmean
 
 import numpy as np
 
-from mmgen.markdown import number, table
+from mmgen.progress import number, table
 
 from .agreement import alpha
 from .answers import Answers
