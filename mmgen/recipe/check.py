@@ -16,8 +16,9 @@ from .layers import Layered
 from .learnt import misfits, unjudged
 from .messages import mistaken
 from .paths import counted
-from .tables import NAME, PRETRAINED, Recipe, Step, Training
+from .tables import NAME, PRETRAINED, Recipe, Step
 from .toml_lines import Key
+from .training import Training, laid_over
 
 
 def _line(problem: str) -> tuple[str, int]:
@@ -102,7 +103,7 @@ class _Check:
             self.problem((*path, "training"), "must be a table")
             return None
         whole = (
-            self.table(Training, {**training, **own}, (*path, "training"))
+            self.table(Training, laid_over(training, own), (*path, "training"))
             if own
             else self.table(Training, training, ("training",))
         )

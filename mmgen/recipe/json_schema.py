@@ -11,7 +11,8 @@ from typing import Any
 
 from ..configs import Config
 from ..registry import KINDS, Registry
-from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step, Training
+from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step
+from .training import Training
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import RecipeError, regular
 from ..registry import did_you_mean
 from .toml_lines import MOST_NAMES, Key, lines, too_deep
+from .training import INSTEAD_OF
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Layered:
     def _merge(self, below: dict, above: dict, origins: dict[Key, str], source: Key, target: Key) -> None:
         for name, value in above.items():
             here, there = (*source, name), (*target, name)
+            self._replace(below, above, name, target)
             if isinstance(value, dict):
                 old = below.get(name)
                 if not isinstance(old, dict) or ("type" in value and value["type"] != old.get("type", value["type"])):
@@ -46,6 +48,14 @@ class Layered:
                 self._drop(there, name in below)
                 below[name] = value
                 self.origins[there] = origins.get(here, "")
+
+    def _replace(self, below: dict, above: dict, name: str, table: Key) -> None:
+        """Take away what a key of [training] stands in place of, unless its layer has that as well: a mistake, told
+        later."""
+        other = INSTEAD_OF.get(name, "") if table[-1:] == ("training",) else ""
+        if other in below and other not in above:
+            del below[other]
+            self._drop((*table, other), True)
 
     def _drop(self, path: Key, there: bool) -> None:
         """Forget where a value (or a table with all inside) came from, if it is there."""

@@ -9,7 +9,8 @@ from typing import Any
 from ..configs import Config
 from ..registry import KINDS, Part, Registry
 from .json_schema import closed
-from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step, Training
+from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step
+from .training import Training
 
 BOUNDS = {
     "minimum": "at least",

@@ -22,49 +22,13 @@ from ..configs import (
     nested_kinds,
 )
 from ..decoding import Decoding
+from .training import NO_RESULT, Training
 
 NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
 NAME_IN_WORDS = "a name is made of letters, digits, '_', '-' and '.', and begins with one of the first three"
 
 GENERATOR = "generator"  # how the generator is called among objectives
 PRETRAINED = "pretrained"  # where a step may start besides an earlier step
-
-
-class Training(Config):
-    """How a step learns. A step may override any of it in its own `training` table."""
-
-    batch_size: int = Field(128, ge=1, description="pairs (one input, one question) an optimiser update")
-    micro_batch: int | None = Field(
-        None, ge=1, description="pairs at a time; several make an update. By default the whole batch"
-    )
-    bucket: int = Field(
-        16,
-        ge=1,
-        description="updates that share their examples out by length, for less padding; 1: each has whatever comes",
-    )
-    epochs: int = Field(5, ge=1, description="visits of every example")
-    learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
-    input_learning_rate: float | None = Field(
-        None, gt=0, description="highest learning rate of embedders; by default learning_rate"
-    )
-    warmup: float = Field(
-        0.1, ge=0, le=1, description="share of the updates over which the rate rises; then it falls to 0, both linearly"
-    )
-    weight_decay: float = Field(0.01, ge=0, description="AdamW's, but for biases and norms")
-    max_grad_norm: float | None = Field(1.0, gt=0, description="gradients are scaled down to this norm")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 on a GPU that has it, else fp32")
-    keep: Literal["last", "best"] = Field(
-        "last", description="weights of the last epoch, or of the lowest validation loss"
-    )
-    checkpoint_every: int = Field(
-        200, ge=1, description="updates between checkpoints; one is written after every epoch too"
-    )
-    workers: int = Field(0, ge=0, le=256, description="processes that prepare batches; no number changes the result")
-    shard: bool = Field(
-        False,
-        description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for "
-        "encoders too large for one",
-    )
 
 
 class Step(Config):
@@ -172,7 +136,7 @@ class Recipe(Config):
         """The recipe without the keys that cannot change a result; two runs with equal ones are the same run."""
         tables = self.model_dump(mode="json", exclude={"output": True, "description": True})
         for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
-            for key in ("workers", "checkpoint_every", "shard"):
+            for key in NO_RESULT:
                 training.pop(key)
         return tables
 

@@ -22,9 +22,10 @@ from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
 from ..parts import Dataset, Embedder, Metric, Picture
 from ..progress import Progress
-from ..recipe.tables import Recipe
+from ..recipe.tables import Recipe, Step
 from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example
+from ..training.optimizer import frozen
 from .step_weights import inputs_of
 
 LABELS = "labels.json"  # in a run folder: what its heads choose from
@@ -206,9 +207,11 @@ def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, 
 
 def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
     """Raises DataError now for what a later step would stumble over: examples that lack an input, images without
-    features; and PluginError for an input whose reads differ, or whose padding counts."""
+    features; PluginError for an input whose reads differ, or whose padding counts; RunError for a pattern of parameters
+    to freeze that matches none."""
     for name in steps:
         step = recipe.steps[name]
+        _check_frozen(name, step, model)
         for wanted in recipe.asked(name):
             embedder, fields = model.embedders[wanted], recipe.inputs[wanted].reads
             scored = datasets.scored_by(name) if step.evaluate else ()
@@ -224,6 +227,14 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
                     mend = f"; leave such examples out, or take '{wanted}' out of the step's inputs" if lacking else ""
                     raise DataError(f"step '{name}': {error}{count}{mend}") from None
             _look(wanted, embedder, datasets.learnt(name)[:LOOKED_AT])
+
+
+def _check_frozen(name: str, step: Step, model: Model) -> None:
+    """Raises RunError for a pattern of the step's training.freeze that no parameter matches."""
+    try:
+        frozen(model, step.training.freeze)
+    except RunError as error:
+        raise RunError(f"step '{name}': {error}") from None
 
 
 def _look(name: str, embedder: Embedder, examples: Sequence[Example]) -> None:

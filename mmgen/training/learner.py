@@ -11,9 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.distributed.tensor import DTensor
 
 from ..errors import RunError
 from ..model import Model
@@ -26,7 +24,7 @@ from .checkpoint import Checkpoint, Cursor, Moments
 from .context import StepContext
 from .distributed import broadcast, gather_texts
 from .fsdp import Sharded, shards
-from .optimizer import make_optimizer, rates, schedule, set_learning
+from .optimizer import clip, make_optimizer, rates, schedule, set_learning
 from .precision import precision
 
 
@@ -65,38 +63,36 @@ class Learner:
     def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict[str, Any]:
         """One optimiser update from this process's micro-batches; what the log says of it. `stop`: asked behind the
         passes, whether all processes shall stop after it. Raises RunError."""
-        share = schedule(number, len(self.plan), self.training.warmup)
+        share = schedule(self.plan, number, self.training)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * share
         with as_run_error(self._where(number), f"{ADVICE_SMALLER}; the last checkpoint is kept"):
             losses, means, self.stopping = self.accumulator.gradients(number, micros, stop)
-            norm = self._step(number, losses, means.loss)
-        limit = self.training.max_grad_norm
+            clipped = self._step(number, losses, means.loss)
         record = {
             "update": number,
             "epoch": self.plan.epoch(number),
             "loss": means.loss,
             **({"losses": means.each} if len(means.each) > 1 else {}),
             **rates(self.optimizer),
-            "grad_norm": norm,
+            **clipped,
         }
-        record |= {"clipped": norm > limit} if limit else {}
         return record | ({"halved": self.cursor.halved} if self.cursor.halved else {})
 
     def _where(self, number: int) -> str:
         return f"step '{self.context.name}', update {number}"
 
-    def _step(self, number: int, losses: Losses, loss: float) -> float:
-        found = torch.nn.utils.clip_grad_norm_(self.learning.values(), self.training.max_grad_norm or math.inf)
-        norm = (found.full_tensor() if isinstance(found, DTensor) else found).item()
-        if not math.isfinite(norm) or not math.isfinite(loss):
+    def _step(self, number: int, losses: Losses, loss: float) -> dict[str, Any]:
+        """One update of what learns; what the log says of its gradients."""
+        clipped = clip(self.learning.values(), self.training)
+        if not math.isfinite(clipped["grad_norm"]) or not math.isfinite(loss):
             self._refuse(number, losses, "gradient" if math.isfinite(loss) else "loss")
         with as_run_error(
             f"{self._where(number)}, the optimiser's own state", "use a smaller encoder, or a larger device"
         ):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        return norm
+        return clipped
 
     def _refuse(self, number: int, losses: Losses, what: str) -> None:
         """Raises RunError, naming the examples whose own loss is not finite, or else all of the update's."""

@@ -292,6 +292,83 @@ def test_recipes_of_other_editors(recipe, encoding, expected):
         assert mistakes(Path("my.toml"))[0].startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        (
+            "warmup = 0.2\nwarmup_updates = 50",
+            "my.toml:10: training.warmup: warmup_updates is set as well (50); write one of them",
+        ),
+        (
+            "momentum = 0.9",
+            'my.toml:10: training.momentum: it only counts with optimizer = "sgd", and optimizer is "adamw"',
+        ),
+        (
+            'optimizer = "sgd"\neps = 1e-6',
+            'my.toml:11: training.eps: it only counts with optimizer = "adamw", and optimizer is "sgd"',
+        ),
+        (
+            'optimizer = "sgd"\nbias_correction = false',
+            'my.toml:11: training.bias_correction: it only counts with optimizer = "adamw", and optimizer is "sgd"',
+        ),
+        ("decay_at = [2]", 'my.toml:10: training.decay_at: it only counts with decay = "steps", and decay is "linear"'),
+        (
+            "decay_factor = 0.5",
+            'my.toml:10: training.decay_factor: it only counts with decay = "steps", and decay is "linear"',
+        ),
+        ('decay = "steps"\ndecay_at = [2, 2]', "my.toml:11: training.decay_at: the epochs must rise"),
+        (
+            'decay = "steps"',
+            'my.toml:9: training.decay_at: decay = "steps" needs epochs after which the rate falls, such as [14, 18]',
+        ),
+        ("betas = [0.9, 1.0]", "my.toml:10: training.betas.1: must be less than 1, not 1.0"),
+    ],
+)
+def test_keys_of_training_that_contradict_each_other(recipe, keys, expected):
+    assert mistakes(recipe(GOOD.replace("epochs = 3", keys))) == [expected]
+
+
+def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
+    """A share and a number of updates: the file's, a step's, a profile's, a setting's; and what a run keeps of it."""
+    text = GOOD.replace("epochs = 3", "warmup = 0.2").replace("learning_rate = 1e-4", "warmup_updates = 7")
+    text += "[profiles.large.training]\nwarmup_updates = 9\n"
+
+    def warmups(**options):
+        loaded, _ = load(recipe(text), REGISTRY, **options)
+        assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
+        return [(step.training.warmup, step.training.warmup_updates) for step in loaded.steps.values()]
+
+    assert warmups() == [(0.2, None), (0.0, 7)]
+    assert warmups(profile="large") == [(0.0, 9), (0.0, 7)]
+    assert warmups(profile="large", sets=("training.warmup=0.5",)) == [(0.5, None), (0.0, 7)]
+    assert warmups(sets=("steps.second.training.warmup=0.3",)) == [(0.2, None), (0.3, None)]
+
+
+def test_the_papers_trainings_can_be_said(recipe):
+    """VL-BERT's for VCR, by SGD in steps, and VisualBERT's, by BERT's own Adam, with a frozen pooler."""
+    vcr = """optimizer = "sgd"
+momentum = 0.9
+learning_rate = 4.48e-3
+weight_decay = 1e-4
+max_grad_norm = 10
+epochs = 20
+warmup_updates = 1000
+decay = "steps"
+decay_at = [14, 18]"""
+    visualbert = """learning_rate = 5e-5
+eps = 1e-6
+bias_correction = false
+clip = "each"
+freeze = ["*.pooler.*"]"""
+    text = GOOD.replace("epochs = 3", vcr).replace("learning_rate = 1e-4", "optimizer = 'adamw'\nmomentum = 0")
+    first, second = (step.training for step in load(recipe(text), REGISTRY)[0].steps.values())
+    assert (first.optimizer, first.momentum, first.warmup_updates) == ("sgd", 0.9, 1000)
+    assert (first.decay, first.decay_at, first.decay_factor) == ("steps", (14, 18), 0.1)
+    assert (second.optimizer, second.momentum, second.decay_at) == ("adamw", 0, (14, 18))
+    found = load(recipe(GOOD.replace("epochs = 3", visualbert)), REGISTRY)[0].training
+    assert (found.eps, found.bias_correction, found.clip, found.freeze) == (1e-6, False, "each", ("*.pooler.*",))
+
+
 def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypatch):
     monkeypatch.setattr(Masked, "refuses", lambda self, decoding: {"num_beams": f"{decoding.num_beams} are too many"})
     text = GOOD.replace('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 4')

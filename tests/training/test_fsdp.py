@@ -107,11 +107,18 @@ def frozen(**training):
 # (ALBERT), heads of several modules (ELECTRA, DistilBERT), tied words, dropout, logits that are made again on the way
 # back.
 MODELS = {name: (lambda family=family: toys.model(family, dropout=0.1)) for name, family in ENCODERS.items()}
-MODELS |= {"tiny": tiny, "frozen": bent, "best": bent, "long": toys.model}
+MODELS |= {"tiny": tiny, "frozen": bent, "best": bent, "long": toys.model, "sgd": bent, "bert_adam": bent}
 MORE = ("electra", "distilbert", "squeezebert")  # heads and names of their own; the others show the rest
 STEPS = {
     "best": {"epochs": 4, "learning_rate": 0.1, "warmup": 0.0, "keep": "best"},
     "long": {"epochs": 1, "batch_size": 500, "micro_batch": 300},
+    "sgd": {"epochs": 2, "optimizer": "sgd", "momentum": 0.9, "clip": "each", "freeze": ["*.query.*"]},
+    "bert_adam": {"epochs": 1, "bias_correction": False, "eps": 1e-6},
+}
+RESUMED = {  # what two processes go on with from where one was stopped
+    "resumed": {},
+    "halved": {},
+    "momentum": {"optimizer": "sgd", "momentum": 0.9, "learning_rate": 1e-2, "freeze": ["*.LayerNorm.*"]},
 }
 
 
@@ -142,8 +149,9 @@ def in_slices(folder: Path, names: list[str]) -> None:
     bf16 = context("bf16", step(shard=True, epochs=1, precision="bf16"))
     train(toys.model(dropout=0.0), bf16, toys.examples(20), ())
     often = step(shard=True, checkpoint_every=1)
-    for name in ("resumed", "halved"):
-        train(toys.model(dropout=0.3), context(name, often), toys.examples(20), VALIDATION)
+    for name, more in RESUMED.items():
+        chosen_so = step(shard=True, checkpoint_every=1, **more)
+        train(toys.model(dropout=0.3), context(name, chosen_so), toys.examples(20), VALIDATION)
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
         stop(patch)
         train(toys.model(dropout=0.3), context("stopped", often), toys.examples(20), VALIDATION)
@@ -236,10 +244,10 @@ def torch_can() -> None:
 def slices(torch_can, tmp_path_factory, pytestconfig) -> Path:
     """What two processes have learnt in slices; two of the runs go on from where a single process was stopped."""
     folder = tmp_path_factory.mktemp("slices")
-    for name in ("resumed", "halved"):
+    for name, more in RESUMED.items():
         with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
             stop(patch)
-            learn(folder / name, starting(name), step(checkpoint_every=1), validation=VALIDATION)
+            learn(folder / name, starting(name), step(checkpoint_every=1, **more), validation=VALIDATION)
     names = [name for name in MODELS if name not in MORE or pytestconfig.getoption("exhaustive")]
     done = several(2, folder, SLICES, *names)
     assert done.returncode == 0, done.stderr
@@ -291,10 +299,18 @@ def test_the_best_weights_are_kept(slices):
     assert validate(learner, VALIDATION) == pytest.approx(min(losses), abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ["resumed", "halved"])
+def test_what_is_frozen_by_name_stays_in_slices_too(slices):
+    before, after = bent().state_dict(), load_file(slices / "sgd/weights.safetensors")
+    same = {name for name in after if after[name].equal(before[name])}
+    assert {name for name in after if ".query." in name} < same
+    assert not any(".value." in name for name in same)
+
+
+@pytest.mark.parametrize("name", RESUMED)
 def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, tmp_path):
     """Where that one had to cut its micro-batches, they go on with the pieces."""
-    alike(log(slices / name), expected := learn(tmp_path / "s", starting(name), validation=VALIDATION))
+    expected = learn(tmp_path / "s", starting(name), step(**RESUMED[name]), validation=VALIDATION)
+    alike(log(slices / name), expected)
     assert ("halved" in expected[-1]) == (name == "halved")
     close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
 
