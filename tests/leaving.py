@@ -5,8 +5,8 @@
 A process group that is not taken down may abort its process while Python ends ("terminate called without an active
 exception"), once in some forty starts. Every start ends in one of `WAYS`, by turns: normally, with an error in all
 processes, with an error in one, by Ctrl-C, and by a kill of one. Processes are forked from one that has built the
-model, and so has imported everything: a start takes a second. Whatever does not end as it should is printed, and the
-exit code is 1.
+model, and so has imported everything: a start takes two seconds of processor time. Whatever does not end as it should
+is printed, and the exit code is 1.
 """
 
 from __future__ import annotations
