@@ -17,7 +17,7 @@ class Decoding(Config):
     `num_beam_groups` and `diversity_penalty` are diverse beam search (Vijayakumar et al., 2018), mmgen's own.
     """
 
-    num_beams: int = Field(1, ge=1, description="beams; 1 is greedy search, or sampling with do_sample")
+    num_beams: int = Field(1, ge=1, le=1000, description="beams; 1 is greedy search, or sampling with do_sample")
     do_sample: bool = Field(False, description="draw tokens instead of taking the likeliest")
     temperature: float = Field(1.0, gt=0, description="divides the logits before sampling")
     top_k: int = Field(0, ge=0, description="sample among the k likeliest tokens; 0 is off")
@@ -31,7 +31,7 @@ class Decoding(Config):
     no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size twice; 0 is off")
     min_new_tokens: int = Field(0, ge=0, description="tokens before a text may end; 0 is off")
     repetition_penalty: float = Field(1.0, gt=0, description="over 1 discourages tokens already written")
-    num_return_sequences: int = Field(1, ge=1, description="texts an example")
+    num_return_sequences: int = Field(1, ge=1, le=1000, description="texts an example")
     num_beam_groups: int = Field(
         1, ge=1, description="groups of beams that are pushed apart; over 1 is diverse beam search"
     )

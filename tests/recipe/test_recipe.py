@@ -119,6 +119,10 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             ('type = "scenes"', 'type = "scenes"\ntrain_size = 1000000000000'),
             "my.toml:22: data.train_size: must be 1000000 at most, not 1000000000000",
         ),
+        (
+            ('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 1000000000'),
+            "my.toml:10: decoding.num_beams: must be 1000 at most, not 1000000000",
+        ),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
         (
