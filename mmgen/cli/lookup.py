@@ -30,6 +30,7 @@ OWN = {  # heading in the help -> command -> the module of this folder that has 
     },
     "Ask a finished run": {
         "generate": ("runs", "Write about your own pictures and texts."),
+        "predict": ("predict", "Predict labels, choices, regions or boxes for your own."),
         "write": ("write", "Write the test split again with another decoding."),
         "probe": ("probe", "See what words look at, and what is alike inside the model."),
     },
@@ -46,7 +47,7 @@ OWN = {  # heading in the help -> command -> the module of this folder that has 
 MODULES = {name: module for commands in OWN.values() for name, (module, _) in commands.items()}
 MEANT = {  # what commands are called elsewhere
     **dict.fromkeys(("train", "learn", "fit", "start"), "run"),
-    **dict.fromkeys(("predict", "ask", "infer", "caption"), "generate"),
+    **dict.fromkeys(("ask", "infer", "caption"), "generate"),
     **dict.fromkeys(("evaluate", "eval", "metrics"), "score"),
     **dict.fromkeys(("validate", "lint"), "check"),
     **dict.fromkeys(("list", "parts"), "plugins"),

@@ -6,22 +6,23 @@ import itertools
 import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..configs import FeaturesConfig
 from ..decoding import Decoding
-from ..errors import DataError, MmgenError, UnavailableError
+from ..errors import DataError, MmgenError, RunError, UnavailableError
 from ..evaluation.generate import generate
+from ..evaluation.predict import predict
 from ..features.embedder import StoredEmbedder, StoreReader
 from ..features.store import difference
 from ..model import Model
-from ..oom import ADVICE_FEWER_TEXTS, OomRetry
+from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..recipe.tables import Recipe
-from ..tensors import Example, Generation
+from ..tensors import Example, Generation, Prediction
 from .given import by_input, called, lacking, steps_read, unread
 from .own_features import checked_picture, checked_record, record
 from .query import Query, as_picture
@@ -29,6 +30,7 @@ from .unread_text import remarks
 
 log = logging.getLogger("mmgen")
 
+Answer = TypeVar("Answer")
 Outcome = tuple[Query, "list[Generation] | FailedImage"]
 
 
@@ -64,13 +66,33 @@ class Asker:
 
         Raises DataError for a query that names no input, or not just what the step reads; where it is a line of a file,
         the reason takes the place of its texts."""
-        coming, retry = iter(queries), OomRetry("writing", ADVICE_FEWER_TEXTS)
+        retry = OomRetry("writing", ADVICE_FEWER_TEXTS)
+        return self._answered(
+            queries, at_once, lambda some: generate(self.model, some, options, self.inputs, retry=retry)
+        )
+
+    def predictions(
+        self, queries: Iterable[Query], at_once: int = 1
+    ) -> Iterator[tuple[Query, Prediction | FailedImage]]:
+        """What a step that writes no texts predicts for every query; all else is as in `answers`. Raises RunError for a
+        step that writes."""
+        predicts = self.recipe.predicts(self.step)
+        if predicts is None or predicts[1] == "text":
+            raise RunError(
+                f"{self.where}: the step '{self.step}' predicts nothing but texts; ask it with `mmgen generate`"
+            )
+        name, retry = predicts[0], OomRetry("predicting", ADVICE_SMALLER)
+        return self._answered(queries, at_once, lambda some: predict(self.model, some, name, self.inputs, retry=retry))
+
+    def _answered(
+        self, queries: Iterable[Query], at_once: int, answer: Callable[[Sequence[Example]], Sequence[Answer]]
+    ) -> Iterator[tuple[Query, Answer | FailedImage]]:
+        coming = iter(queries)
         while some := list(itertools.islice(coming, at_once)):
             read = [self.example(query) for query in some]
-            examples = [one for one in read if isinstance(one, Example)]
-            written = iter(generate(self.model, examples, options, self.inputs, retry=retry))
+            found = iter(answer([one for one in read if isinstance(one, Example)]))
             for query, one in zip(some, read, strict=True):
-                yield query, one if isinstance(one, FailedImage) else next(written)
+                yield query, one if isinstance(one, FailedImage) else next(found)
 
     def example(self, query: Query) -> Example | FailedImage:
         """What the readers read: for every input, values under the fields of its config."""

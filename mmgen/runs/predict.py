@@ -15,7 +15,7 @@ from ..recipe.messages import mistaken
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.run_folder import RunFolder
-from ..tensors import Generation
+from ..tensors import Generation, Prediction
 from .answers import answers_file
 from .given import ByInput, by_input, called, lacking, steps_read, unread
 from .load import Run, different, load_run
@@ -35,14 +35,27 @@ __all__ = [
 ]
 
 
-def load(path: str | Path, queries: Iterable[Query], step: str | None = None, sets: Sequence[str] = ()) -> Run:
+def load(
+    path: str | Path, queries: Iterable[Query], step: str | None = None, sets: Sequence[str] = (), writes: bool = True
+) -> Run:
     """The run with the weights of `step`; or else of the last of those steps that read just what every query gives. A
-    line of a file that cannot be read is left to the answers. `sets`: see `load_run`. Raises RunError and DataError,
-    naming the input that is missing or not read."""
+    line of a file that cannot be read is left to the answers. `sets`: see `load_run`. `writes`: whether the step is to
+    write texts, or to predict something else. Raises RunError and DataError, naming the input that is missing or not
+    read."""
     folder = RunFolder(Path(path))
     recipe = folder.recipe(installed())
     given = _readable(recipe, list(queries))
-    return load_run(path, step or _chosen(recipe, folder, given), sets=sets)
+    if step is None:
+        asked = [name for name, own in recipe.steps.items() if own.evaluate and _writes(recipe, name) == writes]
+        if not asked and not writes:
+            raise RunError(f"{path}: no step predicts anything but texts; ask for those with `mmgen generate`")
+        step = _chosen(recipe, folder, given, asked)
+    return load_run(path, step, sets=sets)
+
+
+def _writes(recipe: Recipe, step: str) -> bool:
+    predicts = recipe.predicts(step)
+    return predicts is None or predicts[1] == "text"
 
 
 def _readable(recipe: Recipe, queries: Sequence[Query]) -> list[tuple[Query, ByInput]]:
@@ -62,10 +75,13 @@ def _readable(recipe: Recipe, queries: Sequence[Query]) -> list[tuple[Query, ByI
     return found
 
 
-def _chosen(recipe: Recipe, folder: RunFolder, given: Sequence[tuple[Query, ByInput]]) -> str | None:
-    """The step for these queries; None where no step has weights (`load_run` raises then). Raises RunError."""
+def _chosen(
+    recipe: Recipe, folder: RunFolder, given: Sequence[tuple[Query, ByInput]], asked: Sequence[str]
+) -> str | None:
+    """The step for these queries, of those that may be `asked` where one of them has weights; None where no step has
+    any (`load_run` raises then). Raises RunError."""
     learnt = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
-    evaluated = [name for name in learnt if recipe.steps[name].evaluate] or learnt
+    evaluated = [name for name in learnt if name in asked] or learnt
     if not learnt:
         return None
     missing, left = {}, {}
@@ -113,7 +129,9 @@ def options(run: Run, n: int | None, sets: Sequence[str]) -> Decoding:
         raise RecipeError(f"--n {n}: {mistaken(Decoding, error.errors()[0])[1]}") from None
 
 
-def as_json(query: Query, outcome: list[Generation] | FailedImage) -> Mapping[str, Any]:
+def as_json(query: Query, outcome: list[Generation] | Prediction | FailedImage) -> Mapping[str, Any]:
+    if isinstance(outcome, Prediction):
+        return {"id": query.name, "value": outcome.value, "score": round(outcome.score, 4)}
     if isinstance(outcome, FailedImage):
         return {"id": query.name, "error": outcome.reason}
     return {"id": query.name, "questions": [{"text": text.text, "score": round(text.score, 4)} for text in outcome]}

@@ -218,6 +218,29 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done):
         load_run(folder.path, "words", registry()).predict([Example("mine", {"caption": "a blue boat"})])
 
 
+@pytest.fixture
+def known(monkeypatch):
+    """The command line knows the parts of this file."""
+    for module in ("predict", "load"):
+        monkeypatch.setattr(f"mmgen.runs.{module}.installed", registry)
+
+
+def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):
+    folder, _ = done
+    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--input", "caption=a green boat")
+    first, second, *_ = said.stdout.splitlines()
+    assert said.returncode == 0 and second.split()[1] == "green" and second.split()[0].endswith("%")
+    assert "predicted by the step 'colors', which reads caption" in said.stderr
+    (tmp_path / "ask.jsonl").write_text('{"id": "1", "caption": "a red cat"}\n{"id": "2", "image": "x"}\n')
+    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "ask.jsonl", "--out", "told.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
+    assert lines[0]["value"]["label"] == "red" and set(lines[0]) == {"id", "value", "score"} and "error" in lines[1]
+    said = toys.mmgen_here(tmp_path, "generate", str(folder.path), "--input", "caption=a red cat")
+    assert said.returncode == 0 and "asked by the step 'words'" in said.stderr
+    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--step", "words", "--input", "caption=a red cat")
+    assert "the step 'words' predicts nothing but texts; ask it with `mmgen generate`" in said.stderr
+
+
 def test_texts_are_scored_again_without_it(done, monkeypatch):
     folder, _ = done
     monkeypatch.setattr("mmgen.runs.rescore.installed", registry)

@@ -1,0 +1,85 @@
+"""The command that answers with a label, a choice, a region or boxes: predict."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from ..commands import quiet, run_argument
+from ..errors import MmgenError
+from ..progress import tell
+
+SHOWN = 5  # labels of a prediction that the terminal shows
+
+
+@click.command()
+@run_argument
+@click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--input",
+    "pairs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What an input of the run reads: a text, a picture's path, a key of its features. May be repeated.",
+)
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="A.B=VALUE",
+    help="An input's extractor (inputs.image.extractor.type=roi). May be repeated.",
+)
+@click.option("--step", help="Which step's weights; by default the last that predicts and reads what is given.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
+def predict(
+    run: Path,
+    sources: tuple[Path, ...],
+    pairs: tuple[str, ...],
+    sets: tuple[str, ...],
+    step: str | None,
+    out: Path | None,
+) -> None:
+    """Predict labels, choices, regions or boxes with the model of RUN (a run folder) for SOURCES: images, folders of
+    images, JSONL files whose fields are inputs; or for what --input gives."""
+    if not sources and not pairs:
+        raise MmgenError("give a picture, a folder or a JSONL file of them, or --input NAME=VALUE")
+    quiet()
+    from ..progress import Bars, Progress
+    from ..runs import predict as asked
+
+    wanted = asked.requests(sources, asked.named_values(list(pairs)))
+    if out:
+        asked.refuse_overwriting(out, run, sources, wanted)
+    read, progress = 0, Bars() if out else Progress()
+    with asked.answers_file(out) if out else contextlib.nullcontext(_print) as add:
+        loaded = asked.load(run, wanted, step, sets, writes=False)
+        with progress.task(f"{loaded.step}: predicting", len(wanted), "examples") as advance:
+            for query, outcome in loaded.asker.predictions(wanted, at_once=16 if out else 1):
+                line = asked.as_json(query, outcome)
+                read += "error" not in line
+                add(line)
+                advance()
+    if out:
+        tell(f"{out}: {len(wanted)} lines")
+    inputs = " and ".join(loaded.recipe.steps[loaded.step].inputs)
+    tell(f"predicted by the step '{loaded.step}', which reads {inputs}", err=True)
+    if not read:
+        raise MmgenError("nothing of it could be read")
+
+
+def _print(line: Mapping) -> None:
+    tell(line["id"])
+    if "error" in line:
+        tell(f"    skipped: {line['error']}", err=True)
+        return
+    value = line["value"]
+    if isinstance(value, dict) and "probabilities" in value:
+        shares = sorted(value["probabilities"].items(), key=lambda each: -each[1])
+        for label, share in shares[:SHOWN]:
+            tell(f"    {share:6.1%}  {label}")
+    else:
+        tell(f"    {line['score']:6.1%}  {json.dumps(value, ensure_ascii=False)}")
