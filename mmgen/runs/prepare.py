@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -151,14 +152,16 @@ def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder:
     data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
     made_from = [extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-    return path if path.exists() else _features_of_the_kept(name, extractor, fingerprint, folder) or path
+    return path if path.exists() else _features_of_the_kept(name, extractor, recipe, fingerprint, folder) or path
 
 
 def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
-def _features_of_the_kept(name: str, extractor: ExtractorConfig, fingerprint: str, folder: RunFolder) -> Path | None:
+def _features_of_the_kept(
+    name: str, extractor: ExtractorConfig, recipe: Recipe, fingerprint: str, folder: RunFolder
+) -> Path | None:
     """The file whose name follows from recipe.json as it stands: paths are written otherwise in another folder than the
     run's first. Runs of the first edition took the tables in their order."""
     path = folder.path / "recipe.json"
@@ -166,12 +169,24 @@ def _features_of_the_kept(name: str, extractor: ExtractorConfig, fingerprint: st
         tables = read_table(path, inputs=dict, data=dict, steps=dict)
         own = [step["data"] for step in tables["steps"].values() if step.get("data") is not None]
         data = [tables["data"], *own, fingerprint]
+        now = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
+        if _without_texts(data[:-1]) != _without_texts([config.model_dump(mode="json") for config in now]):
+            return None  # other pictures
         names = [json.dumps([extractor.model_dump(mode="json"), *data], sort_keys=True)]
         names.append(json.dumps([tables["inputs"][name]["extractor"], *data]))
     except (MmgenError, KeyError, AttributeError, TypeError):  # whoever needs the recipe says what is wrong with it
         return None
     files = [_features_path(name, made_from, folder) for made_from in names]
     return next((file for file in files if file.exists()), None)
+
+
+def _without_texts(value: Any) -> Any:
+    """Nested tables without what may be a path."""
+    if isinstance(value, dict):
+        return {key: _without_texts(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_texts(inner) for inner in value]
+    return None if isinstance(value, str) else value
 
 
 def begin(recipe: Recipe, step: str, model: Model) -> None:

@@ -19,6 +19,7 @@ from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, gather_object
 from torch import Tensor, distributed
 
+from ..commands import LEARNING
 from ..errors import RunError
 from .meeting import leave_at_exit, meet, world_size
 
@@ -44,7 +45,8 @@ def start() -> Accelerator:
             "`torchrun --nproc-per-node N -m mmgen run ...`"
         )
     if not accelerator.is_main_process:
-        logging.getLogger("mmgen").setLevel(logging.WARNING)  # what is said is said once
+        for name in ("mmgen", LEARNING):
+            logging.getLogger(name).setLevel(logging.WARNING)  # what is said is said once
     if wanted > 1:
         leave_at_exit()
     del met_at  # the process group has a store of its own by now

@@ -85,11 +85,7 @@ def make(
         raise RunError(f"{key_path}: is there already, and is another sheet's; give --out another name, or delete it")
     page = render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items})
     write_json(key_path, key)
-    try:
-        write_text(out, page)
-    except RunError:
-        key_path.unlink(missing_ok=True)  # a key without its sheet would refuse the next try
-        raise
+    write_text(out, page)
     shared = count * len(asked) - len(questions)
     if shared:
         notes.append(

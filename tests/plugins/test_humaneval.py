@@ -241,30 +241,6 @@ def test_what_no_sheet_can_be_made_of_is_told(run, tmp_path):
     assert result.output == f"error: {empty}: no step has written yet; go on with `mmgen run`\n"
 
 
-def test_a_sheet_that_cannot_be_written_leaves_no_key_and_is_made_by_the_same_command(run, tmp_path, monkeypatch):
-    import errno
-    import os
-
-    out, replace = tmp_path / "s.html", Path.replace
-
-    def full(self, target):
-        if Path(target).suffix == ".html":
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return replace(self, target)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Path, "replace", full)
-        result = command("make", run, "--n", 2, "--out", out)
-    assert result.exit_code == 1 and f"\nerror: {out}: cannot be written: No space left on device;" in result.output
-    assert not list(tmp_path.iterdir())
-    assert command("make", run, "--n", 2, "--out", out).exit_code == 0
-
-
-# --- filled sheets
-
-SYSTEMS = ["model", "human"]
-
-
 def write(path: Path, value) -> Path:
     path.write_text(value if isinstance(value, str) else json.dumps(value))
     return path

@@ -61,7 +61,8 @@ def test_counts_are_a_table_and_what_is_missing_is_named(recipe):
     ]
     assert "| without caption |     2 |    2 |" in lines and "  without caption     2 (3, 4)" in lines
     assert "train: 2 examples, 3 targets" in lines and "train and test share 2 images" in lines
-    assert "  image               2 of 2 images have features in regions.h5" in lines
+    (told,) = [line for line in lines if line.startswith("  image               2 of 2 images have features in ")][:1]
+    assert told.endswith("regions.h5")
     assert (
         "| train: caption   |     2 |      3 |    5 |   0 |       0 |" not in lines
     )  # columns are as wide as they must

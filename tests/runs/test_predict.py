@@ -180,7 +180,7 @@ def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, m
         done.stderr.splitlines()[-1]
         == f"error: {what}; the answers so far (2) are in {partial}; the same command begins anew"
     )
-    assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["0", "1"]
+    assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["pictures/0.png", "pictures/1.png"]
     assert out.read_text() == "of an earlier time"
     monkeypatch.undo()
     monkeypatch.chdir(seeing)
@@ -195,7 +195,7 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
         from mmgen.cli import main
 
         def told(request, outcome, as_json=predict.as_json):
-            if request.name == "2":
+            if request.name == "pictures/2.png":
                 os.kill(os.getpid(), signal.SIGKILL)
             return as_json(request, outcome)
 
@@ -205,7 +205,8 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
     arguments = ("generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl"))
     assert forked.run(code, *arguments, folder=seeing).returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == [".out.jsonl.partial"]
-    assert [json.loads(line)["id"] for line in (tmp_path / ".out.jsonl.partial").read_text().splitlines()] == ["0", "1"]
+    kept = (tmp_path / ".out.jsonl.partial").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in kept] == ["pictures/0.png", "pictures/1.png"]
 
 
 def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
