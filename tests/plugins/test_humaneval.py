@@ -246,6 +246,11 @@ def write(path: Path, value) -> Path:
     return path
 
 
+# --- filled sheets
+
+SYSTEMS = ["model", "human"]
+
+
 @pytest.fixture
 def key(tmp_path) -> Path:
     """Four pictures, one criterion; of the last both systems wrote one question."""
