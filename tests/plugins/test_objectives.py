@@ -313,6 +313,7 @@ def test_all_examples_of_one_picture_are_told():
             collate([EXAMPLES[0]], [which])
 
 
+@pytest.mark.slow
 def test_visualberts_pretraining_runs_from_a_recipe(tmp_path):
     """Two captions and a picture's name apart, masked words and matching; the pooler learns with the encoder."""
     recipe = RECIPE.format(words="", step="").replace('inputs = ["caption"]', 'inputs = ["caption", "second"]')
