@@ -35,6 +35,20 @@ def together(*decorators: Decorator) -> Decorator:
     return decorate
 
 
+asked_arguments = together(  # of commands that ask a finished run
+    run_argument,
+    click.argument("sources", nargs=-1, type=click.Path(path_type=Path)),
+    click.option(
+        "--input",
+        "pairs",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What an input of the run reads: a text, a picture's path, a key of its features. May be repeated.",
+    ),
+)
+jsonl_option = click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
+
+
 @contextlib.contextmanager
 def goes_on(how: str) -> Iterator[None]:
     """Decorates a command that need not begin anew: whoever stops it reads how it goes on."""

@@ -87,6 +87,7 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> Loss:
         sums: dict[str, Tensor] = {}
+        weights: dict[str, float] = {}
         slots = None
         once = _Once(self) if len(batch.targets) > 1 else self
         for name, targets in batch.targets.items():
@@ -99,8 +100,8 @@ class Model(nn.Module):
                     f"{name} ({owner}): forward gives {_shown(loss)}, not a Loss of a sum () for {wanted}"
                 )
             sums |= {f"{name}.{each}": loss.sums[each] for each in objective.reader.losses}
+            weights |= {f"{name}.{each}": self.weights.get(name, 1.0) for each in objective.reader.losses}
             slots = loss.slots if slots is None else slots
-        weights = {key: self.weights[key.partition(".")[0]] for key in sums if key.partition(".")[0] in self.weights}
         return Loss(sums, slots, batch.counts, weights)
 
     def objective(self, name: str) -> Objective:

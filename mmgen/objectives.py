@@ -49,12 +49,13 @@ class Rows:
     """What the targets of a batch are made of.
 
     examples  one a row; each input has one of its alternatives
-    draws     one a row, the objective's own: a function of (seed, step, pass over the data, example, objective)
+    draw      the place of a row -> its random numbers, the objective's own: a function of (seed, step, pass over the
+              data, example, objective); made when asked for
     hidden    input name -> (B, N) or (B, N, C): what stood where `Reader.hide` hid it for this objective, else -100
     """
 
     examples: Sequence[Example]
-    draws: Sequence[random.Random] = ()
+    draw: Callable[[int], random.Random] = random.Random
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
 
 

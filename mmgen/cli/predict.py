@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..commands import quiet, run_argument
+from ..commands import asked_arguments, jsonl_option, quiet
 from ..errors import MmgenError
 from ..progress import tell
 
@@ -17,15 +17,7 @@ SHOWN = 5  # labels of a prediction that the terminal shows
 
 
 @click.command()
-@run_argument
-@click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--input",
-    "pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="What an input of the run reads: a text, a picture's path, a key of its features. May be repeated.",
-)
+@asked_arguments
 @click.option(
     "--set",
     "sets",
@@ -34,7 +26,7 @@ SHOWN = 5  # labels of a prediction that the terminal shows
     help="An input's extractor (inputs.image.extractor.type=roi). May be repeated.",
 )
 @click.option("--step", help="Which step's weights; by default the last that predicts and reads what is given.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
+@jsonl_option
 def predict(
     run: Path,
     sources: tuple[Path, ...],

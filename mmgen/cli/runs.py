@@ -9,7 +9,16 @@ from pathlib import Path
 
 import click
 
-from ..commands import LEARNING, goes_on, profile_option, quiet, recipe_argument, run_argument, set_option
+from ..commands import (
+    LEARNING,
+    asked_arguments,
+    goes_on,
+    jsonl_option,
+    profile_option,
+    quiet,
+    recipe_argument,
+    set_option,
+)
 from ..errors import MmgenError
 from ..progress import tell
 
@@ -111,15 +120,7 @@ def init(folder: Path) -> None:
 
 
 @click.command()
-@run_argument
-@click.argument("sources", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--input",
-    "pairs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="What an input of the run reads: a text, a picture's path, a key of its features. May be repeated.",
-)
+@asked_arguments
 @click.option("--caption", help="The same as --input caption=TEXT.")
 @click.option("--n", default=None, type=click.IntRange(1, 20), help="How many different texts of each.  [default: 1]")
 @click.option(
@@ -130,7 +131,7 @@ def init(folder: Path) -> None:
     help="A setting of decoding, or an input's extractor (inputs.image.extractor.type=roi). May be repeated.",
 )
 @click.option("--step", help="Which step's weights; by default the last that reads what is given.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
+@jsonl_option
 def generate(
     run: Path,
     sources: tuple[Path, ...],

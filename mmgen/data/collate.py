@@ -70,13 +70,16 @@ class Collator:
             inputs[name] = reader.collate(items)
         targets = {}
         for name, objective in self.targets.items():
-            draws = [self.place.draw(row, which, name) for _, row, which in rows]
-            made = Rows(resolved, draws, hidden[name])
+            made = Rows(resolved, partial(self._draw, rows, name), hidden[name])
             targets[name] = objective.ask(made) if self.asks else objective.collate(made)
         several = len(rows) > len(examples)
         return Batch(
             tuple(example.id for example in examples), inputs, targets, tuple(place for place, *_ in rows) * several
         )
+
+    def _draw(self, rows: Sequence[tuple[int, Example, object]], name: str, place: int) -> random.Random:
+        _, row, which = rows[place]
+        return self.place.draw(row, which, name)
 
     def _rows(self, example: Example, which: object) -> Sequence[Example]:
         for name, reader in self.targets.items():

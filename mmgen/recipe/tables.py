@@ -104,9 +104,12 @@ class Recipe(Config):
 
     def writes(self, step: str) -> bool:
         """Whether a step writes texts about the recipe's own data: a row of the table that generators share."""
+        return bool(self.steps[step].evaluate) and self.makes_texts(step) and self.own_data(step) is None
+
+    def makes_texts(self, step: str) -> bool:
+        """Whether what a step is asked for are texts: also where it only trains, since its generator can write."""
         predicts = self.predicts(step)
-        wrote = predicts is not None and predicts[1] == "text"
-        return bool(self.steps[step].evaluate) and wrote and self.own_data(step) is None
+        return predicts is None or predicts[1] == "text"
 
     def asked(self, step: str | None = None) -> tuple[str, ...]:
         """The inputs of a step (by default of any) that its data must have; objectives may fill others."""

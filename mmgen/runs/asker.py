@@ -77,7 +77,7 @@ class Asker:
         """What a step that writes no texts predicts for every query; all else is as in `answers`. Raises RunError for a
         step that writes."""
         predicts = self.recipe.predicts(self.step)
-        if predicts is None or predicts[1] == "text":
+        if predicts is None or self.recipe.makes_texts(self.step):
             raise RunError(
                 f"{self.where}: the step '{self.step}' predicts nothing but texts; ask it with `mmgen generate`"
             )

@@ -46,16 +46,11 @@ def load(
     recipe = folder.recipe(installed())
     given = _readable(recipe, list(queries))
     if step is None:
-        asked = [name for name, own in recipe.steps.items() if own.evaluate and _writes(recipe, name) == writes]
+        asked = [name for name, own in recipe.steps.items() if own.evaluate and recipe.makes_texts(name) == writes]
         if not asked and not writes:
             raise RunError(f"{path}: no step predicts anything but texts; ask for those with `mmgen generate`")
         step = _chosen(recipe, folder, given, asked)
     return load_run(path, step, sets=sets)
-
-
-def _writes(recipe: Recipe, step: str) -> bool:
-    predicts = recipe.predicts(step)
-    return predicts is None or predicts[1] == "text"
 
 
 def _readable(recipe: Recipe, queries: Sequence[Query]) -> list[tuple[Query, ByInput]]:

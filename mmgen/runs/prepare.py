@@ -149,10 +149,11 @@ def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
 def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
     """Where the features of an input lie that its extractor makes of the run's pictures."""
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
-    data = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
-    made_from = [extractor.model_dump(mode="json"), *(config.model_dump(mode="json") for config in data), fingerprint]
+    configs = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
+    data = [config.model_dump(mode="json") for config in configs]
+    made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-    return path if path.exists() else _features_of_the_kept(name, extractor, recipe, fingerprint, folder) or path
+    return path if path.exists() else _features_of_the_kept(name, extractor, data, fingerprint, folder) or path
 
 
 def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
@@ -160,7 +161,7 @@ def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
 
 
 def _features_of_the_kept(
-    name: str, extractor: ExtractorConfig, recipe: Recipe, fingerprint: str, folder: RunFolder
+    name: str, extractor: ExtractorConfig, now: Sequence[Any], fingerprint: str, folder: RunFolder
 ) -> Path | None:
     """The file whose name follows from recipe.json as it stands: paths are written otherwise in another folder than the
     run's first. Runs of the first edition took the tables in their order."""
@@ -169,8 +170,7 @@ def _features_of_the_kept(
         tables = read_table(path, inputs=dict, data=dict, steps=dict)
         own = [step["data"] for step in tables["steps"].values() if step.get("data") is not None]
         data = [tables["data"], *own, fingerprint]
-        now = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
-        if _without_texts(data[:-1]) != _without_texts([config.model_dump(mode="json") for config in now]):
+        if _without_texts(data[:-1]) != _without_texts(now):
             return None  # other pictures
         names = [json.dumps([extractor.model_dump(mode="json"), *data], sort_keys=True)]
         names.append(json.dumps([tables["inputs"][name]["extractor"], *data]))

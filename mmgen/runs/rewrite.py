@@ -122,7 +122,7 @@ def _steps(folder: RunFolder, recipe: Recipe, wanted: Sequence[str]) -> list[str
             raise RunError(f"--step {name}: it is not evaluated (evaluate = false), so it has no row and no texts")
         if not folder.finished(name):
             raise RunError(f"{folder.path}: the step '{name}' is not finished yet; go on with `mmgen run`")
-    write = [name for name in recipe.steps if (predicts := recipe.predicts(name)) and predicts[1] == "text"]
+    write = [name for name in recipe.steps if recipe.makes_texts(name)]
     if others := [name for name in wanted if name not in write]:
         raise RunError(f"--step {others[0]}: it predicts no texts, so no decoding concerns it")
     chosen = [name for name in write if folder.finished(name) and (not wanted or name in wanted)]

@@ -21,16 +21,21 @@ def there(folder: Path) -> bool:
 def read(folder: Path) -> list[list[Generation]]:
     """What `write` wrote: the texts of every example, best first."""
     path = folder / "generations.jsonl"
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RunError(f"{path}: missing; has this step been run?") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
+    text = text_of(path)
     if not text:
         raise RunError(f"{path}: damaged: it is empty; delete the file and run again")
     lines = text.removesuffix("\n").split("\n")  # other ends of lines may be in a text
     return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def text_of(path: Path) -> str:
+    """A step's file of lines. Raises RunError where it is missing, or cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RunError(f"{path}: missing; has this step been run?") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
 
 
 def best(folder: Path) -> dict[str, Generation]:

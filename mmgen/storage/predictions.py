@@ -8,6 +8,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import RunError
 from ..tensors import Prediction
+from .generations import text_of
 
 FILE = "predictions.jsonl"
 LINE = TypeAdapter(Prediction)
@@ -16,12 +17,7 @@ LINE = TypeAdapter(Prediction)
 def read(folder: Path) -> list[Prediction]:
     """The prediction of every example. Raises RunError for a file that is missing or damaged."""
     path = folder / FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise RunError(f"{path}: missing; has this step been run?") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: damaged: {error}; delete the file and run again") from None
+    text = text_of(path)
     found = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
         try:

@@ -11,7 +11,7 @@ from ..configs import EmbedderConfig
 from ..objectives import Generator
 from ..tensors import Example, Loss, Tail, Targets
 from .bag import Bag
-from .suite import expect, expect_equal, fail, skip
+from .suite import expect, expect_equal, fail, sixty_updates, skip
 from .writing import GENERATE, WritingSuite
 
 FORWARD, LAY_OUT = "mmgen.objectives.Objective.forward", "mmgen.objectives.TextTargets.lay_out"
@@ -24,16 +24,7 @@ class GeneratorSuite(WritingSuite):
     def learnt(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, list[float]]:
         """A model after sixty updates on one pair, and its losses."""
         model = self.model(caption)
-        batch = self.batch(model, [example])
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-        losses = []
-        for _ in range(60):
-            loss = model(batch).mean
-            losses.append(loss.item())
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        return model, losses
+        return model, sixty_updates(model, self.batch(model, [example]))
 
     def summed(self, model: Any, example: Example) -> Tensor:
         """() the sum of all losses of one example."""

@@ -10,7 +10,7 @@ import torch
 
 from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
 from ..tensors import Batch, Example, Loss
-from .suite import Suite, expect, expect_equal
+from .suite import Suite, expect, expect_equal, sixty_updates
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
@@ -120,17 +120,9 @@ class ObjectiveSuite(Suite[ObjectiveConfig]):
     def test_it_learns(self) -> None:
         """Sixty updates on one batch."""
         model = self.model()
-        batch = self.batch(model, self.examples()[:6])
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-        losses = []
-        for _ in range(60):
-            loss = model(batch).mean
-            losses.append(loss.item())
-            optimizer.zero_grad()
-            loss.backward()
-            idle = [name for name, p in model.objectives.named_parameters() if p.grad is None]
-            expect(not idle, f"no gradient reaches {', '.join(idle)}", FORWARD)
-            optimizer.step()
+        losses = sixty_updates(model, self.batch(model, self.examples()[:6]))
+        idle = [name for name, p in model.objectives.named_parameters() if p.grad is None]
+        expect(not idle, f"no gradient reaches {', '.join(idle)}", FORWARD)
         expect(
             losses[-1] < 0.5 * losses[0],
             f"learning one batch sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only",
