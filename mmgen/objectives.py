@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from .decoding import Decoding
 from .errors import DataError
-from .oom import questions
+from .oom import targets_parted
 from .parts import Backbone, Embedder, Reader
 from .sequence import Prefix
 from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Prediction, Slots, Tail, Targets
@@ -163,7 +163,7 @@ class TextTargets(TargetReader):
         return len(example.targets)
 
     def halves(self, example: Example) -> list[Example]:
-        return questions(example)
+        return targets_parted(example)
 
     def targets(self, example: Example) -> list[list[int]]:
         """Token ids of an example's targets, cut to the limit, the end token last."""

@@ -57,8 +57,8 @@ def halves(items: Sequence[Item], part: Callable[[Item], Sequence[Item]] | None 
     return [[half] for half in (part(items[0]) if part else items)]
 
 
-def questions(example: Example) -> list[Example]:
-    """An example's questions in two halves; a single pair of an input and a question stays whole."""
+def targets_parted(example: Example) -> list[Example]:
+    """An example in two, each with half of its targets; one with a single target stays whole."""
     if len(example.targets) < 2:
         return [example]
     return [replace(example, targets=tuple(half)) for half in halves(example.targets)]

@@ -1,6 +1,6 @@
 """What passes between the parts: small frozen dataclasses, and the one legend of shape letters.
 
-B  examples in a batch        K  questions of one example       V  words in the vocabulary
+B  examples in a batch        K  targets of one example         V  words in the vocabulary
 N  slots of one input         P  slots of the whole prefix      S  slots of the tail (what is written)
 L  slots of a whole row       M  slots a query may look at (those kept in a cache included)
 E  width a backbone reads     H  width of its states            T  tokens of a target, its end included

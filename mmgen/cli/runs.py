@@ -160,7 +160,7 @@ def generate(
     with predict.answers_file(out) if out else contextlib.nullcontext(_print) as add:
         loaded = predict.load(run, wanted, step, sets)
         options = predict.options(loaded, n, sets)
-        with progress.task(f"{loaded.step}: asking", len(wanted), "examples") as advance:
+        with progress.task(f"{loaded.step}: writing", len(wanted), "examples") as advance:
             for query, outcome in predict.ask(loaded, wanted, options, at_once=16 if out else 1):
                 found.append(predict.as_json(query, outcome))
                 add(found[-1])
@@ -168,10 +168,10 @@ def generate(
     if out:
         tell(f"{out}: {len(found)} lines")
     tell(
-        f"asked by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}",
+        f"written by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}",
         err=True,
     )
-    written = [line["questions"][0]["text"] for line in found if "error" not in line]
+    written = [line["texts"][0]["text"] for line in found if "error" not in line]
     if not written:
         raise MmgenError("nothing of it could be read")
     if remark := collapsed(written):
@@ -182,8 +182,8 @@ def _print(line: Mapping) -> None:
     tell(line["id"])
     if "error" in line:
         tell(f"    skipped: {line['error']}", err=True)
-    for question in line.get("questions", []):
-        tell(f"    {question['score']:6.2f}  {question['text']}")
+    for text in line.get("texts", []):
+        tell(f"    {text['score']:6.2f}  {text['text']}")
 
 
 def load(recipe: Path, profile: str | None, sets: tuple[str, ...]):

@@ -40,7 +40,7 @@ class PlanOptions:
 class Plan:
     """What every optimiser update of a step learns from: `updates[u]` lists micro-batches, each a list of visits.
 
-    Examples come in an order drawn for each epoch, and an update has `batch_size` pairs (one input and one question) or
+    Examples come in an order drawn for each epoch, and an update has `batch_size` pairs (one input and one target) or
     a few more. `bucket` updates at a time share their examples out by length, the short rows to one, the long ones to
     another, and then come in an order that is drawn too. Micro-batches do not depend on the number of processes, so
     that any number computes the same."""
@@ -50,7 +50,7 @@ class Plan:
     updates: tuple[tuple[tuple[Visit, ...], ...], ...]
     epochs: tuple[
         int, ...
-    ]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of questions
+    ]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of targets
 
     @classmethod
     def make(cls, examples: Sequence[Example], options: PlanOptions, lengths: Collator | None = None) -> Plan:

@@ -87,7 +87,7 @@ def generate_split(
     with (
         torch.inference_mode(),
         torch.random.fork_rng(devices),
-        progress.task(f"{context.name}: writing", len(examples), "questions") as advance,
+        progress.task(f"{context.name}: writing", len(examples), "texts") as advance,
     ):
         for number, indices in enumerate(by_length(collate.slots(examples), batch_size)):
             if number % accelerator.num_processes == accelerator.process_index:

@@ -28,7 +28,7 @@ def laid_over(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any
 class Training(Config):
     """How a step learns. A step may override any of it in its own `training` table."""
 
-    batch_size: int = Field(128, ge=1, description="pairs (one input, one question) an optimiser update")
+    batch_size: int = Field(128, ge=1, description="pairs (one input, one target) an optimiser update")
     micro_batch: int | None = Field(
         None, ge=1, description="pairs at a time; several make an update. By default the whole batch"
     )

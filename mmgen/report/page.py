@@ -122,7 +122,7 @@ def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str,
 
 
 def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[dict[str, Any]]:
-    """Metrics that are known for every question; those that say yes or no first."""
+    """Metrics that are known for every example; those that say yes or no first."""
     values: dict[str, set[float]] = {}
     for each in scores.values():
         for of_example in each.values():
@@ -142,7 +142,7 @@ def _looks(
     """Attention of every step by example id; and why there is none, or ""."""
     looks = {example.id: AttentionPanel() for example in examples}
     reasons: dict[str, None] = {}
-    with progress.task("report: attention", len(examples) * len(texts), "questions") as advance:
+    with progress.task("report: attention", len(examples) * len(texts), "texts") as advance:
         for step, written in texts.items():
             try:
                 attention_panel(load(step), step, recipe.steps[step].inputs, examples, written, looks, advance)
@@ -200,7 +200,7 @@ def _card(
     looks: AttentionPanel,
     shot: tuple[str, int, int] | None,
 ) -> dict[str, Any]:
-    """One test example: its picture, what is read beside it, each step's question, what people asked."""
+    """One test example: its picture, what is read beside it, each step's text, what people wrote."""
     read = {name: units for name, units in looks.units.items() if name not in looks.boxes}
     if not read:
         read = {

@@ -46,7 +46,7 @@ class Table:
 
     columns: tuple[str, ...]
     steps: Mapping[str, Values]
-    references: Mapping[str, Values]  # what people's questions reach, and chance
+    references: Mapping[str, Values]  # what people's texts reach, and chance
     published: Mapping[str, Values]  # labels of the paper's own models are names of steps
     notes: tuple[str, ...]
     again: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
@@ -230,7 +230,7 @@ def _columns(rows: Sequence[Values]) -> tuple[str, ...]:
 def _references(
     metrics: Mapping[str, MetricConfig], examples: Sequence[Example], notes: dict[str, None], columns: Sequence[str]
 ) -> dict[str, Values]:
-    """What people's questions reach, and chance, where a metric says."""
+    """What people's texts reach, and chance, where a metric says."""
     people: dict[str, float | None] = {}
     chance: dict[str, float | None] = {}
     for called, config in metrics.items():
@@ -252,7 +252,7 @@ def cell(value: float | Spread | None) -> str:
 
 
 def samples(texts: Sequence[list[Generation]], examples: Sequence[Example], count: int = 4) -> str:
-    """Some of the questions, beside the captions and what people asked."""
+    """Some of the texts, beside the captions or what people wrote."""
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         example = examples[index]
@@ -277,6 +277,6 @@ def _texts(example: Example) -> str:
 
 
 def _caption(example: Example) -> str:
-    """The first text that is among the inputs, or else what people asked."""
+    """The first text that is among the inputs, or else what people wrote."""
     captions = [value[0] for value in example.inputs.values() if isinstance(value, tuple) and value]
-    return captions[0] if captions else f"(people asked: {example.targets[0]})" if example.targets else ""
+    return captions[0] if captions else f"(people: {example.targets[0]})" if example.targets else ""

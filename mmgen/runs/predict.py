@@ -129,4 +129,4 @@ def as_json(query: Query, outcome: list[Generation] | Prediction | FailedImage) 
         return {"id": query.name, "value": outcome.value, "score": round(outcome.score, 4)}
     if isinstance(outcome, FailedImage):
         return {"id": query.name, "error": outcome.reason}
-    return {"id": query.name, "questions": [{"text": text.text, "score": round(text.score, 4)} for text in outcome]}
+    return {"id": query.name, "texts": [{"text": text.text, "score": round(text.score, 4)} for text in outcome]}

@@ -44,11 +44,11 @@ class NextTokens(TextTargets):
 
     def lay_out(self, targets: Sequence[Sequence[Sequence[int]]]) -> Tail:
         rows = []  # of (id, offset, role, group, time, label)
-        for questions in targets:
+        for texts in targets:
             rows.append(
                 [
                     (token, t - 1, WRITTEN, group, t, label)
-                    for group, y in enumerate(questions, 1)
+                    for group, y in enumerate(texts, 1)
                     for t, (token, label) in enumerate(zip([self.end_id, *y[:-1]], y, strict=True), 1)
                 ]
             )

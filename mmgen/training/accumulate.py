@@ -55,7 +55,7 @@ class Material:
 
     def cut(self, number: int, micro: int, times: int) -> list[Visited]:
         """The examples of an update's micro-batch, each with its pass over the data, cut in two so many times; a single
-        one's questions are parted, and a single pair stays whole."""
+        one's targets are parted, and a single pair stays whole."""
         visits = self.plan.updates[number][micro]
         pieces = [[(self.examples[visit.index], visit.epoch) for visit in visits]]
         for _ in range(times):

@@ -93,9 +93,7 @@ def _learn(learner: Learner, validation: Sequence[Example], stop: Callable[[], b
     plan, cursor = learner.plan, learner.cursor
     before = _pairs(plan.updates[: cursor.done], learner)
     name = learner.context.name
-    with learner.context.progress.task(
-        f"{name}: learning", _pairs(plan.updates, learner), "questions", before
-    ) as advance:
+    with learner.context.progress.task(f"{name}: learning", _pairs(plan.updates, learner), "pairs", before) as advance:
         waits: list[float] = []
         began = time.perf_counter()
         if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # it was stopped before

@@ -489,6 +489,6 @@ def test_in_a_browser_few_cards_are_shown_more_on_demand_and_links_land(done, tm
     assert seen["count"] == "2 of 6 shown" and seen["more"] == "Show 2 more of 4"
     assert seen["second"] == 4 and seen["focus"] == "test-00002"
     assert seen["found"] == ["test-00005"] and not seen["button"]
-    assert seen["none"] == "No example has “no such thing” in its id, its texts or its questions."
+    assert seen["none"] == "No example has “no such thing” in its id or its texts."
     assert seen["visible"] == 0 and seen["again"] == 2
     assert seen["linked"] == "test-00004" and seen["away"] <= 1

@@ -236,7 +236,7 @@ def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
     assert lines[0]["value"]["label"] == "red" and set(lines[0]) == {"id", "value", "score"} and "error" in lines[1]
     said = toys.mmgen_here(tmp_path, "generate", str(folder.path), "--input", "caption=a red cat")
-    assert said.returncode == 0 and "asked by the step 'words'" in said.stderr
+    assert said.returncode == 0 and "written by the step 'words'" in said.stderr
     said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--step", "words", "--input", "caption=a red cat")
     assert "the step 'words' predicts nothing but texts; ask it with `mmgen generate`" in said.stderr
 

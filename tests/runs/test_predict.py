@@ -119,7 +119,7 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp
     lines = {line["id"]: line for line in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
     assert lines.keys() == {str(folder / name) for name in ("good.png", "bad.png", "more/good.png")}
     good, bad = lines[str(folder / "good.png")], lines[str(folder / "bad.png")]
-    assert good["questions"] == lines[str(folder / "more/good.png")]["questions"] and "not an image" in bad["error"]
+    assert good["texts"] == lines[str(folder / "more/good.png")]["texts"] and "not an image" in bad["error"]
 
 
 def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):
@@ -241,8 +241,8 @@ def test_a_full_disk_keeps_whole_lines(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
         with pytest.raises(RunError) as told, answers_file(path) as add:
-            add({"id": "\ud800", "questions": ["x" * 30]})
-            add({"id": "b", "questions": ["x" * 80]})
+            add({"id": "\ud800", "texts": ["x" * 30]})
+            add({"id": "b", "texts": ["x" * 80]})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     partial = tmp_path / ".out.jsonl.partial"
@@ -382,7 +382,7 @@ def test_a_key_of_the_runs_features_is_asked_about_like_its_picture(seeing, monk
         seeing, monkeypatch, {"image": "test-00001", "caption": "a dog"}, {"image": "tset-00001", "caption": "a dog"}
     )
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
-    assert key["id"] == "test-00001" and len(key["questions"]) == 1
+    assert key["id"] == "test-00001" and len(key["texts"]) == 1
     assert other == {
         "id": "tset-00001",
         "error": f"tset-00001: no such file, and no key of {store.relative_to(seeing)}",
@@ -404,7 +404,7 @@ def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
         {"image": {"feature": [[1]]}},
         {"image": {"features": [[1, 2]], "boxes": [[0, 0, 1, 1]]}},
     )
-    assert whole["questions"] == same["questions"] and len(boxes["questions"]) == 1
+    assert whole["texts"] == same["texts"] and len(boxes["texts"]) == 1
     assert odd["error"] == 'image: "feature" is not known; there are picture, features, boxes and labels'
     assert wide["error"].startswith("image of '5': features are 2 wide, the model's are ")
 
@@ -442,7 +442,7 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
         arguments=("--step", "caption"),
     )
     reads = "'caption' reads caption; 'image_frozen' reads image; 'both' reads image and caption"
-    assert len(found[0]["questions"]) == 1
+    assert len(found[0]["texts"]) == 1
     assert [(line["id"], line["error"]) for line in found[1:]] == [
         ("b", "caption must be a text, not 7"),
         ("c", "caption must be a text, not true"),
@@ -494,7 +494,7 @@ def test_options_of_decoding_can_be_set(seeing, monkeypatch):
         {"image": "pictures/0.png"},
         arguments=("--set", "decoding.num_beams=4", "--set", "decoding.num_return_sequences=3"),
     )
-    assert len(three["questions"]) == 3
+    assert len(three["texts"]) == 3
 
 
 def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):

@@ -19,7 +19,7 @@ import toys
 from mmgen.data.collate import Collator
 from mmgen.data.plan import Plan, PlanOptions
 from mmgen.errors import RunError
-from mmgen.oom import ADVICE_SMALLER, halves, out_of_memory, questions
+from mmgen.oom import ADVICE_SMALLER, halves, out_of_memory, targets_parted
 from mmgen.progress import Progress
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import read_tensors, state
@@ -304,11 +304,14 @@ def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, m
     assert str(error.value) == f"{where}: out of memory; {todo}"
 
 
-def test_examples_are_cut_between_their_questions_too():
+def test_examples_are_cut_between_their_targets_too():
     one, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
-    assert halves([one, two, three], questions) == [[one], [two, three]]
-    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], questions)] == [[("3", 1)], [("3", 2)]]
-    assert halves([one], questions) == [[one]] and halves([three]) == [[three]]
+    assert halves([one, two, three], targets_parted) == [[one], [two, three]]
+    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], targets_parted)] == [
+        [("3", 1)],
+        [("3", 2)],
+    ]
+    assert halves([one], targets_parted) == [[one]] and halves([three]) == [[three]]
 
 
 @pytest.mark.parametrize(("spoil", "what"), [(torch.nan, "loss"), (torch.inf, "loss")])

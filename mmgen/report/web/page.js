@@ -10,7 +10,7 @@ const strength = (weight) => (weight < 50 ? 0 : Math.sqrt(weight / WHOLE)); // o
 const shade = (weight) => `rgb(var(--mark-rgb) / ${(0.6 * strength(weight)).toFixed(2)})`;
 const percent = (share) => (share < 100 && share > 0 ? "<1" : Math.round(share / 100)) + "\u202f%";
 
-// --- attention: a word of a question is chosen, and what it looked at lights up; or a region or a word that was read, and
+// --- attention: a word of a text is chosen, and what it looked at lights up; or a region or a word that was read, and
 // the words that looked at it do
 let on = null; // { card, word } or { card, input, unit }
 const layers = document.getElementById("layers");
@@ -47,7 +47,7 @@ function choose(word) {
   tell(card, word.textContent.trim(), shares);
 }
 
-// The way back: which words of the questions looked at this region, or at this word of the caption.
+// The way back: which words of the texts looked at this region, or at this word of the caption.
 function turn(card, input, unit) {
   if (on && on.card === card && on.input === input && on.unit === unit) return;
   clear();
@@ -135,7 +135,7 @@ function shadeWords(card, input, weights) {
   unitsOf(card, input).forEach((unit, i) => { unit.style.background = shade(weights[i]); });
 }
 
-// One stop of the Tab key a card; arrows go from word to word and from question to question.
+// One stop of the Tab key a card; arrows go from word to word and from text to text.
 for (const card of cards) {
   const words = [...card.querySelectorAll(".word")];
   words.forEach((word, i) => { word.tabIndex = i ? -1 : 0; word.setAttribute("role", "button"); });
@@ -195,7 +195,7 @@ function show() {
   for (const card of cards) { card.hidden = !shown.has(card); card.classList.remove("later"); }
   at("count").textContent = find.value.trim() ? `${found.length} of ${cards.length}` : left ? `${shown.size} of ${cards.length} shown` : "";
   at("none").hidden = found.length > 0;
-  at("none").textContent = found.length ? "" : `No example has \u201c${find.value.trim()}\u201d in its id, its texts or its questions.`;
+  at("none").textContent = found.length ? "" : `No example has \u201c${find.value.trim()}\u201d in its id or its texts.`;
   at("more").parentNode.hidden = !left;
   at("more").textContent = `Show ${Math.min(AT_ONCE, left)} more of ${left}`;
 }

@@ -12,7 +12,7 @@ from ..sitting import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 
-RATE = re.compile(r"^(.+?): (learning|writing)\s+(\d+)/\d+\s+(\d+) questions/s\s+(\d+) s", re.MULTILINE)
+RATE = re.compile(r"^(.+?): (learning|writing)\s+(\d+)/\d+\s+(\d+) (?:pairs|texts)/s\s+(\d+) s", re.MULTILINE)
 DONE = re.compile(r"^(?:done in ([\d.]+) minutes|nothing to do)", re.MULTILINE)
 WAITING = re.compile(r"^(.+?): [\d.]+% of the slots were padding; ([\d.]+%) of the time", re.MULTILINE)
 
@@ -30,7 +30,7 @@ def read(stdout: str) -> Figures:
     found = DONE.search(stdout)
     shares = {match[1]: match[2] for match in WAITING.finditer(stdout)}
     rates = [
-        {"step": m[1], "work": m[2], "questions": int(m[3]), "rate": int(m[4]), "seconds": int(m[5])}
+        {"step": m[1], "work": m[2], "count": int(m[3]), "rate": int(m[4]), "seconds": int(m[5])}
         for m in RATE.finditer(stdout)
     ]
     rows = [line for line in stdout.splitlines() if line.startswith("|")]
@@ -40,11 +40,11 @@ def read(stdout: str) -> Figures:
 def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
     one = found["run"]
     rows = [
-        (f"{r['step']}, {r['work']}", r["questions"], r["rate"], r["seconds"], one["waiting"].get(r["step"], "-"))
+        (f"{r['step']}, {r['work']}", r["count"], r["rate"], r["seconds"], one["waiting"].get(r["step"], "-"))
         for r in one["rates"]
     ]
     told = [f"The run's last sitting took {one['minutes']} minutes.", ""] if one["minutes"] else []
-    header = ("step", "questions", "questions/s", "s", "waiting for data")
+    header = ("step", "pairs or texts", "a second", "s", "waiting for data")
     return [*told, *table(header, rows), "", *one["table"]]
 
 
