@@ -1,5 +1,5 @@
-"""The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities. For
-each: objectives, data sets in the published formats, and the official metrics."""
+"""The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities.
+For each: objectives, data sets in the published formats, and the official metrics."""
 
 from typing import Literal
 
