@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .tensors import PAD, PREFIX, WRITTEN, Layout, taken
+from .tensors import PAD, PREFIX, WRITTEN, Layout, join, taken
 
 
 def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
@@ -50,7 +50,7 @@ class Cache:
 
     def grow(self, layout: Layout) -> Layout:
         """Remember these slots too; all slots that are remembered now."""
-        self.layout = layout if self.layout is None else self.layout.followed_by(layout)
+        self.layout = layout if self.layout is None else join(self.layout, layout)
         return self.layout
 
     def __len__(self) -> int:

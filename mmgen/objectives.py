@@ -52,11 +52,13 @@ class Rows:
     draw      the place of a row -> its random numbers, the objective's own: a function of (seed, step, pass over the
               data, example, objective); made when asked for
     hidden    input name -> (B, N) or (B, N, C): what stood where `Reader.hide` hid it for this objective, else -100
+    inputs    input name -> what its reader collated (`Batch.inputs`): which regions there are to choose from
     """
 
     examples: Sequence[Example]
     draw: Callable[[int], random.Random] = random.Random
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
+    inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
 
 
 class Embedders(Protocol):

@@ -22,10 +22,17 @@ PAD, PREFIX, WRITTEN, MASK = range(4)  # roles of a slot; who may look at whom f
 
 
 @dataclass(frozen=True)
+class All:
+    """Several values of one input that are all shown, in this order (the two pictures of NLVR2)."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
 class Example:
     """One example of a data set: keys and texts, never tensors.
 
-    inputs   field name -> a key (of a feature store), a text, or a tuple of alternatives of which one is drawn
+    inputs   field name -> a key (of a feature store), a text, a tuple of alternatives of which one is drawn, or `All`
     targets  the texts to write; several for one example share its prefix
     facts    what is known beyond inputs and targets (a drawn scene's things); for metrics, probes and reports only
     labels   supervision that is no text: answers with weights, a choice, boxes; by the names that objectives ask for
@@ -44,7 +51,12 @@ class Example:
     def lacks(self, field: str) -> bool:
         """Whether it has no such input, or one without any alternative."""
         value = self.inputs.get(field)
-        return value is None or (isinstance(value, tuple) and not value)
+        return isinstance(value, tuple | None) and not value
+
+    def shown(self, field: str) -> tuple[Any, ...]:
+        """The values of an input that are shown: one, or several of an `All`; none where it is not there."""
+        value = self.inputs.get(field)
+        return value.values if isinstance(value, All) else () if value is None else (value,)
 
 
 @dataclass(frozen=True)
@@ -67,9 +79,8 @@ class Segment:
     """One input, embedded. What it says of padded slots is not read.
 
     types      token types, whole numbers; by default 0
-    positions  counted from the segment's first position; several slots may share one. -1 - k is the backbone's extra
-               row k, which uses up no position. By default every real slot has the one after the slot before it. What
-               follows goes on after the positions that are used
+    positions  counted from the segment's first; several slots may share one. -1 - k: the backbone's extra row k, which
+               uses up none. By default every real slot has the next. What follows goes on after those used
     """
 
     states: Tensor  # (B, N, E)
@@ -90,9 +101,6 @@ class Layout:
     def real(self) -> Tensor:
         """(B, L) bool: slots that are not padding."""
         return self.role != PAD
-
-    def followed_by(self, other: Layout) -> Layout:
-        return join(self, other)
 
 
 @dataclass(frozen=True)
@@ -138,11 +146,8 @@ class Slots:
         return join(self._traced(), other._traced())
 
     def _traced(self) -> Slots:
-        """With `source` and `index`."""
-        if self.source is not None:
-            return self
         nowhere = torch.full_like(self.positions, -1)
-        return replace(self, source=nowhere, index=nowhere)
+        return self if self.source is not None else replace(self, source=nowhere, index=nowhere)
 
 
 @dataclass(frozen=True)
@@ -158,8 +163,8 @@ class Encoded:
 class Targets:
     """What one objective has to predict in a batch; made in loader workers.
 
-    counts  name of a loss -> over how many things it is a sum (tokens, examples). Numbers and no tensors: they are
-            added up over a whole update before its first pass, and nobody waits for a device
+    counts  name of a loss -> over how many things it is a sum (tokens, examples); numbers and no tensors, since they
+            are added up over a whole update before its first pass
     labels  name -> what is to be predicted, for objectives that do not write
     tail    the slots behind the prefix, for an objective that writes
     """
@@ -171,8 +176,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Batch:
-    """What loader workers make of examples: every input collated by its reader, the targets of every objective by the
-    objective's."""
+    """What loader workers make of examples: inputs collated by their readers, targets by the objectives' readers."""
 
     ids: tuple[str, ...]  # of the examples
     inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> what its reader collated; in the step's order
@@ -207,8 +211,8 @@ class Loss:
 
     sums     name of a loss -> its sum (); the sum over nothing is a 0
     slots    (2,) `Slots.counts` of the rows that were encoded, for who wants to know the padding
-    counts   name -> over how many things the sum goes (`Batch.counts`); the model says it, not the objective
-    weights  name -> what the loss is multiplied with, where it is not 1; the model says it too
+    counts   name -> over how many things the sum goes (`Batch.counts`); like `weights`, the model says it
+    weights  name -> what the loss is multiplied with, where it is not 1
     """
 
     sums: Mapping[str, Tensor]
@@ -260,10 +264,8 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Scores:
-    """What a metric says: values over all examples, and for every single one.
-
-    `None` marks a value that cannot be had here; `notes` says why, or how the values were made.
-    """
+    """What a metric says: values over all examples, and for every single one. `None` marks a value that cannot be had
+    here; `notes` says why, or how the values were made."""
 
     values: Mapping[str, float | None]
     per_example: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -284,8 +286,7 @@ def apply(value: Whole, change: Callable[[Tensor], Tensor]) -> Whole:
 
 def join(first: Rows, second: Rows) -> Rows:
     """Two dataclasses of (B, L, ...) tensors as one, the second's slots after the first's."""
-    joined = {f.name: _joined(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)}
-    return replace(first, **joined)
+    return replace(first, **{f.name: _joined(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)})
 
 
 def _joined(first: Any, second: Any) -> Any:

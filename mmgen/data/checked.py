@@ -16,7 +16,7 @@ from ..errors import MmgenError, PluginError
 from ..objectives import Generator, Objective
 from ..parts import Embedder, Metric, Reader, Record
 from ..registry import installed
-from ..tensors import Example, Generation, Prediction, Scores
+from ..tensors import All, Example, Generation, Prediction, Scores
 
 Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
@@ -87,10 +87,9 @@ def example_problem(example: Example) -> str:
     for field, value in example.inputs.items():
         if isinstance(value, list):
             return f"the alternatives of '{field}' are a list; write a tuple"
-        if not isinstance(value, str | Record) and not (
-            isinstance(value, tuple) and all(isinstance(one, str) for one in value)
-        ):
-            return f"'{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives"
+        keys = value if isinstance(value, tuple) else (value,)
+        if not isinstance(value, Record | All) and not all(isinstance(one, str) for one in keys):
+            return f"'{field}' is {value!r:.60}; inputs are keys, texts, tuples of alternatives, or All of several"
     return ""
 
 

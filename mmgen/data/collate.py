@@ -70,7 +70,7 @@ class Collator:
             inputs[name] = reader.collate(items)
         targets = {}
         for name, objective in self.targets.items():
-            made = Rows(resolved, partial(self._draw, rows, name), hidden[name])
+            made = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
             targets[name] = objective.ask(made) if self.asks else objective.collate(made)
         several = len(rows) > len(examples)
         return Batch(

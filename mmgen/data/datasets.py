@@ -137,5 +137,6 @@ def _own(config: DatasetConfig, recipe: Recipe, scored: bool) -> Dataset:
 
 def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
     """The pictures that examples name in their inputs, by key. Raises what `dataset.pictures` raises."""
-    wanted = {value for example in examples for value in example.inputs.values() if isinstance(value, str)}
+    shown = (value for example in examples for field in example.inputs for value in example.shown(field))
+    wanted = {value for value in shown if isinstance(value, str)}
     return {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}

@@ -33,8 +33,8 @@ class Place:
 
 def share_a_picture(one: Example, other: Example) -> bool:
     """Whether two examples are the same, or have an input of one value (a key) in common."""
-    keys = {name: value for name, value in one.inputs.items() if not isinstance(value, tuple)}
-    return one.id == other.id or any(other.inputs.get(name) == value for name, value in keys.items())
+    fields = [name for name, value in one.inputs.items() if not isinstance(value, tuple)]
+    return one.id == other.id or any(value in other.shown(name) for name in fields for value in one.shown(name))
 
 
 def resolve(example: Example, draw: random.Random | None = None) -> Example:

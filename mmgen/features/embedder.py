@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import FeaturesConfig
 from ..errors import DataError
@@ -51,9 +52,17 @@ class StoreReader(Reader):
             self._store = store
         return self._store
 
-    def record(self, example: Example) -> Record:
-        """The example's features. Raises DataError when it has none, or they are not of the kind that W learnt from."""
-        value = example.inputs.get(self.field)
+    def records(self, example: Example) -> list[Record]:
+        """The features of every picture of the example. Raises DataError when it has none, or they are not of the kind
+        that W learnt from."""
+        values = example.shown(self.field)
+        if not values:
+            raise DataError(
+                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
+            )
+        return [self._record(value, example) for value in values]
+
+    def _record(self, value: Any, example: Example) -> Record:
         if isinstance(value, Record):
             if self.width is not None and value.features.shape[1] != self.width:
                 raise DataError(
@@ -62,16 +71,12 @@ class StoreReader(Reader):
                 )
             return value
         if not isinstance(value, str):
-            raise DataError(
-                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
-            )
+            raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; it must be a key of the features' store")
         return self.store.read(value, self.limit)
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError when images of examples are not in the store, or have no regions there."""
-        keys = dict.fromkeys(
-            key for key in (example.inputs.get(self.field) for example in examples) if isinstance(key, str)
-        )
+        keys = dict.fromkeys(key for each in examples for key in each.shown(self.field) if isinstance(key, str))
         for absent, what in (
             ([key for key in keys if key not in self.store], "no features"),
             ([key for key in keys if key in self.store and not self.store.count(key)], "no regions"),
@@ -83,9 +88,11 @@ class StoreReader(Reader):
                     "them, or leave the images out"
                 )
 
-    def read(self, example: Example) -> np.ndarray:
-        """(R, D + 4) float32, or (R, D) without boxes. Raises DataError for an image without regions."""
-        record = self.record(example)
+    def read(self, example: Example) -> tuple[np.ndarray, ...]:
+        """Of every picture (R, D + 4) float32, or (R, D) without boxes. Raises DataError for one without regions."""
+        return tuple(self._regions(record) for record in self.records(example))
+
+    def _regions(self, record: Record) -> np.ndarray:
         if not len(record.features):
             raise DataError(
                 f"image '{record.key}' has no regions; leave it out, or extract its features with other settings"
@@ -110,22 +117,23 @@ class StoreReader(Reader):
 
     def slots(self, example: Example) -> int:
         """Its regions, as the store's index counts them."""
-        value = example.inputs.get(self.field)
-        regions = (
-            len(value.features)
-            if isinstance(value, Record)
-            else self.store.count(value)
-            if isinstance(value, str)
-            else 0
-        )
+        return sum(map(self._count, example.shown(self.field)))
+
+    def _count(self, value: Any) -> int:
+        known = isinstance(value, str)
+        regions = len(value.features) if isinstance(value, Record) else self.store.count(value) if known else 0
         return regions if self.limit is None else min(regions, self.limit)
 
-    def collate(self, items: Sequence[np.ndarray]) -> dict[str, Tensor]:
-        lengths = [len(item) for item in items]
-        features = torch.zeros(len(items), max(lengths), items[0].shape[1])  # (B, N, D + 4)
+    def collate(self, items: Sequence[tuple[np.ndarray, ...]]) -> dict[str, Tensor]:
+        lengths = [sum(map(len, item)) for item in items]
+        features = torch.zeros(len(items), max(lengths), items[0][0].shape[1])  # (B, N, D + 4)
         for row, item in zip(features, items, strict=True):
-            row[: len(item)] = torch.from_numpy(item)
-        return {"features": features, "mask": torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)}
+            row[: sum(map(len, item))] = torch.from_numpy(np.concatenate(item) if len(item) > 1 else item[0])
+        made = {"features": features, "mask": torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)}
+        if any(len(item) > 1 for item in items):
+            numbers = [torch.arange(len(item)).repeat_interleave(torch.tensor([*map(len, item)])) for item in items]
+            made["picture"] = pad_sequence(numbers, True)
+        return made
 
     def _fits(self, store: FeatureStore | MultiFileStore) -> None:
         if self.width is not None and store.width != self.width:
@@ -141,7 +149,8 @@ class StoreReader(Reader):
 
 
 class StoredEmbedder(Embedder):
-    """features (B, N, D + 4) -> states (B, N, E) by one linear layer.
+    """features (B, N, D + 4) -> states (B, N, E) by one linear layer. Where examples show several pictures, `picture`
+    (B, N) tells which of them a region is of, and is its token type.
 
     width, fingerprint  of the features it was built for
     """
@@ -177,22 +186,24 @@ class StoredEmbedder(Embedder):
     def fingerprint(self) -> dict[str, Any]:
         return self.reader.fingerprint or {}
 
-    def forward(self, features: Tensor, mask: Tensor) -> Segment:
+    def forward(self, features: Tensor, mask: Tensor, picture: Tensor | None = None) -> Segment:
         visual, boxes = features[..., : self.width], features[..., self.width :]
-        return Segment(self.projection(torch.cat([self._normalised(visual), boxes], -1)), mask)
+        return Segment(self.projection(torch.cat([self._normalised(visual), boxes], -1)), mask, picture)
 
     def found_settings(self) -> dict[str, Any]:
         return {"width": self.width, "fingerprint": self.reader.fingerprint}
 
     def describe(self, example: Example) -> dict[str, Any]:
-        """labels, boxes and scores of the example's slots."""
-        record, limit = self.reader.record(example), self.reader.limit
-        count = len(record.features[:limit])
-        return {
-            "labels": list((record.labels or self.names(count))[:count]),
-            "boxes": [] if record.boxes is None else record.boxes[:count].tolist(),
-            "scores": [] if record.scores is None else record.scores[:count].tolist(),
-        }
+        """labels, boxes and scores of the example's slots; of several pictures also "pictures", which each is of."""
+        told: dict[str, Any] = {"labels": [], "boxes": [], "scores": [], "pictures": []}
+        records, limit = self.reader.records(example), self.reader.limit
+        for place, record in enumerate(records):
+            count = len(record.features[:limit])
+            told["labels"] += (record.labels or self.names(count))[:count]
+            told["boxes"] += [] if record.boxes is None else record.boxes[:count].tolist()
+            told["scores"] += [] if record.scores is None else record.scores[:count].tolist()
+            told["pictures"] += [place] * count
+        return told if len(records) > 1 else {name: each for name, each in told.items() if name != "pictures"}
 
     def names(self, count: int) -> list[str]:
         """What slots without labels are called."""

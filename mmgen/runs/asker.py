@@ -22,7 +22,7 @@ from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..recipe.tables import Recipe
-from ..tensors import Example, Generation, Prediction
+from ..tensors import All, Example, Generation, Prediction
 from .given import by_input, called, lacking, steps_read, unread
 from .own_features import checked_picture, checked_record, record
 from .query import Query, as_picture
@@ -107,7 +107,7 @@ class Asker:
             for name in self.inputs:
                 stored = self._stored(name)
                 own[name] = {
-                    field: value if stored is None else self._value(name, stored.reader, value, query)
+                    field: value if stored is None else self._shown(name, stored.reader, value, query)
                     for field, value in given[name].items()
                 }
             merged = {field: value for values in reversed(own.values()) for field, value in values.items()}
@@ -158,6 +158,12 @@ class Asker:
                 raise DataError(f"{name}: cannot read {shown}: {error}") from None
             except (TypeError, ValueError, AttributeError, LookupError) as error:
                 raise DataError(f"{name}: cannot be read: {error}") from None
+
+    def _shown(self, name: str, reader: StoreReader, value: Any, query: Query) -> Record | str | All:
+        """A picture, a key or features, or a list of them that are all shown. Raises DataError."""
+        if not isinstance(value, list | tuple):
+            return self._value(name, reader, value, query)
+        return All(tuple(self._value(name, reader, one, query) for one in value))
 
     def _value(self, name: str, reader: StoreReader, value: Any, query: Query) -> Record | str:
         """What the reader of stored features takes: a Record, or a key of its store. Raises DataError."""

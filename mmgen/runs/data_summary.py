@@ -76,7 +76,8 @@ class DataSummary:
                 yield self._named(name, f"{input_} missing", lacking)
                 self._problem(stops.get(input_), f"{name}: {_count(lacking, 'example')} without {input_}")
             if isinstance(config, FeaturesConfig):
-                values = [value for each in examples for value in map(resolve(each).inputs.get, config.reads)]
+                read = [(resolve(each), field) for each in examples for field in config.reads]
+                values = [value for each, field in read for value in each.shown(field)]
                 keys = list(dict.fromkeys(value for value in values if isinstance(value, str)))
                 yield from self._features(name, input_, config, keys, stops.get(input_))
 

@@ -77,17 +77,15 @@ def requests(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -
     return found or [Query(" and ".join(named), named)]
 
 
-def named_values(pairs: Iterable[str]) -> dict[str, str]:
-    """NAME=VALUE, one each. Raises DataError."""
-    found: dict[str, str] = {}
+def named_values(pairs: Iterable[str]) -> dict[str, Any]:
+    """NAME=VALUE; a name that is given again has a list of values (the two pictures of NLVR2). Raises DataError."""
+    found: dict[str, list[str]] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise DataError(f"--input {pair}: write NAME=VALUE, like --input caption='a dog on a beach'")
-        if name in found:
-            raise DataError(f"--input {name}: given twice")
-        found[name] = _decoded(name, value)
-    return found
+        found.setdefault(name, []).append(_decoded(name, value))
+    return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
 def _decoded(name: str, value: str) -> str:
@@ -108,7 +106,8 @@ def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: I
     values = {
         (query.folder / value).resolve()
         for query in queries
-        for value in query.inputs.values()
+        for given in query.inputs.values()
+        for value in (given if isinstance(given, list) else [given])
         if isinstance(value, str | Path) and "\0" not in str(value) and len(str(value)) < 4096
     }
     asked = own in values or any(

@@ -14,6 +14,9 @@ class Text(mmgen.EmbedderConfig):
     hides = "words"
 
     max_tokens: int = Field(64, ge=1, description="longer texts are cut")
+    append_mask: bool = Field(
+        False, description="a last [MASK] behind the text, whose state answers it (VisualBERT and VL-BERT, for VQA)"
+    )
 
     def build(self, backbone):
         from .embedder import TextEmbedder

@@ -28,6 +28,7 @@ class TextReader(Reader):
     def __init__(self, config: Text, backbone: Backbone) -> None:
         self.field, self.max_tokens = config.reads[0], config.max_tokens
         self.tokenizer, self.pad_id, self.mask_id = backbone.tokenizer, backbone.pad_id, backbone.mask_id
+        self.last = [backbone.mask_id] if config.append_mask else []
         self._known: dict[str, list[int]] = {}
 
     def read(self, example: Example) -> Tensor:
@@ -36,7 +37,7 @@ class TextReader(Reader):
             raise DataError(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
             )
-        return torch.tensor(self._tokens(text), dtype=torch.long)
+        return torch.tensor(self._tokens(text) + self.last, dtype=torch.long)
 
     def _tokens(self, text: str) -> list[int]:
         if text not in self._known:
@@ -47,9 +48,11 @@ class TextReader(Reader):
         return self._known[text]
 
     def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:
-        """Tokens (N,) with a share of them hidden, and what stood there: (N,) ids, -100 elsewhere."""
+        """Tokens (N,) with a share of them hidden, and what stood there: (N,) ids, -100 elsewhere. The [MASK] that is
+        appended is never predicted."""
         ids, labels = item.clone(), torch.full_like(item, -100)
-        words = self._words(item.tolist()) if hiding.whole_words else [[place] for place in range(len(item))]
+        known = item[: len(item) - len(self.last)].tolist()
+        words = self._words(known) if hiding.whole_words else [[place] for place in range(len(known))]
         chosen = [word for word in words if draw.random() < hiding.rate]
         masked, other = hiding.replace
         for word in chosen:
@@ -94,7 +97,7 @@ class TextReader(Reader):
         """A token a word."""
         text = example.inputs.get(self.field)
         count = text.count(" ") + 1 if isinstance(text, str) else 0
-        return min(count, self.max_tokens) if self.max_tokens else count
+        return min(count, self.max_tokens) + len(self.last)
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(item) for item in items])
@@ -120,6 +123,7 @@ class TextEmbedder(Embedder):
         tokenizer = self.reader.tokenizer
         ids = self.reader.read(example).tolist()
         told: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
+        ids = ids[: len(ids) - len(self.reader.last)]
         if getattr(tokenizer, "is_fast", False):
             text = example.inputs[self.reader.field]
             offsets = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)[

@@ -14,7 +14,7 @@ from mmgen.errors import DataError
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import FailedImage, Picture, Record
-from mmgen.tensors import Example
+from mmgen.tensors import All, Example
 
 E, D = 32, 6
 MADE_BY = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
@@ -87,7 +87,7 @@ def test_one_linear_layer_over_features_and_box(store):
     }
     segment = states(model, "3", "2", "5")
     assert segment.states.shape == (3, 5, E) and segment.mask.sum(1).tolist() == [3, 2, 5]
-    item = torch.from_numpy(model.reader.read(example("5")))
+    item = torch.from_numpy(model.reader.read(example("5"))[0])
     assert torch.equal(item[:, :D], torch.from_numpy(features(5, 5)))
     assert torch.allclose(item[:, D:], torch.tensor([0.1, 0.2, 0.6, 0.9]))
     assert torch.allclose(segment.states[2], item @ model.projection.weight.T + model.projection.bias, atol=1e-5)
@@ -96,6 +96,20 @@ def test_one_linear_layer_over_features_and_box(store):
 def test_rows_do_not_depend_on_each_other(store):
     model = embedder(features=store)
     assert torch.allclose(states(model, "3", "9").states[0, :3], states(model, "3").states[0], atol=1e-6)
+
+
+def test_several_pictures_in_one_segment(store):
+    model = embedder(features=store)
+    segment = states(model, All(("3", "2")), "4")
+    assert segment.types.tolist() == [[0, 0, 0, 1, 1], [0, 0, 0, 0, 0]]
+    assert segment.mask.tolist() == [[True] * 5, [True] * 4 + [False]]
+    assert torch.allclose(segment.states[0, :3], states(model, "3").states[0], atol=1e-6)
+    assert torch.allclose(segment.states[0, 3:], states(model, "2").states[0], atol=1e-6)
+    assert model.reader.slots(example(All(("3", "2")))) == 5
+    told = model.describe(example(All(("3", "2"))))
+    assert told["pictures"] == [0, 0, 0, 1, 1] and len(told["boxes"]) == len(told["labels"]) == 5
+    with pytest.raises(DataError, match="no features of 1 of 2 images"):
+        model.reader.find_gaps([example(All(("3", "absent")))])
 
 
 def test_an_image_without_regions_is_an_error(store):

@@ -327,7 +327,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             [str(PLACE), "--input", "caption"],
             "error: --input caption: write NAME=VALUE, like --input caption='a dog on a beach'",
         ),
-        ([str(PLACE), "--caption", "x", "--input", "caption=y"], "error: --input caption: given twice"),
+        ([str(PLACE), "--caption", "x", "--input", "caption=y"], 'error: caption must be a text, not ["x", "y"]'),
         (
             [str(PLACE), "pictures/0.png", "--set", "backbone.layers=3"],
             "error: --set backbone.layers=3: this run has learnt with what it has; what can be changed is decoding.*, "
