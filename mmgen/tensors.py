@@ -250,7 +250,7 @@ class Prediction:
     """One answer for one example that is no text. `value` is JSON, by the kind of prediction:
 
     label   {"label": text, "probabilities": {text: share}}: the likeliest, and as many as the objective tells
-    choice  which of the choices, from 0
+    choice  {"choice": which, from 0, "probabilities": [a share for each choice]}
     region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": which region}
     boxes   a list of such boxes, the likeliest first
 
@@ -265,10 +265,10 @@ class Prediction:
 @dataclass(frozen=True)
 class Scores:
     """What a metric says: values over all examples, and for every single one. `None` marks a value that cannot be had
-    here; `notes` says why, or how the values were made."""
+    here; `notes` says why, or how the values were made. For an example, `None` says that the value is not about it."""
 
     values: Mapping[str, float | None]
-    per_example: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

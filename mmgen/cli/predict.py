@@ -70,8 +70,9 @@ def _print(line: Mapping) -> None:
         return
     value = line["value"]
     if isinstance(value, dict) and "probabilities" in value:
-        shares = sorted(value["probabilities"].items(), key=lambda each: -each[1])
-        for label, share in shares[:SHOWN]:
+        shares = value["probabilities"]  # by label, or one for each choice
+        named = shares.items() if isinstance(shares, dict) else enumerate(shares)
+        for label, share in sorted(named, key=lambda each: -each[1])[:SHOWN]:
             tell(f"    {share:6.1%}  {label}")
     else:
         tell(f"    {line['score']:6.1%}  {json.dumps(value, ensure_ascii=False)}")

@@ -177,8 +177,8 @@ def _scores_problem(scores: Scores, count: int, method: str) -> str:
             return f"{name} has {values!r:.60} for its examples; it must be a list of numbers"
         if len(values) != count:
             return f"{name} has {len(values)} values for {count} examples"
-        if (bad := next((value for value in values if not _finite(value)), None)) is not None:
-            return f"{name} of an example is {bad!r:.60}; values are finite numbers"
+        if (bad := next((value for value in values if value is not None and not _finite(value)), None)) is not None:
+            return f"{name} of an example is {bad!r:.60}; values are finite numbers, or None"
     return ""
 
 

@@ -116,7 +116,7 @@ def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str,
         name: values for name, values in score.read(folder.step(step)).per_example.items() if len(values) == len(split)
     }
     return {
-        example.id: {name: round(values[place], 1) for name, values in each.items()}
+        example.id: {name: round(value, 1) for name, values in each.items() if (value := values[place]) is not None}
         for place, example in enumerate(split)
     }
 

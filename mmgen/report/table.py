@@ -265,9 +265,14 @@ def answered(made: Sequence[Prediction], examples: Sequence[Example], count: int
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         value, example = made[index].value, examples[index]
-        told = value["label"] if isinstance(value, dict) and "label" in value else json.dumps(value, ensure_ascii=False)
-        lines.append(f"    {told:<42} <- {example.id}: {_texts(example)}")
+        lines.append(f"    {_told(value):<42} <- {example.id}: {_texts(example)}")
     return "\n".join(lines[:count])
+
+
+def _told(value: Any) -> str:
+    """A prediction without its probabilities."""
+    named = [value[name] for name in ("label", "choice") if isinstance(value, dict) and name in value]
+    return named[0] if named and isinstance(named[0], str) else json.dumps((named or [value])[0], ensure_ascii=False)
 
 
 def _texts(example: Example) -> str:

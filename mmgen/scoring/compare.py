@@ -50,7 +50,7 @@ class Comparison:
     values: dict[str, dict[str, float | None]] = field(default_factory=dict)  # system -> metric -> value
     intervals: dict[str, dict[str, Interval]] = field(default_factory=dict)
     oracle: dict[str, dict[str, float]] = field(default_factory=dict)
-    per_example: dict[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    per_example: dict[str, Mapping[str, Sequence[float | None]]] = field(default_factory=dict)
     probabilities: dict[str, float] = field(default_factory=dict)  # metric -> p of the difference
     tests: dict[str, str] = field(default_factory=dict)  # metric -> "bootstrap", "jackknife" or "randomisation"
     notes: tuple[str, ...] = ()
@@ -162,10 +162,8 @@ def _oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
     best: dict[str, float] = {}
     for name in first.per_example:
         if not name.startswith(AMONG_THEMSELVES) and first.values.get(name) is not None:
-            liked = [
-                max(range(ranks), key=[one.per_example[name][place] for one in each].__getitem__)
-                for place in range(len(system.texts))
-            ]
+            told = [[one.per_example[name][place] or 0.0 for one in each] for place in range(len(system.texts))]
+            liked = [max(range(ranks), key=own.__getitem__) for own in told]
             value = judge([rounds[rank][place] for place, rank in enumerate(liked)]).values[name]
             if value is not None:
                 best[name] = value
@@ -182,8 +180,15 @@ def _by_bootstrap(found: Comparison, groups: Sequence[str], resamples: int, seed
         one, other = drawn.values()  # the same draws: pairs
         differences = {name: one[name] - other[name] for name in one if name in other}
         found.intervals[DIFFERENCE] = {name: interval(each) for name, each in differences.items()}
-        found.probabilities = {name: probability(each, len(set(groups))) for name, each in differences.items()}
+        witnesses = {name: _witnesses(found, name, groups) for name in differences}
+        found.probabilities = {name: probability(each, witnesses[name]) for name, each in differences.items()}
         found.tests = dict.fromkeys(differences, "bootstrap")
+
+
+def _witnesses(found: Comparison, name: str, groups: Sequence[str]) -> int:
+    """How many groups have an example that a score is about."""
+    each = next(iter(found.per_example.values()))[name]
+    return len({group for group, value in zip(groups, each, strict=True) if value is not None})
 
 
 def _by_jackknife(found: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:

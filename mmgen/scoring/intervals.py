@@ -18,48 +18,57 @@ Score = TypeVar("Score", bound=Hashable)  # what names one
 
 
 def groups_of(examples: Sequence[Example]) -> list[str]:
-    """What an example is drawn together with: its image."""
-    return [str(example.facts.get("group") or example.facts.get("image") or example.id) for example in examples]
+    """What an example is drawn together with: its group, or its image."""
+    return [str(example.facts.get("group") or _image(example) or example.id) for example in examples]
 
 
-def means_over_examples(scores: Scores) -> dict[str, Sequence[float]]:
-    """Scores that are the mean of what every example has."""
-    return {
-        name: each
-        for name, each in scores.per_example.items()
-        if (value := scores.values.get(name)) is not None and abs(fmean(each) - value) <= 1e-6 * max(1.0, abs(value))
-    }
+def _image(example: Example) -> str | None:
+    known = example.facts.get("image") or example.inputs.get("image")
+    return known if isinstance(known, str) else None
+
+
+def means_over_examples(scores: Scores) -> dict[str, Sequence[float | None]]:
+    """Scores that are the mean of what every example has that they are about."""
+    found: dict[str, Sequence[float | None]] = {}
+    for name, each in scores.per_example.items():
+        value, known = scores.values.get(name), [one for one in each if one is not None]
+        if value is not None and known and abs(fmean(known) - value) <= 1e-6 * max(1.0, abs(value)):
+            found[name] = each
+    return found
 
 
 def bootstrap(
-    columns: Mapping[str, Sequence[float]], groups: Sequence[str], resamples: int, seed: int
+    columns: Mapping[str, Sequence[float | None]], groups: Sequence[str], resamples: int, seed: int
 ) -> dict[str, np.ndarray]:
     """Means over examples whose groups (images) are drawn with replacement, (resamples,) a column; questions about one
-    image are no independent witnesses. Every call with the same groups and seed sees the same draws."""
-    table = np.array(list(columns.values()), np.float64).T  # (examples, columns)
-    _, place, counts = np.unique(np.array(groups), return_inverse=True, return_counts=True)
-    sums = np.zeros((len(counts), table.shape[1]))
-    np.add.at(sums, place, table)
+    image are no independent witnesses. Every call with the same groups and seed sees the same draws. NaN where no
+    example was drawn that a column is about. Without columns that are about one group alone: nothing varies there."""
+    table = np.array(list(columns.values()), np.float64).T  # (examples, columns); None is NaN
+    names, place = np.unique(np.array(groups), return_inverse=True)
+    sums, counts = (np.zeros((len(names), table.shape[1])) for _ in range(2))
+    np.add.at(sums, place, np.nan_to_num(table))
+    np.add.at(counts, place, ~np.isnan(table))
     draw = np.random.default_rng(seed)
     means = []
     for _ in range(resamples):
-        drawn = draw.integers(len(counts), size=len(counts))
-        times = np.bincount(drawn, minlength=len(counts)).astype(
-            np.float64
-        )  # how often each is drawn: no row is copied
-        means.append(times @ sums / (times @ counts))
-    return dict(zip(columns, np.array(means).T, strict=True))
+        drawn = draw.integers(len(names), size=len(names))
+        times = np.bincount(drawn, minlength=len(names)).astype(np.float64)  # how often each is drawn: no row is copied
+        with np.errstate(invalid="ignore"):
+            means.append(times @ sums / (times @ counts))
+    told = zip(columns, np.array(means).T, (counts > 0).sum(0), strict=True)
+    return {name: column for name, column, witnesses in told if witnesses > 1 and not np.isnan(column).all()}
 
 
 def interval(means: np.ndarray) -> Interval:
     """The middle 95 %."""
-    low, high = np.percentile(means, [2.5, 97.5])
+    low, high = np.nanpercentile(means, [2.5, 97.5])
     return float(low), float(high)
 
 
 def probability(differences: np.ndarray, groups: int) -> float:
     """Two-sided p: twice the share of resampled differences on the other side of zero. It is never below 1 / resamples.
     With n groups the smallest possible p is 2^(1-n)."""
+    differences = differences[~np.isnan(differences)]
     share = min((differences <= 0).mean(), (differences >= 0).mean())
     return float(min(1.0, max(2 * share, 1 / len(differences), 2.0 ** (1 - groups))))
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ..configs import MetricConfig
 from ..parts import Metric
-from ..tensors import Example, Generation, Scores
+from ..tensors import Example, Generation, Prediction, Scores
 from .suite import Suite, expect
 from .toy import Toy
 
@@ -18,11 +18,12 @@ class MetricSuite(Suite[MetricConfig]):
     """What scoring relies on. `config()` returns a `MetricConfig`; `examples()` may give others to score."""
 
     def examples(self) -> Sequence[Example]:
-        """At least three examples with targets."""
+        """At least three examples, with targets where texts are judged."""
         return Toy().build().split("train")
 
-    def generations(self, examples: Sequence[Example]) -> list[Generation]:
-        """A text for each: some from people, some of another example, one empty."""
+    def generations(self, examples: Sequence[Example]) -> Sequence[Generation | Prediction]:
+        """One for each: texts, some from people, some of another example, one empty. A metric that judges no texts
+        gives `Prediction`s of its kind here, some right and some wrong."""
         texts = [
             example.targets[0] if number % 2 else examples[number - 1].targets[-1]
             for number, example in enumerate(examples)
@@ -57,7 +58,8 @@ class MetricSuite(Suite[MetricConfig]):
                 len(values) == len(examples), f"{name} has {len(values)} values for {len(examples)} examples", SCORES
             )
             expect(name in scores.values, f"{name} is told per example, and not over all", SCORES)
-            expect(all(math.isfinite(value) for value in values), f"{name} is not finite for every example", SCORES)
+            known = [value for value in values if value is not None]
+            expect(all(map(math.isfinite, known)), f"{name} is not finite for every example that has it", SCORES)
 
     def test_the_same_twice(self) -> None:
         first, second = self.scores()[0], self.scores()[0]
@@ -80,17 +82,21 @@ class MetricSuite(Suite[MetricConfig]):
 
     def test_one_example_and_an_empty_text(self) -> None:
         example = self.examples()[0]
-        for text in ("", example.targets[0], "  \n", "§ ☃ 'x' \"y\""):
+        tried: list[Generation | Prediction] = [self.generations(self.examples())[0]]
+        if "text" in self.config().judges:
+            texts = ("", *example.targets[:1], "  \n", "§ ☃ 'x' \"y\"")
+            tried += [Generation(example.id, text, (), 0.0) for text in texts]
+        for one in tried:
             try:
-                scores = self.metric().score([Generation(example.id, text, (), 0.0)], [example])
+                scores = self.metric().score([one], [example])
             except Exception as error:
                 raise AssertionError(
-                    f"one example with the text {text!r} raises {type(error).__name__}: {error}. Read: {SCORE}"
+                    f"one example with {one.value!r} raises {type(error).__name__}: {error}. Read: {SCORE}"
                 ) from None
             for name, value in scores.values.items():
                 expect(
                     value is None or math.isfinite(value),
-                    f"{name} of one example with the text {text!r} is {value}",
+                    f"{name} of one example with {one.value!r} is {value}",
                     SCORES,
                 )
 

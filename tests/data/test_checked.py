@@ -188,7 +188,10 @@ def test_wrong_texts(change, words):
         (Scores({"hits": math.nan}), "hits is nan; values are finite numbers, or None with a note"),
         (Scores({"hits": "all"}), "hits is 'all'; values are finite numbers, or None with a note"),
         (Scores({"hits": 1.0}, {"hits": [1.0, 1.0]}), "hits has 2 values for 3 examples"),
-        (Scores({"hits": 1.0}, {"hits": [1.0, 1.0, math.inf]}), "hits of an example is inf; values are finite numbers"),
+        (
+            Scores({"hits": 1.0}, {"hits": [1.0, 1.0, math.inf]}),
+            "hits of an example is inf; values are finite numbers, or None",
+        ),
         ({"hits": 1.0}, "score gives {'hits': 1.0}; it must be a mmgen.tensors.Scores"),
         (Scores([1.0]), "score gives values [1.0]; they must be a dict"),
         (Scores({}, [1.0]), "score gives per_example [1.0]; they must be a dict"),

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 import toys
 
 import mmgen
+from mmgen.cli.predict import _print
 from mmgen.errors import PluginError, RecipeError, RunError
 from mmgen.evaluation.predict import predict
 from mmgen.objectives import Objective, TargetReader
@@ -17,6 +18,7 @@ from mmgen.parts import Metric
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
+from mmgen.report.table import answered
 from mmgen.runs.load import load_run
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
@@ -298,3 +300,12 @@ def test_what_does_not_fit_is_told_before_anything_is_learnt(tmp_path, text, wor
     with pytest.raises(RecipeError) as error:
         recipe_of(tmp_path, text)
     assert words in str(error.value)
+
+
+def test_a_choice_is_shown_with_its_probabilities(capsys):
+    value = {"choice": 2, "probabilities": [0.1, 0.2, 0.6, 0.1]}
+    assert answered([Prediction("e", value, 0.6)], [Example("e", {"question": "why so?"})]) == (
+        f"    {'2':<42} <- e: why so?"
+    )
+    _print({"id": "e", "value": value, "score": 0.6})
+    assert capsys.readouterr().out.splitlines()[1:3] == ["     60.0%  2", "     20.0%  1"]

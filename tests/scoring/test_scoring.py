@@ -18,9 +18,11 @@ from mmgen.scoring import System, Uncertainty, compare, metrics, pair, read_pred
 from mmgen.scoring.intervals import (
     around,
     bootstrap,
+    groups_of,
     interval,
     jackknife,
     jackknife_probability,
+    means_over_examples,
     probability,
     randomisation,
 )
@@ -325,6 +327,27 @@ def test_questions_of_one_image_are_drawn_together():
     together = bootstrap(values, [str(n // 3) for n in range(60)], 2000, 0)["x"]
     assert together.std() / alone.std() == pytest.approx(math.sqrt(3), rel=0.1)
     assert alone.mean() == pytest.approx(5, abs=0.2)
+
+
+def test_a_score_about_some_examples_is_resampled_over_those():
+    values, groups = [50.0, None, 100.0, None, 0.0, None, None, 100.0], list("aabbccdd")
+    scores = Scores({"x": 62.5, "y": 50.0}, {"x": values, "y": [None] * 8})
+    assert means_over_examples(scores) == {"x": values}
+    draw, means = np.random.default_rng(3), []
+    for _ in range(200):
+        drawn = ["abcd"[place] for place in draw.integers(4, size=4)]
+        means.append(
+            np.mean([v for one in drawn for g, v in zip(groups, values, strict=True) if g == one and v is not None])
+        )
+    assert bootstrap({"x": values}, groups, 200, 3)["x"] == pytest.approx(np.array(means))
+    rare = bootstrap({"x": [1.0, 1.0, *[None] * 6], "one": [1.0, *[None] * 7]}, list("abcdefgh"), 200, 0)
+    assert [*rare] == ["x"] and np.isnan(rare["x"]).any() and interval(rare["x"]) == (1, 1)
+    assert probability(rare["x"], 2) == 0.5
+
+
+def test_examples_of_one_picture_are_drawn_together():
+    facts = Example("q1", {"image": "9"}, facts={"group": "g"}), Example("q2", {"image": ("9", "8")}), Example("q3", {})
+    assert groups_of([Example("q0", {"image": "9"}), *facts]) == ["9", "g", "q2", "q3"]
 
 
 def test_the_jackknife_of_a_mean_is_its_standard_error():
