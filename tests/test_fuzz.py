@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner
 from fuzz import all_surfaces, fuzz, judge
 from fuzz.folders import STEP, runs
-from mmgen_questions.files import read_text
 from mmgen_regions import LxmertH5, NpzFolder
 from safetensors.torch import load_file, save_file
 
@@ -30,6 +29,7 @@ from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json, write_json
 from mmgen.parts import Record
 from mmgen.progress import Progress
+from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.report import curves

@@ -24,7 +24,6 @@ import numpy as np
 import pytest
 from fuzz import folders
 from mmgen_humaneval.answers import read as judged
-from mmgen_questions import files as question_files
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from PIL import Image
 from transformers import AutoConfig, AutoModelForMaskedLM
@@ -37,6 +36,7 @@ from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json
 from mmgen.parts import Record
+from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.load import load_run
@@ -432,9 +432,7 @@ def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
     assert told == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; this is no TSV of features"
 
 
-@pytest.mark.parametrize(
-    "read", [lambda path: question_files.read_text(path), lambda path: scoring.read_predictions(path)]
-)
+@pytest.mark.parametrize("read", [lambda path: read_text(path), lambda path: scoring.read_predictions(path)])
 def test_gzipped_texts_are_unpacked_to_a_limit_only(tmp_path, monkeypatch, read):
     monkeypatch.setattr("mmgen.files.MOST_BYTES", 1 << 20)
     monkeypatch.setattr("mmgen.files.PIECE", 1 << 16)
@@ -489,7 +487,7 @@ READERS = {
     "parent.toml": lambda path: load(child(path), installed()),
     "picture.png": open_image,
     "requests.jsonl": lambda path: requests([path], None),
-    "questions.json": question_files.read_text,
+    "questions.json": read_text,
     "predictions.json": scoring.read_predictions,
     "judge.key.json": lambda path: judged(path, []),
     "weights.safetensors": read_tensors,

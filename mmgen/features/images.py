@@ -10,6 +10,7 @@ from pathlib import Path
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..errors import DataError, regular
+from .store import image_key
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")  # Pillow knows more, and starts Ghostscript for one of them
@@ -20,6 +21,19 @@ def image_files(folder: Path) -> Iterator[Path]:
     for place, subfolders, names in os.walk(folder):
         subfolders.sort()
         yield from (Path(place, name) for name in sorted(names) if name.lower().endswith(SUFFIXES))
+
+
+def images_by_key(folder: Path) -> dict[str, Path]:
+    """Images of a folder and its subfolders by `store.image_key`. Raises DataError when two have the same."""
+    found: dict[str, Path] = {}
+    for path in image_files(folder):
+        other = found.setdefault(image_key(path.name), path)
+        if other != path:
+            raise DataError(
+                f"{folder}: {other.relative_to(folder)} and {path.relative_to(folder)} are both image "
+                f"'{image_key(path.name)}'; rename one"
+            )
+    return found
 
 
 def open_image(path: Path) -> Image.Image:

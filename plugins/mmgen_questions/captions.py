@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
-
-from .files import each, listed, tidy, wanted
-from .formats import image_id
+from mmgen.reading.text import each, image_id, listed, tidy, wanted
 
 
 @dataclass(frozen=True)

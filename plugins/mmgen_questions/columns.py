@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmgen.errors import DataError, did_you_mean
+from mmgen.reading.text import image_id, read_text, shown, tidy
 
-from .files import read_text, shown, tidy
-from .formats import Entry, Read, image_id
+from .formats import Entry, Read
 
 BETWEEN = "---"  # joins the texts of a cell in VQG's files
 USUAL = {  # what an entry has -> names that its column may have where nobody says which it is

@@ -10,17 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
-from mmgen.features.images import open_image
+from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
+from mmgen.reading.text import shown
 from mmgen.tensors import Example
 
 from . import Csv, Questions
 from .captions import Captions, read_captions
 from .columns import VQG, Columns, read_columns
-from .files import shown
 from .finding import find
 from .formats import Entry, Read, read_jsonl, read_vqa
-from .pictures import index
 
 READERS: dict[str, Callable[[Path], Read]] = {
     "vqa": read_vqa,
@@ -107,7 +106,7 @@ class QuestionFiles(Dataset):
         """Files of the folder of images by key."""
         if self._pictures is None:
             assert self.config.images is not None  # asked before there is a picture
-            self._pictures = index(self.config.folder / self.config.images)
+            self._pictures = images_by_key(self.config.folder / self.config.images)
         return self._pictures
 
     def _load(self, name: str) -> None:

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
-from mmgen.features.store import image_key
-
-from .files import each, kind, listed, parse_json, read_text, tidy, wanted
+from mmgen.reading.text import each, image_id, json_lines, listed, tidy, wanted
 
 
 @dataclass
@@ -76,10 +74,7 @@ def read_jsonl(path: Path) -> Read:
     lines: dict[str, int] = {}
     entries: list[Entry] = []
     counts: Counter[str] = Counter()
-    for number, line in enumerate(read_text(path).split("\n"), 1):
-        if not line.strip():
-            continue
-        item = parse_json(line, path, number)
+    for number, item in json_lines(path):
         try:
             entry = _entry(item, counts)
             if entry.id in lines:
@@ -116,15 +111,3 @@ def _texts(value: Any, name: str) -> list[str]:
     if isinstance(value, list):
         return [tidy(text, f"{name}[{number}]") for number, text in enumerate(value)]
     return [tidy(value, name)]
-
-
-def image_id(value: Any, name: str, plain: bool = False) -> str:
-    """An id as a text: a number as its digits, a file's name as the key of its image (unless `plain`)."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str):
-        raise DataError(f"{name} must be a number or a text, not {kind(value)}")
-    text = tidy(value, name)
-    if not text:
-        raise DataError(f"{name} is empty")
-    return text if plain else image_key(text)

@@ -1,16 +1,17 @@
-"""Reading text and JSON safely: whatever is wrong becomes one DataError that names the file and the place in it."""
+"""Text and JSON that others wrote: whatever is wrong becomes one DataError that names the file and the place in it."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import DataError
-from mmgen.files import read_bytes
+from ..errors import DataError
+from ..features.store import image_key
+from ..files import read_bytes
 
 LONGEST = 1_000_000  # letters of a text; a tokenizer takes minutes for a hundred times as many
 NAMES = {
@@ -26,12 +27,7 @@ NAMES = {
 
 def read_text(path: Path) -> str:
     """A UTF-8 file's text, unpacked where it is gzipped, without a byte-order mark. Raises DataError."""
-    try:
-        data = read_bytes(path, "questions or captions")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: cannot be unpacked ({error}); it may be cut short: get it again") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
+    data = unpacked(path)
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise DataError(f"{path}:1: this is UTF-16; save the file as UTF-8")
     if b"\0" in data:
@@ -41,6 +37,16 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         # the error counts from behind a byte-order mark, which holds no line's end
         raise DataError(f"{path}:{_line(error.object, error.start)}: not UTF-8; save the file as UTF-8") from None
+
+
+def unpacked(path: Path) -> bytearray:
+    """A file's bytes, unpacked where it is gzipped. Raises DataError."""
+    try:
+        return read_bytes(path, "a published data set")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: cannot be unpacked ({error}); it may be cut short: get it again") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _line(data: bytes | bytearray, position: int) -> int:
@@ -59,6 +65,13 @@ def parse_json(text: str, path: Path, line: int | None = None) -> Any:
         ) from None
     except (RecursionError, ValueError) as error:  # nested without end, or a number without end
         raise DataError(f"{path}:{line or 1}: not usable JSON: {error}") from None
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Numbered values of a file with one JSON value a line; empty lines are passed over."""
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if line.strip():
+            yield number, parse_json(line, path, number)
 
 
 def listed(path: Path, name: str, what: str, bare: bool = False) -> tuple[dict[str, Any], list[Any]]:
@@ -103,6 +116,18 @@ def tidy(value: Any, name: str) -> str:
             if character == "\0" or "\ud800" <= character <= "\udfff":
                 raise DataError(f"{name} holds {character!r}, which is no character; the file is damaged")
     return text
+
+
+def image_id(value: Any, name: str, plain: bool = False) -> str:
+    """An id as a text: a number as its digits, a file's name as the key of its image (unless `plain`)."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise DataError(f"{name} must be a number or a text, not {kind(value)}")
+    text = tidy(value, name)
+    if not text:
+        raise DataError(f"{name} is empty")
+    return text if plain else image_key(text)
 
 
 def kind(value: Any) -> str:
