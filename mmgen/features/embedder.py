@@ -24,6 +24,7 @@ from .store import FeatureStore, difference
 
 SAMPLED = 1000  # images that statistics are computed from
 FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
+Regions = tuple[np.ndarray, "np.ndarray | None"]  # features (R, D) and boxes (R, 4) of a picture
 BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the box's four numbers
 
 
@@ -88,11 +89,11 @@ class StoreReader(Reader):
                     "them, or leave the images out"
                 )
 
-    def read(self, example: Example) -> tuple[np.ndarray, ...]:
-        """Of every picture (R, D + 4) float32, or (R, D) without boxes. Raises DataError for one without regions."""
+    def read(self, example: Example) -> tuple[Regions, ...]:
+        """Of every picture its features (R, D) and boxes (R, 4), float32. Raises DataError for one without regions."""
         return tuple(self._regions(record) for record in self.records(example))
 
-    def _regions(self, record: Record) -> np.ndarray:
+    def _regions(self, record: Record) -> Regions:
         if not len(record.features):
             raise DataError(
                 f"image '{record.key}' has no regions; leave it out, or extract its features with other settings"
@@ -103,17 +104,15 @@ class StoreReader(Reader):
                 f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make "
                 "them again"
             )
-        if not self.boxes:
-            return features
-        if record.boxes is None and len(features):
+        boxes = None if record.boxes is None else np.asarray(record.boxes[: self.limit], np.float32)
+        if self.boxes and boxes is None:
             raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
-        boxes = np.zeros((0, 4)) if record.boxes is None else record.boxes[: self.limit]
-        if not (np.abs(boxes) <= FARTHEST).all():
+        if self.boxes and not (np.abs(boxes) <= FARTHEST).all():
             raise DataError(
                 f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
                 "relative to the image's size"
             )
-        return np.concatenate([features, boxes], 1, dtype=np.float32)
+        return features, boxes
 
     def slots(self, example: Example) -> int:
         """Its regions, as the store's index counts them."""
@@ -124,15 +123,21 @@ class StoreReader(Reader):
         regions = len(value.features) if isinstance(value, Record) else self.store.count(value) if known else 0
         return regions if self.limit is None else min(regions, self.limit)
 
-    def collate(self, items: Sequence[tuple[np.ndarray, ...]]) -> dict[str, Tensor]:
-        lengths = [sum(map(len, item)) for item in items]
-        features = torch.zeros(len(items), max(lengths), items[0][0].shape[1])  # (B, N, D + 4)
-        for row, item in zip(features, items, strict=True):
-            row[: sum(map(len, item))] = torch.from_numpy(np.concatenate(item) if len(item) > 1 else item[0])
-        made = {"features": features, "mask": torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)}
+    def collate(self, items: Sequence[tuple[Regions, ...]]) -> dict[str, Tensor]:
+        """features (B, N, D), mask (B, N); boxes (B, N, 4) where all have them; and where an example shows several
+        pictures, picture (B, N): which of them a region is of."""
+        rows = [torch.from_numpy(np.concatenate([features for features, _ in item])) for item in items]
+        lengths = torch.tensor([len(row) for row in rows])
+        made = {
+            "features": pad_sequence(rows, True),
+            "mask": torch.arange(int(lengths.max())) < lengths.unsqueeze(1),
+        }
+        if all(boxes is not None for item in items for _, boxes in item):
+            boxes = [np.concatenate([boxes for _, boxes in item if boxes is not None]) for item in items]
+            made["boxes"] = pad_sequence([torch.from_numpy(each) for each in boxes], True)
         if any(len(item) > 1 for item in items):
-            numbers = [torch.arange(len(item)).repeat_interleave(torch.tensor([*map(len, item)])) for item in items]
-            made["picture"] = pad_sequence(numbers, True)
+            of = [torch.cat([torch.full((len(f),), n) for n, (f, _) in enumerate(item)]) for item in items]
+            made["picture"] = pad_sequence(of, True)
         return made
 
     def _fits(self, store: FeatureStore | MultiFileStore) -> None:
@@ -149,8 +154,8 @@ class StoreReader(Reader):
 
 
 class StoredEmbedder(Embedder):
-    """features (B, N, D + 4) -> states (B, N, E) by one linear layer. Where examples show several pictures, `picture`
-    (B, N) tells which of them a region is of, and is its token type.
+    """features (B, N, D) and boxes (B, N, 4) -> states (B, N, E) by one linear layer. Where examples show several
+    pictures, `picture` (B, N) tells which of them a region is of, and is its token type.
 
     width, fingerprint  of the features it was built for
     """
@@ -186,9 +191,11 @@ class StoredEmbedder(Embedder):
     def fingerprint(self) -> dict[str, Any]:
         return self.reader.fingerprint or {}
 
-    def forward(self, features: Tensor, mask: Tensor, picture: Tensor | None = None) -> Segment:
-        visual, boxes = features[..., : self.width], features[..., self.width :]
-        return Segment(self.projection(torch.cat([self._normalised(visual), boxes], -1)), mask, picture)
+    def forward(
+        self, features: Tensor, mask: Tensor, boxes: Tensor | None = None, picture: Tensor | None = None
+    ) -> Segment:
+        parts = [self._normalised(features)] + ([boxes] if self.reader.boxes and boxes is not None else [])
+        return Segment(self.projection(torch.cat(parts, -1)), mask, picture)
 
     def found_settings(self) -> dict[str, Any]:
         return {"width": self.width, "fingerprint": self.reader.fingerprint}

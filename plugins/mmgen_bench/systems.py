@@ -145,7 +145,9 @@ class Front(nn.Module):
         start, end = (
             self.words(captions.new_full((len(captions), 1), token)) for token in (self.start_id, self.end_id)
         )
-        return torch.cat([start, self.projection(batch.inputs["image"]["features"]), end, self.words(captions)], 1)
+        image = batch.inputs["image"]
+        regions = self.projection(torch.cat([image["features"], image["boxes"]], -1))
+        return torch.cat([start, regions, end, self.words(captions)], 1)
 
 
 class Theirs(System):

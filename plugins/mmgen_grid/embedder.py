@@ -6,7 +6,7 @@ from mmgen.features.embedder import StoredEmbedder
 
 
 class GridEmbedder(StoredEmbedder):
-    """features (B, N, D + 4) -> states (B, N, E), N cells row by row."""
+    """features (B, N, D), boxes (B, N, 4) -> states (B, N, E), N cells row by row."""
 
     def names(self, count: int) -> list[str]:
         side = round(count**0.5)

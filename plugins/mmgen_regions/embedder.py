@@ -9,7 +9,7 @@ from . import Regions
 
 
 class RegionEmbedder(StoredEmbedder):
-    """features (B, N, D + 4) -> states (B, N, E), N at most `max_regions`."""
+    """features (B, N, D), boxes (B, N, 4) -> states (B, N, E), N at most `max_regions`."""
 
     def __init__(self, config: Regions, backbone: Backbone) -> None:
         super().__init__(config, backbone, config.max_regions)

@@ -113,9 +113,9 @@ def _read_store(path: Path, _) -> Any:
     found = {}
     for key in store:
         record = store.read(key)
-        rows = (
-            reader.read(Example("x", {"image": key}))[0] if record.boxes is not None and len(record.features) else None
-        )
+        rows = None
+        if record.boxes is not None and len(record.features):
+            rows = np.concatenate(reader.read(Example("x", {"image": key}))[0], 1)
         found[key] = (record, rows)
     return told, found
 
