@@ -6,6 +6,7 @@ This is also the adapter to transformers: what a newer version changes about cac
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 
 from mmgen.attention import Cache, visible
+from mmgen.errors import PluginError
 from mmgen.parts import Backbone
 from mmgen.tensors import Encoded, Slots, apply, taken
 
@@ -224,4 +226,17 @@ def head(model: PreTrainedModel) -> nn.Module:
             return getattr(model, name)
     raise RuntimeError(
         f"no masked-language-model head found in {type(model).__name__}; override EncoderBackbone.logits"
+    )
+
+
+def head_transform(backbone: Backbone) -> nn.Module:
+    """A copy of what the masked-language-model head does to states before it compares them with words: a dense layer,
+    an activation, a normalisation; (..., H) -> (..., H). Raises PluginError for a backbone that keeps it elsewhere."""
+    own = head(backbone.model) if isinstance(backbone, EncoderBackbone) else None
+    if (inside := getattr(getattr(own, "predictions", own), "transform", None)) is not None:  # BERT's
+        return copy.deepcopy(inside)
+    if hasattr(own, "dense") and hasattr(own, "layer_norm"):  # RoBERTa's
+        return nn.Sequential(copy.deepcopy(own.dense), nn.GELU(), copy.deepcopy(own.layer_norm))
+    raise PluginError(
+        f"{type(backbone).__name__} has no masked-language-model head of BERT's or RoBERTa's form to copy from"
     )

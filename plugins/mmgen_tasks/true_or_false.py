@@ -11,7 +11,7 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
-from . import TrueOrFalse
+from .objectives import TrueOrFalse
 
 TRUTH = "truth"
 

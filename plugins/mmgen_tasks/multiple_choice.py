@@ -1,0 +1,98 @@
+"""Multiple choice: every choice is a row of its own, and the pooled states of an example's rows are compared."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmgen.errors import DataError
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.parts import Backbone
+from mmgen.tensors import All, Batch, Example, Loss, Prediction, Targets
+
+from .objectives import MultipleChoice
+
+CHOICES, MENTIONS, CHOICE = "choices", "choice_mentions", "choice"  # labels of an example
+PLACE = "place"  # the label of a row: which of the choices it has
+
+
+class Choices(TargetReader):
+    """Makes a row of every choice, in loader workers."""
+
+    makes_rows = True
+
+    def __init__(self, config: MultipleChoice) -> None:
+        self.field, self.by_row = config.choice, config.loss == "bce"
+
+    def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
+        choices = example.labels.get(CHOICES) or example.inputs.get(self.field)
+        if isinstance(choices, str) or not choices:
+            raise DataError(f"example '{example.id}' has no {CHOICES}")
+        mentions = example.labels.get(MENTIONS) or [None] * len(choices)
+        found = []
+        for place, (choice, mentioned) in enumerate(zip(choices, mentions, strict=True)):
+            inputs = {**example.inputs, self.field: choice}
+            if mentioned is not None:
+                inputs[f"{self.field}_mentions"] = All(tuple(mentioned))
+            found.append(replace(example, inputs=inputs, labels={**example.labels, PLACE: place}))
+        return found
+
+    def collate(self, rows: Rows) -> Targets:
+        places = self._places(rows)
+        if unlabelled := [row.id for row in rows.examples if row.labels.get(CHOICE) is None]:
+            raise DataError(f"example '{unlabelled[0]}' has no label '{CHOICE}'")
+        right = places == torch.tensor([row.labels[CHOICE] for row in rows.examples])
+        count = len(places) if self.by_row else int((places == 0).sum())
+        return Targets({"loss": count}, {PLACE: places, CHOICE: right.float()})
+
+    def ask(self, rows: Rows) -> Targets:
+        return Targets({}, {PLACE: self._places(rows)})
+
+    def _places(self, rows: Rows) -> Tensor:
+        return torch.tensor([row.labels[PLACE] for row in rows.examples])
+
+
+class MultipleChoiceObjective(Objective):
+    """Owns the head: (B, H) pooled states -> (B, 1) logits."""
+
+    def __init__(self, config: MultipleChoice, backbone: Backbone) -> None:
+        super().__init__()
+        self.config, self.reader = config, Choices(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(backbone.hidden_size, 1)
+
+    def logits(self, model: Sequencer, batch: Batch, places: Tensor) -> Tensor:
+        """An example a row, a choice a column; -inf where an example has fewer choices than others."""
+        pooled = model.backbone.pooled(model.encode(batch).states)
+        logits = self.head(self.dropout(pooled)).float().squeeze(-1)  # (B,)
+        table = logits.new_full((len(batch.ids), int(places.max()) + 1), float("-inf"))
+        return table.index_put((self._examples(batch, places), places), logits)
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        places, right = targets.labels[PLACE], targets.labels[CHOICE]
+        logits, examples = self.logits(model, batch, places), self._examples(batch, places)
+        if self.config.loss == "softmax":
+            return Loss({"loss": -(logits.log_softmax(-1)[examples, places] * right).sum()})
+        own = logits[examples, places]
+        return Loss({"loss": F.binary_cross_entropy_with_logits(own, right, reduction="sum")})
+
+    def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
+        places = targets.labels[PLACE]
+        logits = self.logits(model, batch, places)
+        shares = logits.softmax(-1) if self.config.loss == "softmax" else logits.sigmoid()
+        counts = self._examples(batch, places).bincount(minlength=len(batch.ids)).tolist()
+        found = []
+        for name, row, count in zip(batch.ids, shares.tolist(), counts, strict=True):
+            told = row[:count]
+            best = max(range(count), key=told.__getitem__)
+            found.append(Prediction(name, {"choice": best, "probabilities": told}, told[best]))
+        return found
+
+    def _examples(self, batch: Batch, places: Tensor) -> Tensor:
+        """(B,) of every row which of the batch's examples it is of."""
+        return torch.tensor(batch.rows or range(len(batch.ids)), device=places.device)

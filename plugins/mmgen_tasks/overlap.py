@@ -1,0 +1,33 @@
+"""Which regions overlap a box well enough to be right: an IoU of .5 counts, while learning and in every metric."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchvision.ops import box_iou
+
+from mmgen.errors import DataError
+from mmgen.objectives import Rows
+
+ENOUGH = 0.5
+
+
+def regions_of(rows: Rows, image: str) -> tuple[Tensor, Tensor]:
+    """Boxes (B, N, 4) and mask (B, N) of the regions that there are to choose from. Raises DataError without boxes."""
+    collated = rows.inputs[image]
+    if "boxes" not in collated:
+        raise DataError(f"the regions of '{image}' have no boxes to choose from; give it features with boxes")
+    return collated["boxes"], collated["mask"]
+
+
+def right(boxes: Tensor, box: Any, example: str) -> Tensor:
+    """(N,) bool: which of N boxes (N, 4) are right where `box` is. Raises DataError for a box that is none."""
+    numbers = isinstance(box, Sequence) and len(box) == 4 and all(isinstance(each, int | float) for each in box)
+    if not numbers or not (box[0] < box[2] and box[1] < box[3]):
+        raise DataError(
+            f"example '{example}': the box {str(box)[:60]} is not [x0, y0, x1, y1] with x0 < x1 and y0 < y1"
+        )
+    return box_iou(boxes, torch.tensor([list(box)], dtype=boxes.dtype)).squeeze(1) >= ENOUGH

@@ -1,0 +1,108 @@
+"""Regions of phrases: one head of attention looks from the last word piece of a phrase to the regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from mmgen.errors import DataError, PluginError
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.parts import Backbone
+from mmgen.tensors import Batch, Example, Loss, Prediction, Targets
+
+from .objectives import PhraseRegions
+from .overlap import regions_of, right
+
+PHRASES, LAST, RIGHT = "phrases", "last", "right"
+
+
+class Phrases(TargetReader):
+    """Where the phrases of every row end, and which regions they speak of, in loader workers."""
+
+    def __init__(self, config: PhraseRegions, tokenizer: Any) -> None:
+        self.caption, self.image, self.tokenizer = config.caption, config.image, tokenizer
+
+    def collate(self, rows: Rows) -> Targets:
+        boxes, mask = regions_of(rows, self.image)
+        slots = self._slots(rows)
+        most = max((len(each) for each in slots), default=0)
+        found = torch.full((len(mask), most, mask.shape[1]), -100)  # (B, C, N), C phrases
+        for row, own, real, example in zip(found, boxes, mask, rows.examples, strict=True):
+            for phrase, (_, _, box) in zip(row, example.labels[PHRASES], strict=False):
+                phrase[real] = right(own[real], box, example.id).long()
+        last = pad_sequence(slots, True, -100)  # (B, C)
+        count = int(((found == 1).any(-1) & (last != -100)).sum())
+        return Targets({"loss": count}, {LAST: last, RIGHT: found})
+
+    def ask(self, rows: Rows) -> Targets:
+        """The first phrase of every row."""
+        regions_of(rows, self.image)
+        return Targets({}, {LAST: torch.stack([each[:1] for each in self._slots(rows)])})
+
+    def _slots(self, rows: Rows) -> list[Tensor]:
+        """Of every row, which slot of its caption each phrase's last word piece is; -100 behind where it was cut."""
+        lengths = rows.inputs[self.caption]["mask"].sum(1).tolist()
+        return [self._ends(example, length) for example, length in zip(rows.examples, lengths, strict=True)]
+
+    def _ends(self, example: Example, length: int) -> Tensor:
+        phrases = example.labels.get(PHRASES)
+        if not phrases:
+            raise DataError(f"example '{example.id}' has no label '{PHRASES}'")
+        text = example.inputs[self.caption]
+        told = self.tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+        spans: Sequence[tuple[int, int]] = told["offset_mapping"]
+        found = []
+        for first, end, _ in phrases:
+            inside = [slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first]
+            if not inside:
+                raise DataError(f"example '{example.id}': letters {first} to {end} of its caption hold no word")
+            found.append(inside[-1] if inside[-1] < length else -100)
+        return torch.tensor(found)
+
+
+class PhraseRegionsObjective(Objective):
+    """Owns the head: queries of phrases and keys of regions, no values. Its loss is, by phrase, the Kullback-Leibler
+    divergence from the even distribution over the right regions; a phrase without one has none."""
+
+    def __init__(self, config: PhraseRegions, backbone: Backbone) -> None:
+        super().__init__()
+        if not getattr(backbone.tokenizer, "is_fast", False):
+            raise PluginError(
+                "phrase_regions: the tokenizer does not tell where in a text its pieces stand; use a backbone with a "
+                "fast tokenizer"
+            )
+        self.config, self.reader = config, Phrases(config, backbone.tokenizer)
+        self.query = nn.Linear(backbone.hidden_size, config.width)
+        self.key = nn.Linear(backbone.hidden_size, config.width)
+
+    def logits(self, model: Sequencer, batch: Batch, last: Tensor) -> Tensor:
+        """last (B, C) slots of the caption -> (B, C, N), -inf for padded regions."""
+        encoded = model.encode(batch)
+        words, regions = encoded.inputs[self.config.caption], encoded.inputs[self.config.image]
+        ends = words.gather(1, last.clamp(min=0).unsqueeze(-1).expand(-1, -1, words.shape[-1]))  # (B, C, H)
+        scores = self.query(ends) @ self.key(regions).transpose(1, 2) / self.config.width**0.5
+        return scores.float().masked_fill(~batch.inputs[self.config.image]["mask"].unsqueeze(1), float("-inf"))
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        last, among = targets.labels[LAST], targets.labels[RIGHT] == 1
+        asked = among.any(-1) & (last != -100)  # (B, C)
+        logits, among = self.logits(model, batch, last)[asked], among[asked].float()
+        even = among / among.sum(-1, keepdim=True)
+        shares = logits.log_softmax(-1).masked_fill(even == 0, 0)
+        return Loss({"loss": F.kl_div(shares, even, reduction="sum")})
+
+    def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
+        """All regions' boxes, the likeliest first, for the first phrase of every example."""
+        last = targets.labels[LAST]
+        shares = self.logits(model, batch, last).squeeze(1).softmax(-1)  # (B, N)
+        boxes, mask = (batch.inputs[self.config.image][name] for name in ("boxes", "mask"))
+        found = []
+        for name, own, real, row in zip(batch.ids, boxes, mask, shares, strict=True):
+            order = row[real].argsort(descending=True, stable=True)
+            found.append(Prediction(name, own[real][order].tolist(), row.max().item()))
+        return found

@@ -1,0 +1,78 @@
+"""Choice among regions: a logit for each, of its own last state."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmgen.errors import DataError
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.parts import Backbone
+from mmgen.tensors import Batch, Loss, Prediction, Targets
+
+from .objectives import RegionChoice
+from .overlap import regions_of, right
+
+BOX, RIGHT = "box", "right"
+
+
+class RightRegions(TargetReader):
+    """Which regions of every row are right, in loader workers."""
+
+    def __init__(self, config: RegionChoice) -> None:
+        self.image, self.by_region = config.image, config.loss == "bce"
+
+    def collate(self, rows: Rows) -> Targets:
+        boxes, mask = regions_of(rows, self.image)
+        found = torch.full(mask.shape, -100)  # (B, N)
+        for row, own, real, example in zip(found, boxes, mask, rows.examples, strict=True):
+            if BOX not in example.labels:
+                raise DataError(f"example '{example.id}' has no label '{BOX}'")
+            row[real] = right(own[real], example.labels[BOX], example.id).long()
+        count = int(mask.sum()) if self.by_region else int((found == 1).any(1).sum())
+        return Targets({"loss": count}, {RIGHT: found})
+
+    def ask(self, rows: Rows) -> Targets:
+        regions_of(rows, self.image)
+        return Targets({})
+
+
+class RegionChoiceObjective(Objective):
+    """Owns the head: (B, N, H) states of regions -> (B, N) logits, -inf for padded ones.
+
+    Losses: binary cross-entropy over regions (VL-BERT); or, by example, the cross-entropy of a choice that is even
+    among the right regions. An example without a right region has no such loss.
+    """
+
+    def __init__(self, config: RegionChoice, backbone: Backbone) -> None:
+        super().__init__()
+        self.config, self.reader, width = config, RightRegions(config), backbone.hidden_size
+        hidden = (nn.Linear(width, width), nn.GELU()) if config.transform else ()
+        self.head = nn.Sequential(nn.Dropout(config.dropout), *hidden, nn.Linear(width, 1))
+
+    def logits(self, model: Sequencer, batch: Batch) -> Tensor:
+        states, mask = model.encode(batch).inputs[self.config.image], batch.inputs[self.config.image]["mask"]
+        return self.head(states).float().squeeze(-1).masked_fill(~mask, float("-inf"))
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        logits, labels = self.logits(model, batch), targets.labels[RIGHT]
+        if self.config.loss == "bce":
+            real = labels != -100
+            loss = F.binary_cross_entropy_with_logits(logits[real], labels[real].float(), reduction="sum")
+            return Loss({"loss": loss})
+        even = (labels == 1).float() / (labels == 1).sum(1, keepdim=True).clamp(min=1)
+        shares = logits.log_softmax(-1).masked_fill(even == 0, 0)
+        return Loss({"loss": -(even * shares).sum()})
+
+    def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
+        logits = self.logits(model, batch)
+        shares = logits.sigmoid() if self.config.loss == "bce" else logits.softmax(-1)
+        boxes = batch.inputs[self.config.image]["boxes"]
+        best = logits.argmax(-1)  # (B,)
+        chosen = boxes[torch.arange(len(best), device=best.device), best]
+        sure = shares.gather(1, best.unsqueeze(1)).squeeze(1)
+        return [
+            Prediction(name, {"box": box, "index": index}, share)
+            for name, box, index, share in zip(batch.ids, chosen.tolist(), best.tolist(), sure.tolist(), strict=True)
+        ]
