@@ -82,6 +82,8 @@ def dataset(cls):
     class Changed(Toy):
         """A changed one."""
 
+        labels = getattr(cls, "named", ())
+
         def build(self):
             return cls()
 
@@ -499,6 +501,24 @@ class AsksATextNotATuple(ToyDataset):
         return [replace(example, targets=example.targets[0]) for example in super().split(name)]
 
 
+class HasOneWithoutTargets(ToyDataset):
+    def split(self, name):
+        first, *others = super().split(name)
+        return [replace(first, targets=()), *others]
+
+
+class HasLabelsThatItDoesNotName(ToyDataset):
+    def split(self, name):
+        return [replace(example, labels={"truth": True}) for example in super().split(name)]
+
+
+class ChoosesFromAList(ToyDataset):
+    named = ("truth",)
+
+    def labels(self):
+        return {"truth": ["False", "True"]}
+
+
 class ListsAlternatives(ToyDataset):
     def split(self, name):
         return [
@@ -713,6 +733,21 @@ BROKEN = [
     (dataset(Shuffles), "test_the_same_twice", "has other examples the second time it is asked for"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is in 'train' too, word for word"),
     (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave it out"),
+    (
+        dataset(HasOneWithoutTargets),
+        "test_examples_are_keys_and_texts",
+        "has neither targets nor labels, and others have targets; leave it out",
+    ),
+    (
+        dataset(HasLabelsThatItDoesNotName),
+        "test_labels",
+        "example 'red-cat' of 'train' has 'truth', and the config's labels are none",
+    ),
+    (
+        dataset(ChoosesFromAList),
+        "test_labels",
+        "labels() gives ['False', 'True'] for 'truth'; it is a tuple of different texts",
+    ),
     (metric(LosesExamples), "test_per_example", "hits has 15 values for 16 examples"),
     (metric(DividesByNothing), "test_one_example_and_an_empty_text", "raises ZeroDivisionError"),
     (metric(SaysNothing), "test_values", "hits cannot be had here, and no note says why"),

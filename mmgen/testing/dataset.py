@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from ..configs import DatasetConfig
 from ..errors import DataError
 from ..parts import Dataset
-from ..tensors import Example
+from ..tensors import All, Example
 from .suite import Suite, expect, expect_json
 
 DATASET, EXAMPLE = "mmgen.parts.Dataset", "mmgen.tensors.Example"
@@ -81,14 +81,21 @@ class DatasetSuite(Suite[DatasetConfig]):
             )
 
     def test_examples_are_keys_and_texts(self) -> None:
-        for name, example in self.examples(self.dataset()):
+        """Where one example has targets, all others have targets or labels. Texts to read alone have neither."""
+        dataset = self.dataset()
+        some = any(example.targets for _, example in self.examples(dataset))
+        for name, example in self.examples(dataset):
             place = f"example '{example.id}' of '{name}'"
             expect(
                 isinstance(example.targets, tuple),
                 f"{place}: targets are {example.targets!r:.60}, not a tuple of texts; write (text,), with its comma",
                 EXAMPLE,
             )
-            expect(example.targets, f"{place} has no targets; leave it out", EXAMPLE)
+            expect(
+                example.targets or example.labels or not some,
+                f"{place} has neither targets nor labels, and others have targets; leave it out",
+                EXAMPLE,
+            )
             expect(
                 all(isinstance(text, str) and text.strip() for text in example.targets),
                 f"{place} has an empty target; leave it out",
@@ -104,15 +111,33 @@ class DatasetSuite(Suite[DatasetConfig]):
                 f"{place}: the alternatives of '{field}' are a list; write a tuple",
                 EXAMPLE,
             )
-            good = isinstance(value, str) or (
-                isinstance(value, tuple) and value and all(isinstance(one, str) for one in value)
-            )
+            several = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
             expect(
-                good,
-                f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, or tuples of alternatives, "
-                "never tensors",
+                several and all(isinstance(one, str) for one in several),
+                f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, tuples of alternatives, or All of "
+                "several, never tensors",
                 EXAMPLE,
             )
+
+    def test_labels(self) -> None:
+        config, dataset = self.config(), self.dataset()
+        named = set(config.labels)
+        for what, labels in (("labels()", dataset.labels()), *self._labels(dataset)):
+            expect(
+                set(labels) <= named,
+                f"{what} has {_some(set(labels) - named)}, and the config's labels are {_some(named) or 'none'}",
+                "mmgen.configs.DatasetConfig",
+            )
+        for label, values in dataset.labels().items():
+            good = isinstance(values, tuple) and all(isinstance(one, str) for one in values)
+            expect(
+                good and len(set(values)) == len(values) > 0,
+                f"labels() gives {values!r:.60} for '{label}'; it is a tuple of different texts",
+                "mmgen.parts.Dataset.labels",
+            )
+
+    def _labels(self, dataset: Dataset) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        return ((f"example '{each.id}' of '{name}'", each.labels) for name, each in self.examples(dataset))
 
     def test_the_same_twice(self) -> None:
         dataset, again = self.dataset(), self.dataset()
@@ -143,7 +168,8 @@ class DatasetSuite(Suite[DatasetConfig]):
         wanted = {
             value
             for _, example in self.examples(dataset)
-            for value in example.inputs.values()
+            for field in example.inputs
+            for value in example.shown(field)
             if isinstance(value, str)
         }
         expect(
