@@ -1,6 +1,7 @@
-"""Drawn scenes: a small world of pictures, captions and questions, so that everything runs with nothing downloaded."""
+"""Drawn scenes: a small world of pictures, captions, questions and tasks, so that everything runs with nothing
+downloaded."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -9,14 +10,9 @@ import mmgen
 SPLITS = ("train", "val", "test")
 
 
-class Scenes(mmgen.DatasetConfig):
-    """Scenes of a few things each, in the spirit of VQA 1.0's abstract scenes; made from the seed alone.
+class Drawn(mmgen.DatasetConfig):
+    """What all data sets of drawn scenes share. Those with the same of these keys show the same scenes."""
 
-    All captions of a scene speak of the same two groups of things; the rest of the scene is never captioned. Questions
-    are asked of every group alike, so that about half of them are about something that no caption mentions.
-    """
-
-    type: Literal["scenes"] = "scenes"
     train_size: int = Field(1200, ge=1, le=1_000_000, description="scenes to learn from")
     val_size: int = Field(100, ge=1, le=1_000_000, description="scenes to watch the loss on")
     test_size: int = Field(200, ge=1, le=1_000_000, description="scenes to write for")
@@ -24,8 +20,6 @@ class Scenes(mmgen.DatasetConfig):
     image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
     min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")
     max_things: int = Field(6, ge=4, le=7, description="most things in a scene")
-    captions: int = Field(5, ge=1, le=10, description="captions a scene; the first is the one used in evaluation")
-    questions: int = Field(4, ge=3, le=6, description="questions a scene")
 
     def model_post_init(self, context: Any) -> None:
         if self.min_things > self.max_things:
@@ -36,10 +30,42 @@ class Scenes(mmgen.DatasetConfig):
                     f"{key}: drawn scenes have no split '{getattr(self, key)}'; there are: {', '.join(SPLITS)}"
                 )
 
+
+class Scenes(Drawn):
+    """Scenes of a few things each, in the spirit of VQA 1.0's abstract scenes; made from the seed alone.
+
+    All captions of a scene speak of the same two groups of things; the rest of the scene is never captioned. Questions
+    are asked of every group alike, so that about half of them are about something that no caption mentions.
+    """
+
+    type: Literal["scenes"] = "scenes"
+    captions: int = Field(5, ge=1, le=10, description="captions a scene; the first is the one used in evaluation")
+    questions: int = Field(4, ge=3, le=6, description="questions a scene")
+
     def build(self):
         from .dataset import DrawnScenes
 
         return DrawnScenes(self)
+
+
+class SceneAnswers(Drawn):
+    """Questions about drawn scenes that have one answer, and what ten people say: VQA, drawn.
+
+    Every form of question is balanced: who has not seen the picture and says each form's most common answer is right
+    36 times in 100.
+    """
+
+    type: Literal["scene_answers"] = "scene_answers"
+    labels: ClassVar[tuple[str, ...]] = ("answers",)
+    questions: int = Field(4, ge=1, le=6, description="questions a scene, each an example")
+    learn_from: Literal["most_common", "all"] = Field(
+        "most_common", description="targets outside of the split to evaluate: the most common answer, or all ten"
+    )
+
+    def build(self):
+        from .tasks import DrawnAnswers
+
+        return DrawnAnswers(self)
 
 
 class Discovery(mmgen.MetricConfig):
@@ -59,7 +85,7 @@ class Discovery(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes]
+    return [Scenes, SceneAnswers]
 
 
 @mmgen.hookimpl

@@ -70,7 +70,7 @@ def places(scene: Scene, group: Group) -> list[str]:
 
 def relations(a: Thing, b: Thing) -> list[str]:
     """What is true of a towards b."""
-    (ax, ay), (bx, by) = _center(a), _center(b)
+    (ax, ay), (bx, by) = center(a), center(b)
     holds = {
         "near": (ax - bx) ** 2 + (ay - by) ** 2 < NEAR**2,
         "to the left of": bx - ax > APART,
@@ -94,6 +94,7 @@ def _phrase(group: Group, article: str, least: int, color: str, size: str, place
     return Phrase(f"{article} {named} {at(place)}".strip(), mention)
 
 
-def _center(thing: Thing) -> tuple[float, float]:
+def center(thing: Thing) -> tuple[float, float]:
+    """x and y of the middle of its box."""
     x0, y0, x1, y1 = thing.box
     return (x0 + x1) / 2, (y0 + y1) / 2

@@ -117,6 +117,14 @@ KINDS = {
     )
 }
 
+SORTS = {  # what kinds of things are kinds of, as Flickr30K Entities sorts its phrases
+    "animals": ("bird", "butterfly", "duck", "whale", "dog", "cat", "horse", "rabbit", "snail"),
+    "vehicles": ("plane", "rocket", "boat", "car", "bus"),
+    "scene": ("sun", "tree", "flower", "mushroom", "house"),
+    "other": ("kite", "balloon", "tent", "ball", "umbrella", "chair", "drum", "cup", "robot"),
+}
+SORT = {kind: sort for sort, kinds in SORTS.items() for kind in kinds}
+
 
 def sample(rng: Random, name: str, fewest: int, most: int) -> Scene:
     """A scene called `name` of `fewest` to `most` things, everything drawn from `rng`."""

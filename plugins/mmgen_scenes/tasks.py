@@ -1,0 +1,55 @@
+"""Drawn versions of the tasks that models of pictures and texts are judged by: data sets whose examples look like those
+of the published files (`mmgen_tasks`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+
+from mmgen.tensors import Example
+
+from . import SceneAnswers, answers
+from .drawn import DrawnDataset, Made, plain_scene, things
+
+AGREE = 0.3  # what an answer weighs for each person who gives it, 1 at most (Antol et al., 2015)
+
+
+class DrawnAnswers(DrawnDataset):
+    """Examples of a `SceneAnswers` config, a question each.
+
+    inputs   "image": the scene's name; "question"
+    targets  in the split to evaluate what ten people answer, in others the most common answer, or all
+    labels   "answers": {answer: its weight}
+    facts    question_type (the form of question), answer_type (as in VQA), image and the scene's things
+    """
+
+    name = "drawn scenes with answers"
+
+    def __init__(self, config: SceneAnswers) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        return {"answers": answers.ANSWERS}
+
+    def make(self, split: str, i: int) -> Made:
+        config = self.config
+        _, scene = plain_scene(config, split, i)
+        rng = Random(f"{config.seed}/{split}/{i}/answers")
+        kept = answers.acceptance(config.min_things, config.max_things)
+        known = things(scene)
+        examples = []
+        for place, question in enumerate(answers.write(rng, scene, config.questions, kept)):
+            given = answers.people(rng, question)
+            kind = answers.answer_type(question.answer)
+            examples.append(
+                Example(
+                    f"{scene.id}-{place}",
+                    {"image": scene.id, "question": question.text},
+                    given if split == config.evaluate or config.learn_from == "all" else (question.answer,),
+                    {"image": scene.id, "question_type": question.form, "answer_type": kind, "things": known},
+                    {"answers": {answer: min(1.0, AGREE * count) for answer, count in Counter(given).items()}},
+                )
+            )
+        return Made((scene,), tuple(examples))
