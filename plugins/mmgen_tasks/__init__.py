@@ -1,10 +1,6 @@
 """The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities.
 For each: objectives, data sets in the published formats, and the official metrics."""
 
-from typing import Literal
-
-from pydantic import Field
-
 import mmgen
 
 from .metrics import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
