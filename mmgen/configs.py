@@ -14,9 +14,8 @@ import torch, so `build` imports the part's module when it is called:
 `backbone`, `dataset` and so on in the signatures are the contracts of `mmgen.parts` and `mmgen.objectives`.
 """
 
-from __future__ import annotations
-
 import typing
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -33,8 +32,6 @@ from pydantic import (
 Gives = Literal["text", "label", "choice", "region", "boxes"]  # kinds of predictions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import click
 
     from . import objectives, parts
@@ -103,14 +100,14 @@ class EmbedderConfig(PartConfig):
         (), description="fields of an example it reads; by default the one it is named after"
     )
 
-    def build(self, backbone: parts.Backbone) -> parts.Embedder:
+    def build(self, backbone: "parts.Backbone") -> "parts.Embedder":
         raise NotImplementedError
 
-    def named(self, name: str) -> EmbedderConfig:
+    def named(self, name: str) -> "EmbedderConfig":
         """This config for the input `name`: it reads the field of that name where it does not say which."""
         return self if self.reads else self.model_copy(update={"reads": (name,)})
 
-    def texts(self, example: Example) -> Iterable[str]:
+    def texts(self, example: "Example") -> Iterable[str]:
         """Texts of an example that a vocabulary learnt from the data should know."""
         return ()
 
@@ -123,7 +120,7 @@ class ExtractorConfig(PartConfig):
     kind: ClassVar[str] = "extractor"
     source: ClassVar[Literal["pictures", "file"]] = "pictures"  # what `parts.Extractor.records` takes
 
-    def build(self) -> parts.Extractor:
+    def build(self) -> "parts.Extractor":
         raise NotImplementedError
 
 
@@ -159,7 +156,7 @@ class BackboneConfig(PartConfig):
 
     kind: ClassVar[str] = "backbone"
 
-    def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> parts.Backbone:
+    def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> "parts.Backbone":
         """The encoder. `texts`: what a vocabulary is learnt from, for encoders that are not pretrained.
         `folder`: what `Backbone.save` wrote; sizes and tokenizer come from there, weights are loaded by the caller."""
         raise NotImplementedError
@@ -182,7 +179,7 @@ class ObjectiveConfig(PartConfig):
 
     weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
 
-    def build(self, backbone: parts.Backbone, labels: Mapping[str, tuple[str, ...]]) -> objectives.Objective:
+    def build(self, backbone: "parts.Backbone", labels: Mapping[str, tuple[str, ...]]) -> "objectives.Objective":
         """The objective. `labels`: what there is to choose from, by name (`parts.Dataset.labels`)."""
         raise NotImplementedError
 
@@ -206,10 +203,10 @@ class GeneratorConfig(PartConfig):
     kind: ClassVar[str] = "generator"
     gives: ClassVar[Gives | None] = "text"
 
-    def build(self, backbone: parts.Backbone) -> objectives.Generator:
+    def build(self, backbone: "parts.Backbone") -> "objectives.Generator":
         raise NotImplementedError
 
-    def refuses(self, decoding: Decoding) -> dict[str, str]:
+    def refuses(self, decoding: "Decoding") -> dict[str, str]:
         """Options that this generator does not have and that are set: option -> why, and what to do instead. Asked
         while a recipe is checked, before anything is learnt. By default every option is obeyed."""
         return {}
@@ -225,7 +222,7 @@ class DatasetConfig(PartConfig):
     validate_on: str = Field("val", description="the split whose loss is watched while training")
     evaluate: str = Field("test", description="the split that every step writes for and is scored on")
 
-    def build(self) -> parts.Dataset:
+    def build(self) -> "parts.Dataset":
         raise NotImplementedError
 
 
@@ -235,7 +232,7 @@ class MetricConfig(PartConfig):
     kind: ClassVar[str] = "metric"
     judges: ClassVar[frozenset[Gives]] = frozenset({"text"})
 
-    def build(self) -> parts.Metric:
+    def build(self) -> "parts.Metric":
         raise NotImplementedError
 
 
@@ -244,7 +241,7 @@ class ProbeConfig(PartConfig):
 
     kind: ClassVar[str] = "probe"
 
-    def build(self) -> parts.Probe:
+    def build(self) -> "parts.Probe":
         raise NotImplementedError
 
 
@@ -259,7 +256,7 @@ class CommandConfig(PartConfig):
     in_recipes: ClassVar[bool] = False
     group: ClassVar[str] = "Of other packages"
 
-    def build(self) -> click.Command:
+    def build(self) -> "click.Command":
         raise NotImplementedError
 
 
