@@ -1,5 +1,6 @@
 """Tests run offline and on few threads; real data and weights are used where a checkout has them beside it."""
 
+import gc
 import os
 import signal
 import sys
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def pytest_collection_finish():
+    """What has been imported by now lives to the end: no collection of garbage need look through it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish():

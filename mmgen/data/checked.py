@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from torch import Tensor
@@ -21,8 +22,21 @@ from ..tensors import All, Example, Generation, Prediction, Scores
 Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
 
+@dataclass(frozen=True)
+class Owned:
+    """What people are told of a part: `name`, and whose it is. That is looked up when it is told and not before, since
+    to find out what is installed takes longer than most calls into parts."""
+
+    name: str
+    kind: str
+    part: object  # or its config class
+
+    def __str__(self) -> str:
+        return f"{self.name} ({installed().owner(self.kind, self.part)})"
+
+
 @contextlib.contextmanager
-def part_calls(part: str, method: str) -> Iterator[None]:
+def part_calls(part: Owned, method: str) -> Iterator[None]:
     """Around a call into a part. Raises PluginError, which names the part, the method, and the exception's type and
     text, in place of an exception that is no MmgenError."""
     try:
@@ -38,7 +52,7 @@ class Examples:
     """Splits of one data set as they are first read: types of targets and inputs, and ids that are there once."""
 
     def __init__(self, config: DatasetConfig) -> None:
-        self.config = config
+        self.place = Owned("data", "dataset", type(config))
         self.known: dict[str, str] = {}  # id -> its split
         self.read: set[str] = set()
 
@@ -46,7 +60,7 @@ class Examples:
         """The same examples. Raises PluginError that names the data set and the example."""
         if not (hasattr(examples, "__len__") and hasattr(examples, "__getitem__")):
             kind = type(examples).__name__
-            raise PluginError(f"{self._place()}: split '{split}' gives a {kind}; it must be a list of examples")
+            raise PluginError(f"{self.place}: split '{split}' gives a {kind}; it must be a list of examples")
         if split in self.read:
             return examples
         for example in examples:
@@ -65,13 +79,10 @@ class Examples:
 
     def calls(self, split: str) -> contextlib.AbstractContextManager[None]:
         """Around what reads a split: errors of the data set's own name it."""
-        return part_calls(self._place(), f"split('{split}')")
-
-    def _place(self) -> str:
-        return f"data ({installed().owner('dataset', type(self.config))})"
+        return part_calls(self.place, f"split('{split}')")
 
     def _error(self, split: str, example: Example, wrong: str) -> PluginError:
-        return PluginError(f"{self._place()}: example '{getattr(example, 'id', example)}' of '{split}': {wrong}")
+        return PluginError(f"{self.place}: example '{getattr(example, 'id', example)}' of '{split}': {wrong}")
 
 
 def example_problem(example: Example) -> str:
@@ -109,7 +120,7 @@ def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Genera
             elif not _finite(text.score):
                 wrong = wrong or f"a text for '{id_}' whose score is {text.score!r:.60}; it is a mean log-probability"
     if wrong:
-        raise PluginError(f"generator ({installed().owner('generator', generator)}): generate gives {wrong}")
+        raise PluginError(f"{Owned('generator', 'generator', generator)}: generate gives {wrong}")
     return texts
 
 
@@ -117,20 +128,24 @@ def check_predictions(
     made: Sequence[Prediction], ids: Sequence[str], name: str, objective: Objective
 ) -> list[Prediction]:
     """What an objective predicted for the examples with these ids. Raises PluginError."""
-    place = f"{name} ({installed().owner('objective', objective)}): predict gives"
+    place = Owned(name, "objective", objective)
     if not isinstance(made, Sequence) or len(made) != len(ids):
-        raise PluginError(f"{place} {len(made) if isinstance(made, Sequence) else made!r:.60} for {len(ids)} examples")
+        raise PluginError(
+            f"{place}: predict gives {len(made) if isinstance(made, Sequence) else made!r:.60} for {len(ids)} examples"
+        )
     for one, id_ in zip(made, ids, strict=True):
         if not isinstance(one, Prediction):
-            raise PluginError(f"{place} {one!r:.60} for '{id_}'; it must be a mmgen.tensors.Prediction")
+            raise PluginError(f"{place}: predict gives {one!r:.60} for '{id_}'; it must be a mmgen.tensors.Prediction")
         if one.id != id_:
-            raise PluginError(f"{place} a prediction with the id '{one.id}' for '{id_}'")
+            raise PluginError(f"{place}: predict gives a prediction with the id '{one.id}' for '{id_}'")
         if not _finite(one.score):
-            raise PluginError(f"{place} the score {one.score!r:.60} for '{id_}'; it is how sure the prediction is")
+            raise PluginError(
+                f"{place}: predict gives the score {one.score!r:.60} for '{id_}'; it is how sure the prediction is"
+            )
         try:
             json.dumps(one.value, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise PluginError(f"{place} a value for '{id_}' that is no JSON: {error}") from None
+            raise PluginError(f"{place}: predict gives a value for '{id_}' that is no JSON: {error}") from None
     return list(made)
 
 
@@ -138,7 +153,7 @@ def score_with(
     name: str, metric: Metric, made: Sequence[Generation] | Sequence[Prediction], examples: Sequence[Example]
 ) -> Scores:
     """What a metric says of a prediction for each of these examples. Raises PluginError."""
-    place = f"metrics.{name} ({installed().owner('metric', metric)})"
+    place = Owned(f"metrics.{name}", "metric", metric)
     with part_calls(place, "score"):
         scores = metric.score(made, examples)
     if wrong := _scores_problem(scores, len(examples), "score"):
@@ -149,7 +164,7 @@ def score_with(
 def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Scores | None:
     """What a metric gives to the references of these examples, and to chance; None where it says neither. Raises
     PluginError."""
-    place = f"metrics.{name} ({installed().owner('metric', metric)})"
+    place = Owned(f"metrics.{name}", "metric", metric)
     with part_calls(place, "references"):
         scores = metric.references(examples)
     if scores is not None and (wrong := _scores_problem(scores, len(examples), "references")):
@@ -189,8 +204,7 @@ def _finite(value: Any) -> bool:
 def check_reads(name: str, embedder: Embedder, examples: Sequence[Example]) -> None:
     """A first look at an input, before anything is learnt: reading twice gives the same, and the slots of an example
     are as many alone as in a batch. Raises PluginError; DataError where an example cannot be read."""
-    reader, owner = embedder.reader, installed().owner("embedder", embedder)
-    place = f"input '{name}' ({owner})"
+    reader, place = embedder.reader, Owned(f"input '{name}'", "embedder", embedder)
     with part_calls(place, "read"):
         items = [reader.read(example) for example in examples]
         again = [reader.read(example) for example in examples]

@@ -15,6 +15,9 @@ from ..plotting import INK, PLAIN_INK, colours
 
 POINTS = 120  # a curve at most; each is the mean of as many updates, give or take one
 
+WIDTH, HEIGHT = 5.4, 3.0  # inches of a drawing
+LEFT, BELOW = 0.5, 0.45  # inches for what is written beside and below its axes
+
 Points = Sequence[tuple[float, float]]  # (epoch, loss)
 
 
@@ -64,8 +67,12 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     ink = PLAIN_INK if alone else INK
-    with plotting.figure(5.4, 3.0, salt=kind, ink=ink, paper="white" if alone else "none") as figure:
-        axes = figure.add_subplot(facecolor="none")
+    # margins of a fixed size: to find them out, matplotlib draws everything once more
+    with plotting.figure(WIDTH, HEIGHT, salt=kind, ink=ink, paper="white" if alone else "none", layout=None) as figure:
+        top = HEIGHT - (0.3 if alone else 0.1)
+        axes = figure.add_axes(
+            (LEFT / WIDTH, BELOW / HEIGHT, (WIDTH - LEFT - 0.1) / WIDTH, (top - BELOW) / HEIGHT), facecolor="none"
+        )
         for step, colour in colours(list(curves)).items():
             points = getattr(curves[step], kind)
             marker = {"marker": "o", "markersize": 3} if kind == "validation" else {}
