@@ -1,4 +1,4 @@
-"""The score command: anybody's predictions against anybody's references, or the texts of a finished run."""
+"""The score command: anybody's predictions against anybody's references, or what the steps of a finished run gave."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def score(context: click.Context, **_: Any) -> None:
 
     An id may have several texts: the first one counts, and oracle@n tells what the best would reach.
 
-    Or score RUN, a run folder, without --references: what its steps wrote, with its recipe's metrics or with --metric.
-    Nothing in the folder is changed; --json keeps the scores.
+    Or score RUN, a run folder, without --references: what its steps wrote or predicted, with its recipe's metrics or
+    with --metric. Nothing in the folder is changed; --json keeps the scores.
     """
     quiet()
     request = ScoreRequest(**context.params)
@@ -134,7 +134,7 @@ def _score_files(request: ScoreRequest) -> None:
 
 
 def _score_run(request: ScoreRequest) -> None:
-    """What the steps of a finished run wrote."""
+    """What the steps of a finished run wrote or predicted."""
     from ..progress import Bars
     from ..runs.rescore import rescore
 

@@ -102,7 +102,7 @@ def write_rows(out: Path, found: Rescored) -> None:
             "notes": list(scores.notes),
             "per_example": [
                 {"id": own, **{name: values[place] for name, values in scores.per_example.items()}}
-                for place, own in enumerate(found.ids)
+                for place, own in enumerate(found.ids[label])
             ],
         }
         for label, scores in found.rows.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from ..configs import DatasetConfig
 from ..errors import DataError
@@ -12,6 +13,14 @@ from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
 from ..tensors import Example
 from .checked import Examples
+
+
+class ScoredOn(Protocol):
+    """What the steps of a run are scored on."""
+
+    def dataset_of(self, step: str) -> Dataset: ...
+
+    def scored_by(self, step: str) -> Sequence[Example]: ...
 
 
 class Datasets:

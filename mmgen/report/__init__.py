@@ -2,13 +2,13 @@
 
 from .compare import compare
 from .page import SHOWN, try_page, write_page
-from .table import answered, gather, gather_all, markdown, of_scores, over_seeds, remarks, samples, write_tables
+from .samples import answered, samples
+from .table import gather_all, markdown, of_scores, over_seeds, remarks, write_tables
 
 __all__ = [
     "SHOWN",
     "answered",
     "compare",
-    "gather",
     "gather_all",
     "markdown",
     "of_scores",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from ..configs import MetricConfig
 from ..data.checked import references_of
-from ..data.datasets import Datasets
+from ..data.datasets import ScoredOn
 from ..errors import MmgenError
 from ..evaluation import score
 from ..evaluation.collapse import collapsed
@@ -22,7 +21,7 @@ from ..progress import number, table
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder, differences
-from ..tensors import Example, Generation, Prediction, Scores
+from ..tensors import Example, Scores
 
 PLURAL = {"text": "texts", "label": "labels", "choice": "choices", "region": "regions", "boxes": "boxes"}
 log = logging.getLogger("mmgen")
@@ -62,26 +61,26 @@ class Table:
         return found
 
 
-def gather(recipe: Recipe, folder: RunFolder, dataset: Dataset) -> Table:
-    """The table of the steps that are finished and have written about the recipe's own data."""
-    names = [name for name in recipe.steps if recipe.writes(name)]
-    return _gathered(recipe, folder, names, dataset, dataset.split(recipe.data.evaluate))
-
-
-def gather_all(recipe: Recipe, folder: RunFolder, datasets: Datasets) -> list[Table]:
-    """A table for every kind of prediction and data set, of the steps that are finished; texts about the recipe's own
-    data first."""
-    groups: dict[str, tuple[str, list[str]]] = {}
+def groups(recipe: Recipe) -> list[tuple[str, list[str]]]:
+    """The steps that share a table, by kind of prediction and data set, each with its title; texts about the recipe's
+    own data first, which have none."""
+    found: dict[str, tuple[str, list[str]]] = {}
     for name, step in recipe.steps.items():
         if step.evaluate and (predicts := recipe.predicts(name)):
             own = recipe.own_data(name)
             title = "" if recipe.writes(name) else f"{PLURAL[predicts[1]]}, data '{(own or recipe.data).type}'"
-            groups.setdefault(title + (own.model_dump_json() if own else ""), (title, []))[1].append(name)
+            found.setdefault(title + (own.model_dump_json() if own else ""), (title, []))[1].append(name)
+    return sorted(found.values(), key=lambda group: bool(group[0]))
+
+
+def gather_all(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[Table]:
+    """The table of every group, of its steps that are finished."""
     found = []
-    for title, steps in sorted(groups.values(), key=lambda group: bool(group[0])):
-        dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
-        found.append(replace(_gathered(recipe, folder, steps, dataset, examples), title=title))
-    return [each for each in found if each.steps]
+    for title, steps in groups(recipe):
+        if finished := [name for name in steps if folder.finished(name)]:
+            table = _gathered(recipe, folder, finished, datasets.dataset_of(steps[0]), datasets.scored_by(steps[0]))
+            found.append(replace(table, title=title))
+    return found
 
 
 def _gathered(
@@ -89,29 +88,31 @@ def _gathered(
 ) -> Table:
     steps: dict[str, Values] = {}
     notes: dict[str, None] = {}
-    metrics: dict[str, MetricConfig] = {}
     for name in names:
-        metrics |= recipe.judging(name)
-        if folder.finished(name):
-            scores = score.read(folder.step(name))
-            steps[name] = scores.values
-            notes.update(dict.fromkeys(scores.notes))
-            notes.update(dict.fromkeys(remarks(name, folder.step(name))))
+        scores = score.read(folder.step(name))
+        steps[name] = scores.values
+        notes.update(dict.fromkeys(scores.notes))
+        notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _again(recipe, folder, name, notes) for name in steps}
     columns = _columns([*steps.values(), *(values for each in again.values() for values in each.values())])
-    references = _references(metrics, examples, notes, columns)
+    references = _references(recipe.judging(names[0]), examples, notes, columns)
     published = _published(dataset, notes)
     return Table(columns, steps, references, published, tuple(notes), again)
 
 
-def of_scores(recipe: Recipe, rows: Mapping[str, Scores], dataset: Dataset) -> Table:
-    """The table of scores that no file holds."""
-    notes = {note: None for scores in rows.values() for note in scores.notes}
-    columns = _columns([scores.values for scores in rows.values()])
-    metrics = {name: config for name, config in recipe.metrics.items() if "text" in config.judges}
-    references = _references(metrics, dataset.split(recipe.data.evaluate), notes, columns)
-    steps = {label: scores.values for label, scores in rows.items()}
-    return Table(columns, steps, references, _published(dataset, notes), tuple(notes))
+def of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], datasets: ScoredOn) -> list[Table]:
+    """The tables of scores that no file holds: step -> label of its row, or of its decoding's -> scores."""
+    found = []
+    for title, steps in groups(recipe):
+        own = {label: scores for step in steps for label, scores in rows.get(step, {}).items()}
+        if own:
+            notes = {note: None for scores in own.values() for note in scores.notes}
+            columns = _columns([scores.values for scores in own.values()])
+            references = _references(recipe.judging(steps[0]), datasets.scored_by(steps[0]), notes, columns)
+            published = _published(datasets.dataset_of(steps[0]), notes)
+            values = {label: scores.values for label, scores in own.items()}
+            found.append(Table(columns, values, references, published, tuple(notes), title=title))
+    return found
 
 
 def _published(dataset: Dataset, notes: dict[str, None]) -> Mapping[str, Values]:
@@ -249,39 +250,3 @@ def cell(value: float | Spread | None) -> str:
     if isinstance(value, Spread):
         return f"{value.mean:.2f} ± {value.deviation:.2f}"
     return number(value)
-
-
-def samples(texts: Sequence[list[Generation]], examples: Sequence[Example], count: int = 4) -> str:
-    """Some of the texts, beside the captions or what people wrote."""
-    lines = []
-    for index in range(0, len(examples), max(1, len(examples) // count)):
-        example = examples[index]
-        lines.append(f"    {texts[index][0].text:<42} <- {example.id}: {_caption(example)}")
-    return "\n".join(lines[:count])
-
-
-def answered(made: Sequence[Prediction], examples: Sequence[Example], count: int = 4) -> str:
-    """Some of the predictions, beside the texts that they are about."""
-    lines = []
-    for index in range(0, len(examples), max(1, len(examples) // count)):
-        value, example = made[index].value, examples[index]
-        lines.append(f"    {_told(value):<42} <- {example.id}: {_texts(example)}")
-    return "\n".join(lines[:count])
-
-
-def _told(value: Any) -> str:
-    """A prediction without its probabilities."""
-    named = [value[name] for name in ("label", "choice") if isinstance(value, dict) and name in value]
-    return named[0] if named and isinstance(named[0], str) else json.dumps((named or [value])[0], ensure_ascii=False)
-
-
-def _texts(example: Example) -> str:
-    """The texts among the inputs; keys have no spaces."""
-    values = [value[0] if isinstance(value, tuple) and value else value for value in example.inputs.values()]
-    return " | ".join(value for value in values if isinstance(value, str) and " " in value)
-
-
-def _caption(example: Example) -> str:
-    """The first text that is among the inputs, or else what people wrote."""
-    captions = [value[0] for value in example.inputs.values() if isinstance(value, tuple) and value]
-    return captions[0] if captions else f"(people: {example.targets[0]})" if example.targets else ""

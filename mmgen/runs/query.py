@@ -25,6 +25,7 @@ OF_A_RUN = (
     "environment.json",
     "data.json",
     "inputs.json",
+    "examples",
     "examples.jsonl",
 )
 

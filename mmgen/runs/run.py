@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
+from ..errors import RunError
 from ..evaluation import generate, predict, score
 from ..model import Model
 from ..parts import Metric
@@ -71,7 +72,7 @@ def run(
             if accelerator.is_main_process:
                 folder.note_environment(recipe)
                 keep_parts(model, folder, datasets.labels())
-                kept_examples.keep(datasets.scored if metrics else (), folder.path)
+                kept_examples.keep(recipe, datasets, folder.path)
         accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
@@ -163,9 +164,12 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    dataset = kept_examples.dataset_of(recipe, folder.path)
-    own = report.gather(recipe, folder, dataset)
-    found = report.over_seeds(own, folder) or own
+    datasets = kept_examples.ScoredExamples(recipe, folder.path)
+    tables = report.gather_all(recipe, folder, datasets)
+    if not tables or tables[0].title:
+        raise RunError(f"{folder.path}: no row of the table is finished yet; go on with `mmgen run`")
+    found = report.over_seeds(tables[0], folder) or tables[0]
+    dataset = datasets.dataset_of(next(iter(tables[0].steps)))
     return report.write_page(
         recipe, folder, dataset, found, lambda step: load_run(folder.path, step).model.to(device), progress, shown
     )

@@ -18,6 +18,7 @@ from mmgen_text import Text
 from mmgen import DataError, RunError, plotting, report
 from mmgen.attention_maps import all_layers, last_layer, one_layer, token_attention, words_of
 from mmgen.data.collate import Collator
+from mmgen.data.datasets import Datasets
 from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
 from mmgen.model import compose
@@ -256,6 +257,19 @@ class Odd(Dataset):
         return {**self.inner.describe(), "published": {"both": {"relevance": 12.345}, "A <b>model": {"relevance": 1.0}}}
 
 
+class OneDataset:
+    """What every step is scored on."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+
+    def dataset_of(self, step):
+        return self.dataset
+
+    def scored_by(self, step):
+        return self.dataset.split("test")
+
+
 def test_texts_are_shown_and_never_run_and_published_rows_stand_beside_ours(done, tmp_path):
     shutil.copytree(done.path, tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
@@ -265,7 +279,8 @@ def test_texts_are_shown_and_never_run_and_published_rows_stand_beside_ours(done
         raise DataError("features are <gone>")
 
     dataset = Odd(recipe.data.build())
-    path = report.write_page(recipe, folder, dataset, report.gather(recipe, folder, dataset), unable, Progress())
+    (found,) = report.gather_all(recipe, folder, OneDataset(dataset))
+    path = report.write_page(recipe, folder, dataset, found, unable, Progress())
     page = path.read_text(encoding="utf-8")
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
     assert "No pictures: this data set has no raw images" in page
@@ -357,7 +372,7 @@ def test_the_time_of_every_step_is_kept(done):
 
 def test_the_table_is_the_one_of_the_run(done):
     recipe = done.recipe(installed())
-    found = report.gather(recipe, done, recipe.data.build())
+    found = report.gather_all(recipe, done, Datasets(recipe))[0]
     shown = report.markdown(found)
     assert shown.splitlines()[0].startswith("| step") and (done.path / "table.md").read_text() == f"# toy\n\n{shown}\n"
 

@@ -1,6 +1,7 @@
 """Steps that predict labels: learnt, predicted, scored and shown from a recipe, beside steps that write."""
 
 import json
+import shutil
 from dataclasses import replace
 from typing import Literal
 
@@ -11,19 +12,20 @@ import toys
 
 import mmgen
 from mmgen.cli.predict import _print
-from mmgen.errors import PluginError, RecipeError, RunError
+from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.evaluation.predict import predict
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
-from mmgen.report.table import answered
+from mmgen.report import answered
 from mmgen.runs.load import load_run
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.storage import predictions
-from mmgen.tensors import Example, Loss, Prediction, Scores, Targets
+from mmgen.storage.kept_examples import KeptExamples, keep
+from mmgen.tensors import All, Example, Loss, Prediction, Scores, Targets
 from mmgen.testing.toy import COLORS, ToyDataset
 
 pytestmark = pytest.mark.slow
@@ -223,7 +225,7 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done):
 @pytest.fixture
 def known(monkeypatch):
     """The command line knows the parts of this file."""
-    for module in ("predict", "load"):
+    for module in ("predict", "load", "rescore"):
         monkeypatch.setattr(f"mmgen.runs.{module}.installed", registry)
 
 
@@ -243,10 +245,75 @@ def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):
     assert "the step 'words' predicts nothing but texts; ask it with `mmgen generate`" in said.stderr
 
 
-def test_texts_are_scored_again_without_it(done, monkeypatch):
+def test_labels_are_scored_again_beside_texts(done, known):
     folder, _ = done
-    monkeypatch.setattr("mmgen.runs.rescore.installed", registry)
-    assert list(rescore(folder.path).rows) == ["words"]
+    found = rescore(folder.path)
+    assert list(found.rows) == ["words", "colors"]
+    assert found.table.strip() == (folder.path / "table.md").read_text().removeprefix("# toy\n\n").strip()
+    assert found.rows["colors"].per_example == {"right": [100.0] * 4}
+    assert found.ids["colors"] == tuple(f"{color}-chair" for color in COLORS) and len(found.ids["words"]) == 4
+    (only,) = rescore(folder.path, ["right"]).rows
+    assert only == "colors"
+
+
+def test_a_run_is_scored_from_the_command_line_with_other_metrics(done, known, tmp_path):
+    folder, _ = done
+    said = toys.mmgen_here(
+        tmp_path, "score", folder.path, "--metric", "right", "--metric", "diversity", "--json", "all.json"
+    )
+    assert said.returncode == 0 and "labels, data 'coloured':" in said.stdout and "distinct-1" in said.stdout
+    rows = json.loads((tmp_path / "all.json").read_text())
+    assert rows["colors"]["per_example"][0] == {"id": "red-chair", "right": 100.0} and "words" in rows
+
+
+def test_a_metric_that_judges_what_no_step_gives_is_refused(done, known, tmp_path):
+    folder, _ = done
+    shutil.copytree(folder.path, tmp_path / "run")
+    (tmp_path / "run/steps/colors" / predictions.FILE).unlink()
+    said = toys.mmgen_here(tmp_path, "score", "run", "--metric", "right")
+    assert said.stderr == "error: metric right: judges label, and the steps of this run give text; choose another\n"
+    assert list(rescore(tmp_path / "run").rows) == ["words"]
+
+
+def test_predictions_are_scored_from_the_examples_that_the_run_keeps(done, known, tmp_path, monkeypatch):
+    folder, _ = done
+
+    def gone(self):
+        raise DataError("coloured.json: no such file")
+
+    monkeypatch.setattr(Coloured, "build", gone)
+    assert rescore(folder.path).rows["colors"].values == {"right": 100.0}
+    (folder.path / "examples/colors.jsonl").rename(tmp_path / "away")
+    with pytest.raises(DataError, match="coloured.json: no such file"):
+        rescore(folder.path)
+    (tmp_path / "away").rename(folder.path / "examples/colors.jsonl")
+
+
+@pytest.mark.parametrize(
+    "inputs, labels",
+    [
+        ({"image": All(("a", "b")), "statement": "true ?"}, {"truth": True}),
+        ({"image": "a", "caption": ("one", "two")}, {"phrases": ((0, 3, (0.1, 0.2, 0.5, 1.0)),)}),
+        ({"image": "a"}, {"answers": {"red": 0.9, "dark red": 0.3}, "choices": ("x", "y"), "choice": 1}),
+    ],
+)
+def test_inputs_and_labels_are_kept_as_they_were(tmp_path, inputs, labels):
+    from mmgen.data.checked import example_problem
+
+    example = Example("one", inputs, ("a",), {"group": "g"}, labels)
+    assert not example_problem(example)
+    recipe, scored = recipe_of(tmp_path, RECIPE.format(more="")), OneSplit([example])
+    keep(recipe, scored, tmp_path)
+    kept = KeptExamples("test", tmp_path / "examples/colors.jsonl", "gone")
+    assert list(kept.split("test")) == [example]
+
+
+class OneSplit:
+    def __init__(self, examples):
+        self.examples = examples
+
+    def scored_by(self, step):
+        return self.examples
 
 
 def test_what_an_objective_predicts_is_checked():

@@ -12,6 +12,7 @@ from toys import RECIPE
 
 from mmgen import report
 from mmgen.cli import main
+from mmgen.data.datasets import Datasets
 from mmgen.registry import installed
 from mmgen.report.compare import _said_once
 from mmgen.report.table import Spread, cell, spread
@@ -90,7 +91,7 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
     folder = RunFolder(tmp_path / "default/seed-4")
     recipe = folder.recipe(installed())
-    found = report.over_seeds(report.gather(recipe, folder, recipe.data.build()), folder)
+    found = report.over_seeds(report.gather_all(recipe, folder, Datasets(recipe))[0], folder)
     assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
     assert found.steps["second"]["distinct"] == spread(reached(runs, "second", "distinct")[:2])
 
@@ -189,7 +190,7 @@ def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
     folder = RunFolder(own_runs / "seed-4")
     recipe = folder.recipe(installed())
     with caplog.at_level("WARNING", "mmgen"):
-        found = report.over_seeds(report.gather(recipe, folder, recipe.data.build()), folder)
+        found = report.over_seeds(report.gather_all(recipe, folder, Datasets(recipe))[0], folder)
     assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
     assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
         "it is left out of what is over all seeds"
