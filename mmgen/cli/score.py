@@ -50,7 +50,8 @@ MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
     "--metric",
     "names",
     multiple=True,
-    help="Which; by default all installed ones that need no setting, and of a run its recipe's. May be repeated.",
+    help="Which; by default all installed ones for texts that need no setting, and of a run its recipe's. May be "
+    "repeated.",
 )
 @click.option(
     "--set", "sets", multiple=True, metavar="METRIC.KEY=VALUE", help="A setting of a metric; VALUE as in TOML."

@@ -72,11 +72,14 @@ class Uncertainty:
 
 
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
-    """Metrics by name; without names all that are installed and need no setting. `sets`: "captioneval.meteor=false"."""
+    """Metrics by name; without names all that are installed, are about texts alone and need no setting. `sets`:
+    "captioneval.meteor=false"."""
     chosen = list(names) or [
         name
         for name, part in registry.names("metric").items()
-        if not any(info.is_required() for info in part.config.model_fields.values())
+        if issubclass(part.config, MetricConfig)
+        and part.config.judges == {"text"}
+        and not any(info.is_required() for info in part.config.model_fields.values())
     ]
     own = settings_of(sets, chosen, "metric")
     return {name: part_from(MetricConfig, name, settings, registry) for name, settings in own.items()}

@@ -213,7 +213,9 @@ def test_files_that_do_not_fit_together_are_told_and_partial_scores_what_fits(tm
 
 
 def test_metrics_are_chosen_by_name_and_by_default_all_are():
-    assert {"captioneval", "diversity"} <= metrics((), (), registry()).keys()
+    default = metrics((), (), registry())
+    assert {"captioneval", "diversity"} <= default.keys()
+    assert all(config.judges == {"text"} for config in default.values())  # VQA's accuracy says nothing of questions
     assert metrics(["captioneval"], ["captioneval.meteor=false"], registry())["captioneval"].meteor is False
     with pytest.raises(RecipeError) as error:
         metrics(["diversity"], ["captioneval.meteor=false"], registry())
