@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from . import objectives, parts
     from .decoding import Decoding
+    from .reading.results import ResultFiles
     from .tensors import Example
 
 
@@ -231,6 +232,12 @@ class MetricConfig(PartConfig):
 
     kind: ClassVar[str] = "metric"
     judges: ClassVar[frozenset[Gives]] = frozenset({"text"})
+
+    @classmethod
+    def result_files(cls) -> "ResultFiles | None":
+        """The files in which predictions of its task are exchanged: `mmgen score` reads them, `mmgen predict --as`
+        writes them. By default there are none but mmgen's own."""
+        return None
 
     def build(self) -> "parts.Metric":
         raise NotImplementedError

@@ -16,6 +16,10 @@ from . import score_table
 from .score_request import ONLY_FILES, ScoreRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..configs import MetricConfig
+    from ..reading.results import ResultFiles
     from ..scoring import System
     from ..tensors import Example
 
@@ -86,7 +90,8 @@ MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
 )
 @click.pass_context
 def score(context: click.Context, **_: Any) -> None:
-    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or what mmgen wrote.
+    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or what mmgen wrote; or results of a
+    task in its published form, with --metric for the task's metric.
 
     An id may have several texts: the first one counts, and oracle@n tells what the best would reach.
 
@@ -117,21 +122,41 @@ def _score_files(request: ScoreRequest) -> None:
         raise MmgenError("--randomisations: tests a difference; give the other predictions with --against")
     registry = installed()
     configs = scoring.metrics(request.names, request.sets, registry)
-    wanted = scoring.read_references(references, registry, request.per, request.profile, request.split)
+    form = _form(configs, request)
+    wanted = scoring.read_references(references, registry, request.per, request.profile, request.split, form)
     learnt = scoring.read_references(train, registry, request.per, request.profile).examples if train else ()
-    seen = frozenset(text for example in learnt for text in example.targets) if train else wanted.seen
+    told = frozenset(text for example in learnt for text in example.targets) if train else wanted.seen
+    seen = None if form else told
     files = [request.predictions, *([against] if against else [])]
-    pairs = [scoring.pair(scoring.read_predictions(file, request.per), wanted, file, request.partial) for file in files]
+    read = [scoring.read_predictions(file, request.per, form, wanted.examples) for file in files]
+    pairs = [scoring.pair(each, wanted, file, request.partial) for each, file in zip(read, files, strict=True)]
     systems, examples = _systems(files, pairs)
     uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
     found = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
     if request.out:  # before anything is shown: standard output may be closed
         score_table.write(request.out, found, [example.id for example in examples])
     tell(score_table.shown(found, systems))
-    for note in score_table.notes(found, systems, len(examples), len(wanted.examples), request):
+    for note in score_table.notes(found, systems, len(examples), len(wanted.examples), request, form is None):
         tell(note)
     if request.out:
         tell(f"{request.out}: written")
+
+
+def _form(configs: Mapping[str, MetricConfig], request: ScoreRequest) -> ResultFiles | None:
+    """How predictions and references are read where these metrics are about no texts alone. Raises MmgenError."""
+    first = next(iter(configs), "")
+    for name, config in configs.items():
+        if not config.judges & configs[first].judges:
+            judged = [" or ".join(sorted(configs[each].judges)) for each in (first, name)]
+            raise MmgenError(f"--metric: {first} judges {judged[0]}, and {name} {judged[1]}; score with one at a time")
+    forms = {form.name: form for config in configs.values() if (form := config.result_files())}
+    if len(forms) > 1:
+        raise MmgenError(
+            f"--metric: these are of several tasks ({', '.join(forms)}); score with those of one at a time"
+        )
+    if forms and request.per == "question":
+        raise MmgenError(f"--references-per question: is for texts; an answer of {first} has all its references")
+    return next(iter(forms.values()), None)
 
 
 def _score_run(request: ScoreRequest) -> None:

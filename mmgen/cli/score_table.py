@@ -41,8 +41,8 @@ def _oracle_name(systems, name: str) -> str:
     return f"oracle@{max(map(len, texts))}"
 
 
-def notes(found: Comparison, systems, count: int, total: int, request: ScoreRequest):
-    """The lines below the table."""
+def notes(found: Comparison, systems, count: int, total: int, request: ScoreRequest, texts: bool = True):
+    """The lines below the table. `texts`: whether texts were scored, which have references by image or question."""
     per, resamples, corpus = request.per, request.resamples, request.corpus_intervals
     yield ""
     if len(systems) == 2:
@@ -55,10 +55,14 @@ def notes(found: Comparison, systems, count: int, total: int, request: ScoreRequ
         tests = [how + f" for {names[test]}" * (test != "bootstrap") for test, how in told.items() if names[test]]
         yield f"difference: {systems[0].name} minus {systems[1].name}" + (f"; p: {'; '.join(tests)}" if tests else "")
     left = f" of {total}" if total != count else ""
-    yield f"{count}{left} examples, references per {per}" + (
-        "; not to be compared with scores per image, and a text counts once for every question of its image"
-        if per == "question"
-        else ""
+    yield (
+        f"{count}{left} examples"
+        + f", references per {per}" * texts
+        + (
+            "; not to be compared with scores per image, and a text counts once for every question of its image"
+            if per == "question"
+            else ""
+        )
     )
     yield from found.notes
     own = found.intervals.get(systems[0].name, {})

@@ -1,11 +1,12 @@
-"""One system's texts scored, or two on the same examples: values, intervals, differences, and the best of several
-texts."""
+"""One system's texts or other predictions scored, or two systems' on the same examples: values, intervals, differences,
+and the best of several texts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ..progress import Progress
 from ..recipe.layers import settings_of
 from ..recipe.load import part_from
 from ..registry import Registry
-from ..tensors import Example, Generation, Scores
+from ..tensors import Example, Generation, Prediction, Scores
 from .intervals import (
     Interval,
     around,
@@ -37,10 +38,10 @@ DIFFERENCE = "difference"
 
 @dataclass(frozen=True)
 class System:
-    """Texts for examples, best first, under a name."""
+    """Texts for examples, best first, under a name; or for each the value of one prediction that is no text."""
 
     name: str
-    texts: Sequence[Sequence[str]]
+    texts: Sequence[Sequence[Any]]
 
 
 @dataclass
@@ -104,7 +105,7 @@ def compare(
             scores = judge(_firsts(system))
             found.values[system.name] = dict(scores.values)
             found.per_example[system.name] = scores.per_example
-            remark = collapsed(_firsts(system))
+            remark = collapsed(_firsts(system)) if judge.of_texts else ""
             remarks = [f"{system.name}: {remark}"] if remark else []
             found.notes = tuple(dict.fromkeys((*found.notes, *scores.notes, *remarks)))
             if max(map(len, system.texts)) > 1:
@@ -126,26 +127,32 @@ class _Judge:
         self, configs: Mapping[str, MetricConfig], examples: Sequence[Example], seen: frozenset[str] | None
     ) -> None:
         self.built = {name: config.build() for name, config in configs.items()}
+        self.of_texts = all(config.judges == {"text"} for config in configs.values())
         self.examples = examples
         self.groups = groups_of(examples)
         self.seen = None if seen is None else {_plain(text) for text in seen}
         self.advance = lambda: None
 
-    def __call__(self, texts: Sequence[str], places: Sequence[int] | None = None) -> Scores:
-        """One text an example."""
+    def __call__(self, texts: Sequence[Any], places: Sequence[int] | None = None) -> Scores:
+        """One text, or the value of one prediction, an example."""
         chosen = range(len(self.examples)) if places is None else places
         examples = [self.examples[place] for place in chosen]
-        written = [Generation(self.examples[place].id, texts[place], (), 0.0) for place in chosen]
+        written = [_made(self.examples[place].id, texts[place]) for place in chosen]
         together = Scores({})
         for name, metric in self.built.items():
             scores = score_with(name, metric, written, examples)
             if any(value is not None for value in scores.values.values()) or len(self.built) == 1:
                 together = merge(together, scores)
         if self.seen is not None:
-            new = [100.0 * (_plain(text.text) not in self.seen) for text in written]
+            new = [100.0 * (_plain(text.value) not in self.seen) for text in written]
             together = merge(together, Scores({"unseen": fmean(new)}, {"unseen": new}))
         self.advance()
         return together
+
+
+def _made(own: str, value: Any) -> Any:
+    """A `Generation` of a text, a `Prediction` of any other value."""
+    return Generation(own, value, (), 0.0) if isinstance(value, str) else Prediction(own, value, 0.0)
 
 
 def _plain(text: str) -> str:
@@ -153,7 +160,7 @@ def _plain(text: str) -> str:
     return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
 
 
-def _firsts(system: System) -> list[str]:
+def _firsts(system: System) -> list[Any]:
     return [texts[0] for texts in system.texts]
 
 

@@ -14,6 +14,7 @@ from ..errors import DataError
 from ..features.store import image_key
 from ..files import read_bytes
 from ..parts import Dataset
+from ..reading.results import ResultFiles
 from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import Registry
@@ -27,7 +28,7 @@ IDS = {"image": ("image_id", "id", "image", "question_id"), "question": ("questi
 WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
 ASKED = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
 
-Predictions = Mapping[str, Sequence[str]]  # id -> texts, best first
+Predictions = Mapping[str, Sequence[Any]]  # id -> texts, best first; or the value of one prediction that is no text
 
 
 @dataclass(frozen=True)
@@ -40,23 +41,36 @@ class References:
     seen: frozenset[str] | None = None
 
 
-def read_predictions(path: Path, per: Per = "image") -> dict[str, list[str]]:
-    """Texts by id; several rows of one id are several texts. Raises DataError."""
-    found: dict[str, list[str]] = {}
-    for place, row in _rows(path):
-        if "error" not in row:  # `mmgen generate` lists the pictures that it could not read
-            found.setdefault(_id(row, per, place), []).extend(_texts(row, WRITTEN, place))
+def read_predictions(
+    path: Path, per: Per = "image", form: ResultFiles | None = None, examples: Sequence[Example] = ()
+) -> dict[str, list[Any]]:
+    """Texts by id, several rows of one id are several texts; or values of predictions. `form`: how files are read that
+    are not mmgen's own JSON lines; `examples`: what they are about. Raises DataError."""
+    found: dict[str, list[Any]] = {}
+    if form and ".jsonl" not in path.suffixes:
+        found = {own: [value] for own, value in form.read(path, examples).items()}
+    else:
+        for place, row in _rows(path):
+            if "error" not in row:  # `mmgen generate` lists the pictures that it could not read
+                told = [row["value"]] if "value" in row else _texts(row, WRITTEN, place)
+                found.setdefault(_id(row, per, place), []).extend(told)
     if not found:
         raise DataError(f"{path}: there are no predictions in it")
     return found
 
 
 def read_references(
-    path: Path, registry: Registry, per: Per = "image", profile: str | None = None, split: str | None = None
+    path: Path,
+    registry: Registry,
+    per: Per = "image",
+    profile: str | None = None,
+    split: str | None = None,
+    form: ResultFiles | None = None,
 ) -> References:
     """References from a file, or the data set of a recipe or of a run's folder. Raises DataError and RecipeError.
 
     per "image": all references of an id together; "question": every reference is an example of its own.
+    form: how a file is read whose predictions are no texts.
     """
     if path.is_dir():
         recipe = RunFolder(path).recipe(registry)
@@ -64,6 +78,8 @@ def read_references(
     elif path.suffix == ".toml":
         recipe = load(path, registry, profile)[0]
         found = _from_recipe(recipe, _of_split(recipe, split), split)
+    elif form:
+        found = References(tuple(form.read_references(path)))
     else:
         found = _from_file(path, per)
     return one_by_one(found) if per == "question" else found

@@ -30,7 +30,7 @@ def box_array(values: object, where: str) -> np.ndarray:
     """(N, 4) boxes out of JSON. Raises DataError that names `where` they are from."""
     try:
         found = np.array(values, np.float64).reshape(-1, 4)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.full((1, 4), np.nan)
     if not np.isfinite(found).all():
         raise DataError(

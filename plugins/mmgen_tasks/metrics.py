@@ -16,6 +16,12 @@ class VqaAccuracy(mmgen.MetricConfig):
 
     question_types: bool = Field(False, description="a column for each question type too; VQA 2.0 has 65")
 
+    @classmethod
+    def result_files(cls):
+        from .results import VqaResults
+
+        return VqaResults()
+
     def build(self):
         from .vqa_accuracy import VqaAccuracyMetric
 
@@ -27,6 +33,12 @@ class PairAccuracy(mmgen.MetricConfig):
 
     type: Literal["pair_accuracy"] = "pair_accuracy"
     judges = frozenset({"label"})
+
+    @classmethod
+    def result_files(cls):
+        from .results import PairResults
+
+        return PairResults()
 
     def build(self):
         from .pair_accuracy import PairAccuracyMetric
@@ -40,6 +52,12 @@ class ChoiceAccuracy(mmgen.MetricConfig):
     type: Literal["choice_accuracy"] = "choice_accuracy"
     judges = frozenset({"choice"})
 
+    @classmethod
+    def result_files(cls):
+        from .vcr_results import VcrResults
+
+        return VcrResults()
+
     def build(self):
         from .choice_accuracy import ChoiceAccuracyMetric
 
@@ -51,6 +69,12 @@ class BoxAccuracy(mmgen.MetricConfig):
 
     type: Literal["box_accuracy"] = "box_accuracy"
     judges = frozenset({"region"})
+
+    @classmethod
+    def result_files(cls):
+        from .box_results import BoxResults
+
+        return BoxResults()
 
     def build(self):
         from .box_accuracy import BoxAccuracyMetric
@@ -65,6 +89,12 @@ class PhraseRecall(mmgen.MetricConfig):
     judges = frozenset({"boxes"})
 
     types: bool = Field(False, description="a column of R@1 for each type of phrase too")
+
+    @classmethod
+    def result_files(cls):
+        from .box_results import PhraseResults
+
+        return PhraseResults()
 
     def build(self):
         from .phrase_recall import PhraseRecallMetric
