@@ -68,6 +68,37 @@ class SceneAnswers(Drawn):
         return DrawnAnswers(self)
 
 
+class Proposals(Drawn):
+    """What data sets share whose examples ask for a box."""
+
+    proposals: int = Field(
+        36,
+        ge=0,
+        le=100,
+        description="boxes of a picture, as if a detector had found them: two near each box that may be asked for, and "
+        "others anywhere; with 0 the picture's boxes are the things' own",
+    )
+
+
+class SceneExpressions(Proposals):
+    """Expressions that fit one thing of a drawn scene, which has others of its kind: RefCOCO+, drawn.
+
+    An expression is as short as it can be, and never says left or right. Chance is one of the boxes: 18 in 100 among
+    the things' own, 5 in 100 among 36 proposals, which have a right one for 98 things in 100.
+    """
+
+    type: Literal["scene_expressions"] = "scene_expressions"
+    labels: ClassVar[tuple[str, ...]] = ("box",)
+    proposals: int = Field(0, ge=0, le=100, description=Proposals.model_fields["proposals"].description)
+    unlike: int = Field(3, ge=2, le=4, description="things of one kind, not all alike, that a scene has")
+    expressions: int = Field(2, ge=1, le=4, description="expressions a scene at most, each an example")
+
+    def build(self):
+        from .tasks import DrawnExpressions
+
+        return DrawnExpressions(self)
+
+
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
@@ -85,7 +116,7 @@ class Discovery(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes, SceneAnswers]
+    return [Scenes, SceneAnswers, SceneExpressions]
 
 
 @mmgen.hookimpl

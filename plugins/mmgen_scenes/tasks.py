@@ -9,8 +9,10 @@ from random import Random
 
 from mmgen.tensors import Example
 
-from . import SceneAnswers, answers
+from . import SceneAnswers, SceneExpressions, answers, expressions
 from .drawn import DrawnDataset, Made, plain_scene, things
+from .proposals import propose
+from .world import Box, Scene, sample, unlike
 
 AGREE = 0.3  # what an answer weighs for each person who gives it, 1 at most (Antol et al., 2015)
 
@@ -53,3 +55,38 @@ class DrawnAnswers(DrawnDataset):
                 )
             )
         return Made((scene,), tuple(examples))
+
+
+class DrawnExpressions(DrawnDataset):
+    """Examples of a `SceneExpressions` config, an expression each.
+
+    inputs   "image": the scene's name; "expression"
+    labels   "box": the box of the only thing that the expression fits
+    facts    image, the scene's things, and "thing": which of them is meant
+    """
+
+    name = "drawn scenes with expressions"
+
+    def __init__(self, config: SceneExpressions) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def make(self, split: str, i: int) -> Made:
+        config = self.config
+        rng = Random(f"{config.seed}/{split}/{i}/expressions")
+        name = f"expressions{config.proposals or ''}-{split}-{i:05d}"
+        scene = sample(rng, name, config.min_things, config.max_things, unlike(rng, config.unlike))
+        known = things(scene)
+        examples = tuple(
+            Example(
+                f"{scene.id}-{place}",
+                {"image": scene.id, "expression": text},
+                facts={"image": scene.id, "things": known, "thing": thing},
+                labels={"box": scene.things[thing].box},
+            )
+            for place, (thing, text) in enumerate(expressions.write(rng, scene, config.expressions))
+        )
+        return Made((scene,), examples)
+
+    def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
+        return propose(scene, [thing.box for thing in scene.things], self.config.proposals)

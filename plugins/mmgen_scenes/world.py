@@ -6,6 +6,7 @@ Boxes are (x0, y0, x1, y1) relative to the picture's side, y downwards. Nothing 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -23,6 +24,7 @@ MOST = {"sky": 3, "water": 2, "ground": 5}  # things that fit into a zone
 HORIZON = (0.40, 0.45)
 WATER_HEIGHT = 0.18
 FEWEST_GROUPS = 3  # two are captioned; something must be left to discover
+TWINS = 0.35  # how often two of several things that do not all look alike do
 MOST_HIDDEN = 0.06  # share of the smaller of two boxes that the other may cover
 ATTEMPTS = 30  # places tried for a thing before the scene is begun anew
 
@@ -56,8 +58,18 @@ class Thing:
 
 
 @dataclass(frozen=True)
+class Look:
+    """What a scene is asked to have: `count` things of a kind, of one colour and size."""
+
+    kind: str
+    color: str
+    size: str
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Group:
-    """All things of one kind in a scene: one to three, of one colour and size."""
+    """One to three things of one kind, colour and size; all of their kind, where a scene was not asked for others."""
 
     kind: Kind
     color: str
@@ -126,8 +138,11 @@ SORTS = {  # what kinds of things are kinds of, as Flickr30K Entities sorts its 
 SORT = {kind: sort for sort, kinds in SORTS.items() for kind in kinds}
 
 
-def sample(rng: Random, name: str, fewest: int, most: int) -> Scene:
-    """A scene called `name` of `fewest` to `most` things, everything drawn from `rng`."""
+def sample(
+    rng: Random, name: str, fewest: int, most: int, looks: Sequence[Look] = (), never: Collection[str] = ()
+) -> Scene:
+    """A scene called `name` of `fewest` to `most` things, everything drawn from `rng`. It has the things of `looks`,
+    nothing else of their kinds, and nothing of the kinds `never`."""
     while True:
         scene = Scene(
             id=name,
@@ -138,29 +153,45 @@ def sample(rng: Random, name: str, fewest: int, most: int) -> Scene:
             things=(),
             groups=(),
         )
-        furnished = _furnish(rng, scene, rng.randint(fewest, most))
+        furnished = _furnish(rng, scene, rng.randint(fewest, most), looks, never)
         if furnished is not None:
             return furnished
 
 
-def _furnish(rng: Random, scene: Scene, wanted: int) -> Scene | None:
-    """The scene with `wanted` things in it, no kind in two groups; None when that did not work out."""
+def unlike(rng: Random, count: int) -> list[Look]:
+    """`count` things of one kind that do not all look alike; two of them may."""
+    kind = rng.choice([kind for kind in KINDS.values() if MOST[kind.zone] >= count and kind.name != "sun"])
+    colors = rng.sample(kind.colors, rng.randint(2, min(count, len(kind.colors))))
+    looks = [Look(kind.name, color, size) for color in colors for size in SIZES]
+    twins = count > 2 and rng.random() < TWINS
+    chosen = rng.sample(looks, count - twins)
+    return [replace(look, count=1 + (twins and place == 0)) for place, look in enumerate(chosen)]
+
+
+def _furnish(rng: Random, scene: Scene, wanted: int, looks: Sequence[Look], never: Collection[str]) -> Scene | None:
+    """The scene with `wanted` things in it, `looks` first, no other kind in two groups; None when that did not work
+    out."""
     room = dict(MOST, water=MOST["water"] if scene.water else 0)
     kinds = list(KINDS.values())
     rng.shuffle(kinds)
+    passed_over = {*never, *(look.kind for look in looks)}
     things: list[Thing] = []
     groups: list[Group] = []
-    for kind in kinds:
-        count = min(rng.choices((1, 2, 3), (80, 15, 5))[0], wanted - len(things))
+    for look, kind in [*((each, KINDS[each.kind]) for each in looks), *((None, kind) for kind in kinds)]:
+        if look is None and kind.name in passed_over:
+            continue
+        count = look.count if look else min(rng.choices((1, 2, 3), (80, 15, 5))[0], wanted - len(things))
         if kind.name == "sun":
             count = min(count, 1)
         if count > room[kind.zone]:
+            if look:
+                return None
             continue
-        if count == 0:
+        if count <= 0:
             enough = len(groups) >= FEWEST_GROUPS
             return replace(scene, things=tuple(things), groups=tuple(groups)) if enough else None
         place = scene.ground if kind.zone == "ground" else kind.zone
-        color, size = rng.choice(kind.colors), rng.choice(SIZES)
+        color, size = (look.color, look.size) if look else (rng.choice(kind.colors), rng.choice(SIZES))
         members = range(len(things), len(things) + count)
         for _ in members:
             box = _room(rng, scene, kind, size, things)

@@ -1,0 +1,64 @@
+"""Boxes as a detector might find them: near the things of a scene, and where nothing is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from random import Random
+
+from .world import Box, Scene
+
+NEAR_EACH = 2  # boxes near each that may be asked for
+SHAKE = 0.16  # how far an edge is moved, as a share of the box: the deviation
+SIDES = (0.1, 0.45)  # of the square as large as a box that lies anywhere
+ASPECTS = (0.5, 2.0)  # its width over its height
+SAME = 0.5  # intersection over union from which a box shows a thing
+NOTHING = "background"
+
+
+def propose(scene: Scene, wanted: Sequence[Box], count: int) -> tuple[list[Box], list[str]]:
+    """`count` boxes of a scene and what each shows, in no order; the `wanted` ones themselves where `count` is 0. Near
+    each of `wanted` there are two, as many as there is room for. They are a function of the scene."""
+    rng = Random(f"{scene.id}/{scene.look}")
+    boxes = list(wanted)
+    if count:
+        boxes = [shaken(rng, box) for _ in range(NEAR_EACH) for box in wanted][:count]
+        boxes += [anywhere(rng) for _ in range(count - len(boxes))]
+    rng.shuffle(boxes)  # their order tells nothing
+    return boxes, [_shown(scene, box) for box in boxes]
+
+
+def shaken(rng: Random, box: Box) -> Box:
+    """A box with each edge moved a little; inside the picture."""
+    x0, y0, x1, y1 = box
+    width, height = x1 - x0, y1 - y0
+    moved = [rng.gauss(0, SHAKE) * side for side in (width, height, width, height)]
+    left, top, right, bottom = (round(min(max(a + b, 0.0), 1.0), 4) for a, b in zip(box, moved, strict=True))
+    return (left, top, right, bottom) if right - left > width / 4 and bottom - top > height / 4 else box
+
+
+def anywhere(rng: Random) -> Box:
+    """A box of any shape and place, inside the picture."""
+    side, aspect = rng.uniform(*SIDES), math.exp(rng.uniform(*map(math.log, ASPECTS)))
+    width, height = side * math.sqrt(aspect), side / math.sqrt(aspect)
+    x, y = rng.uniform(0, 1 - width), rng.uniform(0, 1 - height)
+    return round(x, 4), round(y, 4), round(x + width, 4), round(y + height, 4)
+
+
+def overlap(a: Box, b: Box) -> float:
+    """Intersection over union."""
+    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    if width <= 0 or height <= 0:
+        return 0.0
+    union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - width * height
+    return width * height / union
+
+
+def union(boxes: Sequence[Box]) -> Box:
+    """The smallest box around some."""
+    return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
+
+
+def _shown(scene: Scene, box: Box) -> str:
+    best = max(scene.things, key=lambda thing: overlap(thing.box, box))
+    return f"{best.color} {best.kind}" if overlap(best.box, box) >= SAME else NOTHING
