@@ -5,6 +5,7 @@ import mmgen
 
 from .metrics import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
 from .objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
+from .published import Nlvr2, Refcoco, VqaAnswers
 
 
 @mmgen.hookimpl
@@ -15,3 +16,8 @@ def register_metrics():
 @mmgen.hookimpl
 def register_objectives():
     return [AnswerClasses, TrueOrFalse, MultipleChoice, RegionChoice, PhraseRegions]
+
+
+@mmgen.hookimpl
+def register_datasets():
+    return [VqaAnswers, Nlvr2, Refcoco]

@@ -1,0 +1,90 @@
+"""NLVR2's JSON lines: two pictures an example, groups of a sentence, subsets."""
+
+import json
+
+import published
+import pytest
+from mmgen_tasks import Nlvr2
+
+from mmgen.errors import DataError
+from mmgen.tensors import All
+from mmgen.testing import DatasetSuite
+
+
+class TestNlvr2(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def written(self, tmp_path):
+        self.folder = published.nlvr2(tmp_path)
+
+    def config(self):
+        return Nlvr2(folder=self.folder, images="images")
+
+
+def test_examples(tmp_path):
+    dataset = Nlvr2(folder=published.nlvr2(tmp_path)).build()
+    one, two = dataset.split("dev")
+    assert one.id == "dev-850-0-0" and one.targets == ()
+    assert one.inputs == {"image": All(("dev-850-0-img0", "dev-850-0-img1")), "statement": "There is a dog."}
+    assert (one.labels, two.labels) == ({"truth": True}, {"truth": False})
+    assert one.facts == two.facts == {"group": "dev-850--0"}
+    assert dataset.labels() == {"truth": ("False", "True")}
+
+
+def test_subsets_have_files_of_their_own(tmp_path):
+    published.nlvr2(tmp_path)
+    (tmp_path / "balanced").mkdir()
+    for split in ("dev", "test1"):
+        (tmp_path / f"balanced/balanced_{split}.json").write_text(json.dumps(published.nlvr2_rows(split)[1]))
+    dataset = Nlvr2(folder=tmp_path, pairs="balanced").build()
+    assert [len(dataset.split(name)) for name in dataset.splits()] == [2, 1, 1]
+    with pytest.raises(DataError) as error:
+        Nlvr2(folder=tmp_path, pairs="unbalanced").build()
+    assert str(error.value).splitlines() == [
+        "NLVR2: 2 files are missing:",
+        *(
+            f"  {tmp_path}/unbalanced/unbalanced_{split}.json  <- github.com/lil-lab/nlvr, nlvr2/data/unbalanced/"
+            f"unbalanced_{split}.json"
+            for split in ("dev", "test1")
+        ),
+        "  put them there, or name others in data.files",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"identifier": "dev-1-0", "sentence": "A"}, "identifier 'dev-1-0' is none like split-set-pair-sentence"),
+        ({"identifier": "dev-1-0-0"}, "has no 'sentence'; its keys are: identifier"),
+        ({"identifier": "dev-850-0-0", "sentence": "A"}, "the identifier 'dev-850-0-0' came before"),
+        ({"identifier": "dev-1-0-0", "sentence": "A", "label": "yes"}, 'label must be "True" or "False", not \'yes\''),
+        ({"identifier": "dev-1-0-0", "sentence": "A", "label": 1}, 'label must be "True" or "False", not a number'),
+        ([], "must be a table with identifier, sentence, not a list"),
+    ],
+)
+def test_lines_that_cannot_be_used(tmp_path, row, told):
+    published.nlvr2(tmp_path)
+    with (tmp_path / "dev.json").open("a") as file:
+        file.write("\n" + json.dumps(row))
+    with pytest.raises(DataError) as error:
+        Nlvr2(folder=tmp_path).build().split("dev")
+    assert str(error.value) == f"{tmp_path}/dev.json:4: {told}"
+
+
+def test_a_hidden_label_is_absent(tmp_path):
+    published.nlvr2(tmp_path)
+    (tmp_path / "test1.json").write_text(json.dumps({"identifier": "test1-1-0-0", "sentence": "A"}))
+    assert Nlvr2(folder=tmp_path).build().split("test1")[0].labels == {}
+
+
+@pytest.mark.parametrize("missing", ["drop", "keep", "error"])
+def test_an_example_needs_both_its_pictures(tmp_path, caplog, missing):
+    published.nlvr2(tmp_path)
+    (tmp_path / "images/dev-850-1-img1.png").unlink()
+    dataset = Nlvr2(folder=tmp_path, images="images", missing=missing).build()
+    if missing == "error":
+        with pytest.raises(DataError, match="NLVR2 dev: 1 images have no file in .*images, dev-850-1-img1 the first"):
+            dataset.split("dev")
+        return
+    assert len(dataset.split("dev")) == (1 if missing == "drop" else 2)
+    assert dataset.lacking("dev") == {"without_picture": ["dev-850-1-img1"]}
+    assert caplog.messages == ["NLVR2 dev: left out 1 example without a picture"] * (missing == "drop")

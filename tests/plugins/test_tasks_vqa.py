@@ -1,0 +1,185 @@
+"""VQA's questions with answers: soft targets, vocabularies by frequency and from files, splits of several files."""
+
+import json
+import pickle
+
+import published
+import pytest
+from mmgen_tasks import VqaAnswers
+from mmgen_tasks.vocabulary import read_vocabulary
+
+from mmgen.errors import DataError
+from mmgen.testing import DatasetSuite
+
+
+class TestVqaAnswers(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def written(self, tmp_path):
+        self.folder = published.vqa(tmp_path)
+
+    def config(self):
+        return VqaAnswers(folder=self.folder, images="images")
+
+
+def test_examples(tmp_path):
+    dataset = VqaAnswers(folder=published.vqa(tmp_path)).build()
+    yes, number, dog = dataset.split("val")
+    assert (yes.id, yes.inputs) == ("20", {"image": "20", "question": "Is it red?"})
+    assert yes.facts == {"image": "20", "question_type": "is it", "answer_type": "yes/no"}
+    assert yes.targets == ("yes",) * 7 + ("no", "No.", "maybe")
+    assert dataset.labels() == {"answers": ("yes", "3", "dog")}  # of the most common answers, normalised
+    assert yes.labels == {"answers": {"yes": 1.0}} and number.labels == {"answers": {"3": 1.0}}
+    assert dog.labels == {"answers": {"dog": 1.0}}
+    assert [example.targets for example in dataset.split("train")] == [("yes",), ("3",), ("a dog",)]
+    every = VqaAnswers(folder=tmp_path, learn_from="all").build().split("train")
+    assert every[1].targets == ("2", "2", "two") + ("3",) * 7
+
+
+def test_soft_targets_count_people_whose_answers_are_alike(tmp_path):
+    published.vqa(tmp_path)
+    (tmp_path / "answers.txt").write_text("<unk>\nno\nyes\n2\ntwo\nthe dog\n")
+    dataset = VqaAnswers(folder=tmp_path, vocabulary="answers.txt").build()
+    assert dataset.labels() == {"answers": ("<unk>", "no", "yes", "2", "two", "the dog")}
+    labels = [example.labels["answers"] for example in dataset.split("val")]
+    assert labels == [{"yes": 1.0, "no": 0.6}, {"2": pytest.approx(0.9)}, {"the dog": 1.0}]
+
+
+def test_the_most_common_answers_are_chosen_from(tmp_path):
+    published.vqa(tmp_path)
+    questions, annotations = published.vqa_rows("train")
+    for row in annotations[1:]:
+        row["multiple_choice_answer"] = "The dog"
+    (tmp_path / "v2_mscoco_train2014_annotations.json").write_text(json.dumps({"annotations": annotations}))
+    assert VqaAnswers(folder=tmp_path, answers=1).build().labels() == {"answers": ("dog",)}
+    assert VqaAnswers(folder=tmp_path, min_count=2).build().labels() == {"answers": ("dog",)}
+    with pytest.raises(DataError, match=r"annotations.json: no answer is left of 2: none is given 3 times"):
+        VqaAnswers(folder=tmp_path, min_count=3).build().labels()
+
+
+def test_a_run_can_tell_one_vocabulary_from_another(tmp_path):
+    published.vqa(tmp_path)
+    (tmp_path / "a.txt").write_text("no\nyes")
+    (tmp_path / "b.txt").write_text("yes\nno")
+    told = [VqaAnswers(folder=tmp_path, vocabulary=name).build().describe() for name in ("a.txt", "b.txt", "a.txt")]
+    one, other, again = (each["answers_fingerprint"] for each in told)
+    assert one == again != other and told[0]["answers"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt", b"<unk>\r\nno\nyes\n\n"),
+        ("a.json", b'["<unk>", "no", "yes"]'),
+        ("a.json", b'{"yes": 2, "<unk>": 0, "no": 1}'),
+        ("a.pkl", pickle.dumps(["<unk>", "no", "yes"], 2)),
+    ],
+)
+def test_vocabularies_of_every_form(tmp_path, name, data):
+    (tmp_path / name).write_bytes(data)
+    assert read_vocabulary(tmp_path / name) == ("<unk>", "no", "yes")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("a.txt", "no\nyes\n no", ":3: 'no' is there already, as line 1"),
+        ("a.txt", "no\n\nyes", ":2: the answer is empty"),
+        ("a.txt", "\n", ": not a file of answers: it is empty"),
+        ("a.json", '["no", 3]', ": answer 2: the answer must be a text, not a number"),
+        ("a.json", '{"no": 1, "yes": 2}', ": its answers are not numbered 0 to 1; give a list of them"),
+        ("a.json", "3", ": not a file of answers: it is a number, and must be a list of texts"),
+    ],
+)
+def test_vocabularies_that_are_none(tmp_path, name, data, told):
+    (tmp_path / name).write_text(data)
+    with pytest.raises(DataError) as error:
+        read_vocabulary(tmp_path / name)
+    assert str(error.value) == f"{tmp_path / name}{told}"
+
+
+def test_a_split_of_several_files_and_one_without_answers(tmp_path):
+    published.vqa(tmp_path)
+    names = {
+        kind: [f"v2_{open_}mscoco_{year}_{kind}.json" for year in ("train2014", "val2014")]
+        for kind, open_ in (("questions", "OpenEnded_"), ("annotations", ""))
+    }
+    config = VqaAnswers(
+        folder=tmp_path,
+        questions={"both": names["questions"]},
+        annotations={"both": names["annotations"]},
+        train="both",
+        validate_on="",
+        evaluate="test",
+    )
+    dataset = config.build()
+    assert [example.id for example in dataset.split("both")] == ["10", "11", "12", "20", "21", "22"]
+    test = dataset.split("test")
+    assert len(test) == 3 and test[0].targets == () and test[0].labels == {"answers": {}}
+
+
+def test_files_of_vqa_1(tmp_path):
+    published.vqa(tmp_path / "new")
+    for path in (tmp_path / "new").glob("*.json"):
+        path.rename(tmp_path / path.name.removeprefix("v2_").replace("OpenEnded", "MultipleChoice"))
+    assert len(VqaAnswers(folder=tmp_path, release="1.0").build().split("val")) == 3
+
+
+def test_okvqa(tmp_path, real_data):
+    """Its answers are not at hand, so half of its real questions get made-up ones."""
+    names = [f"OpenEnded_mscoco_{year}_questions.json" for year in ("train2014", "val2014")]
+    for name in names:
+        rows = json.loads((real_data / "okvqa" / name).read_text())["questions"]
+        given = [{"question_id": row["question_id"], "answers": [{"answer": "dog"}] * 10} for row in rows[::2]]
+        other = name.removeprefix("OpenEnded_").replace("questions", "annotations")
+        (tmp_path / other).write_text(json.dumps({"annotations": given}))
+        (tmp_path / name).symlink_to(real_data / "okvqa" / name)
+    told = VqaAnswers(folder=tmp_path, release="okvqa").build().describe()
+    assert told["examples"] == {"train": 4505, "val": 2523}
+    assert told["counts"] == {"train": {"without_answers": 4504}, "val": {"without_answers": 2523}}
+
+
+def test_files_that_are_missing(tmp_path):
+    with pytest.raises(DataError) as error:
+        VqaAnswers(folder=tmp_path, evaluate="test", validate_on="", vocabulary="answers_vqa.txt").build()
+    assert str(error.value).splitlines() == [
+        "VQA 2.0: 4 files are missing:",
+        f"  {tmp_path}/answers_vqa.txt",
+        f"  {tmp_path}/v2_OpenEnded_mscoco_train2014_questions.json  <- visualqa.org/download.html",
+        f"  {tmp_path}/v2_mscoco_train2014_annotations.json  <- visualqa.org/download.html",
+        f"  {tmp_path}/v2_OpenEnded_mscoco_test2015_questions.json  <- visualqa.org/download.html",
+        "  put them there, or name others in data.questions, data.annotations and data.vocabulary",
+    ]
+
+
+def test_answers_that_nobody_can_count(tmp_path):
+    config = VqaAnswers(folder=published.vqa(tmp_path), annotations={"train": []})
+    with pytest.raises(DataError, match="the split 'train' has no annotations, so its answers cannot be counted"):
+        config.build().labels()
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "told"),
+    [
+        ("questions", {"question_id": 10}, "questions[1]: question_id 10 came before"),
+        ("questions", {"question": None}, "questions[1]: question must be a text, not null"),
+        (
+            "questions",
+            {"image_id": 1.5},
+            "questions[1]: image_id must be a number or a text, not a number with a point",
+        ),
+        ("annotations", {"question_id": 10}, "annotations[1]: question_id 10 came before"),
+        ("annotations", {"answers": []}, "annotations[1]: answers must be a list of what people said, and is a list"),
+        ("annotations", {"answers": [{}]}, "annotations[1]: answers[0]: has no 'answer'; its keys are: none"),
+        ("annotations", {"answers": ["no"]}, "annotations[1]: answers[0]: must be a table with answer, not a text"),
+        ("annotations", {"answer_type": 3}, "annotations[1]: answer_type must be a text, not a number"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, kind, change, told):
+    published.vqa(tmp_path)
+    name = f"v2_{'OpenEnded_' * (kind == 'questions')}mscoco_train2014_{kind}.json"
+    rows = published.vqa_rows("train")[kind == "annotations"]
+    rows[1].update(change)
+    (tmp_path / name).write_text(json.dumps({kind: rows}))
+    with pytest.raises(DataError) as error:
+        VqaAnswers(folder=tmp_path).build().split("train")
+    assert str(error.value) == f"{tmp_path / name}: {told}"

@@ -1,0 +1,124 @@
+"""Small data sets in the formats that the tasks' are published in, for tests: a function a format writes the files of
+all splits, and pictures, into a folder."""
+
+import json
+import pickle
+from pathlib import Path
+
+from PIL import Image
+
+SIZE = 100, 80  # of every picture
+
+
+def refs(number: int, splits: tuple[str, ...] = ("train", "val", "testA", "testB")) -> list[dict]:
+    """Two things of a picture a split, with three expressions together. `number`: of the first expression."""
+    found = []
+    for place, split in enumerate(splits):
+        for thing, texts in enumerate((("man in red", "left man"), ("the dog",))):
+            sentences = []
+            for text in texts:
+                sentences.append({"sent_id": number, "sent": text, "raw": text.title(), "tokens": text.split()})
+                number += 1
+            own = 10 * place + thing
+            found.append(
+                {
+                    "ref_id": own,
+                    "ann_id": 100 + own,
+                    "image_id": place,
+                    "split": split,
+                    "category_id": 1 + thing,
+                    "file_name": f"COCO_train2014_{place:012d}_{own}.jpg",
+                    "sent_ids": [sentence["sent_id"] for sentence in sentences],
+                    "sentences": sentences,
+                }
+            )
+    return found
+
+
+def instances(pictures: int = 4) -> dict:
+    """Boxes of `refs`, and a third thing in every picture that no expression is about."""
+    boxes = ([10, 20, 30, 40], [50.5, 8, 25, 16], [0, 0, 120, 40])
+    return {
+        "images": [
+            {"id": place, "width": SIZE[0], "height": SIZE[1], "file_name": f"COCO_train2014_{place:012d}.jpg"}
+            for place in range(pictures)
+        ],
+        "categories": [{"id": 1, "name": "person"}, {"id": 2, "name": "dog"}],
+        "annotations": [
+            {"id": 100 + 10 * place + thing, "image_id": place, "category_id": 1 + thing % 2, "bbox": box}
+            for place in range(pictures)
+            for thing, box in enumerate(boxes)
+        ],
+    }
+
+
+def refcoco(folder: Path, protocol: int = 0) -> Path:
+    """RefCOCO+, whose expressions are pickled as Python 2 did it (protocols 0 to 2)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "refs(unc).p").write_bytes(pickle.dumps(refs(7), protocol))
+    (folder / "instances.json").write_text(json.dumps(instances()))
+    pictures(folder / "images", *(f"COCO_train2014_{place:012d}.jpg" for place in range(4)))
+    return folder
+
+
+def nlvr2_rows(split: str) -> list[dict]:
+    """One sentence about two pairs."""
+    return [
+        {"identifier": f"{split}-850-{pair}-0", "sentence": "There is a  dog.", "label": label, "synset": "dog"}
+        for pair, label in enumerate(("True", "False"))
+    ]
+
+
+def nlvr2(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for split in ("train", "dev", "test1"):
+        rows = nlvr2_rows(split)
+        (folder / f"{split}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        pictures(folder / "images", *(f"{split}-850-{pair}-img{side}.png" for pair in (0, 1) for side in (0, 1)))
+    return folder
+
+
+def pictures(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", SIZE, (90, 60, 30)).save(folder / name)
+
+
+def vqa_rows(split: str) -> tuple[list[dict], list[dict]]:
+    """Questions, and what ten people answered."""
+    first = {"train": 10, "val": 20, "test": 30}[split]
+    said = (["yes"] * 7 + ["no", "No.", "maybe"], ["2"] * 2 + ["two"] + ["3"] * 7, ["a dog"] * 10)
+    asked = ("Is it  red?", "How many?", "What is it?")
+    kinds = (("is it", "yes/no"), ("how many", "number"), ("what is", "other"))
+    questions = [
+        {"question_id": first + place, "image_id": first + place % 2, "question": text}
+        for place, text in enumerate(asked)
+    ]
+    answers = [
+        {
+            "question_id": first + place,
+            "image_id": first + place % 2,
+            "question_type": kinds[place][0],
+            "answer_type": kinds[place][1],
+            "multiple_choice_answer": ("yes", "3", "a dog")[place],
+            "answers": [
+                {"answer": answer, "answer_confidence": "yes", "answer_id": number}
+                for number, answer in enumerate(given, 1)
+            ],
+        }
+        for place, given in enumerate(said)
+    ]
+    return questions, answers
+
+
+def vqa(folder: Path) -> Path:
+    """VQA 2.0, without answers of the test split."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, year in (("train", "train2014"), ("val", "val2014"), ("test", "test2015")):
+        questions, annotations = vqa_rows(split)
+        names = f"v2_OpenEnded_mscoco_{year}_questions.json", f"v2_mscoco_{year}_annotations.json"
+        (folder / names[0]).write_text(json.dumps({"questions": questions}))
+        if split != "test":
+            (folder / names[1]).write_text(json.dumps({"annotations": annotations}))
+        pictures(folder / "images", *(f"COCO_{year}_{row['image_id']:012d}.jpg" for row in questions))
+    return folder
