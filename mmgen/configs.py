@@ -67,7 +67,10 @@ class RelativeTo:
 
 class PathOrName:
     """Marks a text that is a path where there is such a file or folder, and else a name (of a hub, say):
-    `weights: Annotated[str, PathOrName()]`."""
+    `weights: Annotated[str, PathOrName()]`. `behind`: what stands in front of it; a text without that is neither."""
+
+    def __init__(self, behind: str = "") -> None:
+        self.behind = behind
 
 
 class PartConfig(Config):

@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from .decoding import Decoding
 from .errors import DataError
 from .oom import targets_parted
-from .parts import Backbone, Embedder, Reader
+from .parts import Backbone, Embedder, Part, Reader
 from .sequence import Prefix
 from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Prediction, Slots, Tail, Targets
 
@@ -200,7 +200,7 @@ class TextTargets(TargetReader):
         return [self._known[text] for text in texts]
 
 
-class Objective(nn.Module, abc.ABC):
+class Objective(Part, abc.ABC):
     """What a step learns. May own parameters (a head)."""
 
     reader: TargetReader

@@ -1,6 +1,5 @@
 """Contracts of the parts that plugins provide, but for objectives (`mmgen.objectives`). Shape letters are those of
-`mmgen.tensors`. Embedders, backbones and generators are plain `torch.nn.Module`s; nothing here needs the framework.
-"""
+`mmgen.tensors`. Embedders and backbones are plain `torch.nn.Module`s; nothing here needs the framework."""
 
 from __future__ import annotations
 
@@ -24,11 +23,18 @@ if TYPE_CHECKING:
     from .attention import Cache
 
 
-class Reader(abc.ABC):
-    """The part of an embedder that runs in loader workers: no parameters, and it can be pickled.
+class Part(nn.Module):
+    """What embedders, backbones and objectives have in common."""
 
-    hides  what `hide` hides of the input; None where it hides nothing
-    """
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """What of weights that somebody published is this part's: name of a parameter of its own -> tensor. By default
+        nothing. A tensor that is looked at (`weights[name]`) counts as taken; the names of all others are listed."""
+        return {}
+
+
+class Reader(abc.ABC):
+    """The part of an embedder that runs in loader workers: no parameters, and it can be pickled. `hides`: what `hide`
+    hides of the input; None where it hides nothing."""
 
     hides: ClassVar[Literal["words", "regions"] | None] = None
 
@@ -46,8 +52,7 @@ class Reader(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} hides nothing")
 
     def slots(self, example: Example) -> float:
-        """About how many slots the input takes in this example, told without reading any features: examples with like
-        numbers share batches, for less padding. By default all are alike."""
+        """About how many slots the input takes, told without reading features: like examples share batches."""
         return 0
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
@@ -56,9 +61,8 @@ class Reader(abc.ABC):
         return
 
 
-class Embedder(nn.Module, abc.ABC):
+class Embedder(Part, abc.ABC):
     """One input of an example as states of the backbone's `input_size`. Owns what is learnt about its modality.
-
     One that needs the backbone (its word embeddings) keeps it in a list, `self._backbone = [backbone]`: as an attribute
     it would be a submodule, saved twice, and learn with the input."""
 
@@ -77,8 +81,7 @@ class Embedder(nn.Module, abc.ABC):
         """What is added to the state of everything that is written behind the rows: (B, E); by default nothing."""
 
     def found_settings(self) -> dict[str, Any]:
-        """Fields of its config that were found while building (a file's width, its fingerprint). A run keeps them, so
-        that the embedder can be built again without the files."""
+        """Fields of its config found while building (a file's width). A run keeps them, to do without the files."""
         return {}
 
     def describe(self, example: Example) -> dict[str, Any]:
@@ -87,7 +90,7 @@ class Embedder(nn.Module, abc.ABC):
         return {}
 
 
-class Backbone(nn.Module, abc.ABC):
+class Backbone(Part, abc.ABC):
     """A pretrained encoder with its tokenizer and its masked-language-model head.
 
     input_size     E, the width of word embeddings (which may be narrower than the states)
@@ -189,10 +192,8 @@ class FailedImage:
 
 
 class Extractor(abc.ABC):
-    """Makes records for a feature store: detectors, CNN grids, importers of published files.
-
-    fingerprint  what made the features (name, hash of the weights, settings); two stores with equal ones can be mixed
-    """
+    """Makes records for a feature store: detectors, CNN grids, importers of published files. `fingerprint`: what made
+    the features (name, hash of the weights, settings); two stores with equal ones can be mixed."""
 
     fingerprint: Mapping[str, Any]
 

@@ -29,6 +29,7 @@ TORCH_FREE = [
 TRANSFORMERS = {
     "plugins/mmgen_encoders/encoder.py",
     "plugins/mmgen_encoders/loading.py",
+    "plugins/mmgen_encoders/names.py",
     "plugins/mmgen_encoders/vocabulary.py",
     "plugins/mmgen_regions/detector.py",
     "plugins/mmgen_bench/run.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import click
@@ -54,18 +55,24 @@ def run(
     threads: int | None,
 ) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
-    chosen, _ = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
+    chosen, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
     if step is not None and step not in chosen.steps:
         raise MmgenError(f"--step: there is no step '{step}'; there are: {', '.join(chosen.steps)}")
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
+    from ..recipe.weight_files import start_place
     from ..runs.run import run as run_recipe
     from ..training.threads import AUTO
 
     for each in range(chosen.seed, chosen.seed + seeds):
         run_recipe(
-            chosen.model_copy(update={"seed": each}), only=step, fresh=fresh, progress=Bars(), threads=threads or AUTO
+            chosen.model_copy(update={"seed": each}),
+            only=step,
+            fresh=fresh,
+            progress=Bars(),
+            threads=threads or AUTO,
+            place=partial(start_place, layers),
         )
 
 
@@ -87,14 +94,16 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, each with every one of its profiles, without running anything."""
     from ..recipe.layers import profiles
+    from ..recipe.weight_files import unfound
 
-    problems, count = [], 0
+    problems: list[str] = []
+    count = 0
     for recipe in recipes:
         every: list[str | None] = [*profiles(recipe)]
         for profile in every or [None]:
             count += 1
             try:
-                load(recipe, profile, sets)
+                problems += unfound(*load(recipe, profile, sets))
             except MmgenError as error:
                 problems.append(str(error))
     if problems:

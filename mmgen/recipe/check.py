@@ -16,7 +16,7 @@ from .layers import Layered
 from .learnt import misfits, unjudged
 from .messages import mistaken
 from .paths import counted
-from .tables import NAME, PRETRAINED, Recipe, Step
+from .tables import NAME, PRETRAINED, WEIGHTS, Recipe, Step
 from .toml_lines import Key
 from .training import Training, laid_over
 
@@ -167,7 +167,9 @@ class _Check:
                 )
             if len(set(step.inputs)) < len(step.inputs):
                 self.problem(("steps", name, "inputs"), "an input is named twice")
-            if step.start != PRETRAINED and step.start not in steps:
+            if step.weights is not None and not step.weights.strip():
+                self.problem(("steps", name, "start"), f'name a file, a folder or a hub name behind "{WEIGHTS}"')
+            if step.before is not None and step.before not in steps:
                 self.problem(
                     ("steps", name, "start"),
                     f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}",

@@ -14,12 +14,12 @@ from ..configs import Config, PathOrName, RelativeTo, classes_in
 Some = TypeVar("Some", bound=Config)
 
 
-def path_keys(cls: type[Config]) -> dict[str, bool]:
-    """Keys of a config that are paths, and whether each may be a name too."""
+def path_keys(cls: type[Config]) -> dict[str, PathOrName | None]:
+    """Keys of a config that are paths, with the mark of those that may be names too."""
     found = {}
     for name, info in cls.model_fields.items():
         marks = info.metadata
-        either = any(isinstance(mark, PathOrName) for mark in marks)
+        either = next((mark for mark in marks if isinstance(mark, PathOrName)), None)
         if either or (Path in classes_in(info.annotation) and not any(isinstance(mark, RelativeTo) for mark in marks)):
             found[name] = either
     return found
@@ -30,7 +30,7 @@ def counted(cls: type[Config], table: Mapping[str, Any], folder: Callable[[str],
     made = dict(table)
     for name, either in path_keys(cls).items():
         if name in made:
-            made[name] = _each(made[name], partial(from_folder, folder=folder(name), either=either))
+            made[name] = _each(made[name], either, partial(from_folder, folder=folder(name), either=bool(either)))
     return made
 
 
@@ -51,7 +51,7 @@ def located(config: Some) -> Some:
     change: dict[str, Any] = {}
     for name, value in config:
         if name in keys:
-            change[name] = _each(value, partial(_found, either=keys[name]))
+            change[name] = _each(value, keys[name], partial(_found, either=bool(keys[name])))
         elif isinstance(value, Config):
             change[name] = located(value)
         elif isinstance(value, dict):
@@ -77,12 +77,15 @@ def _there(path: Path) -> bool:
         return False
 
 
-def _each(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A path, or what holds several."""
+def _each(value: Any, mark: PathOrName | None, change: Callable[[Any], Any]) -> Any:
+    """A path, or what holds several; what its mark says stands in front of it stays."""
+    if isinstance(value, str) and mark and mark.behind:
+        path = value.removeprefix(mark.behind)
+        return value if path == value else mark.behind + change(path)
     if isinstance(value, str | Path):
         return change(value)
     if isinstance(value, list | tuple):
-        return type(value)(_each(one, change) for one in value)
+        return type(value)(_each(one, mark, change) for one in value)
     if isinstance(value, dict):
-        return {key: _each(one, change) for key, one in value.items()}
+        return {key: _each(one, mark, change) for key, one in value.items()}
     return value

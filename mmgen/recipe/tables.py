@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, get_origin
+from typing import Annotated, Any, Literal, get_origin
 
 from pydantic import Field, SerializeAsAny
 
@@ -17,6 +17,7 @@ from ..configs import (
     MetricConfig,
     ObjectiveConfig,
     PartConfig,
+    PathOrName,
     ProbeConfig,
     SequenceConfig,
     nested_kinds,
@@ -29,6 +30,7 @@ NAME_IN_WORDS = "a name is made of letters, digits, '_', '-' and '.', and begins
 
 GENERATOR = "generator"  # how the generator is called among objectives
 PRETRAINED = "pretrained"  # where a step may start besides an earlier step
+WEIGHTS = "weights:"  # what begins a start from weights that somebody published
 
 
 class Step(Config):
@@ -38,7 +40,11 @@ class Step(Config):
     learn: tuple[str, ...] = Field(
         min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)'
     )
-    start: str = Field(PRETRAINED, description='"pretrained", or the step whose weights it goes on from')
+    start: Annotated[str, PathOrName(behind=WEIGHTS)] = Field(
+        PRETRAINED,
+        description='"pretrained", or the step whose weights it goes on from; or "weights:" and a file, a folder or a '
+        "hub name of published weights, of which the step's parts take what is theirs",
+    )
     objectives: tuple[str, ...] = Field(
         (GENERATOR,),
         min_length=1,
@@ -53,6 +59,16 @@ class Step(Config):
         description="write or predict for the recipe's data.evaluate and score it, a row of the table; "
         '"own": for its own data; false for a warm start',
     )
+
+    @property
+    def weights(self) -> str | None:
+        """Where the published weights are that it starts from."""
+        return self.start.removeprefix(WEIGHTS) if self.start.startswith(WEIGHTS) else None
+
+    @property
+    def before(self) -> str | None:
+        """The step that it starts from."""
+        return None if self.start == PRETRAINED or self.weights is not None else self.start
 
 
 class Recipe(Config):
@@ -124,8 +140,8 @@ class Recipe(Config):
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""
         found = [step]
-        while (start := self.steps[found[-1]].start) != PRETRAINED:
-            found.append(start)
+        while before := self.steps[found[-1]].before:
+            found.append(before)
         return found[::-1]
 
     def ordered(self, only: str | None = None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -189,12 +189,13 @@ def _without_texts(value: Any) -> Any:
     return None if isinstance(value, str) else value
 
 
-def begin(recipe: Recipe, step: str, model: Model) -> None:
-    """Heads that no step before this one has learnt begin from the weights that it starts with."""
+def begin(recipe: Recipe, step: str, model: Model, given: Collection[str] = ()) -> None:
+    """Heads that no step before this one has learnt begin from the weights that it starts with. `given`: names of
+    published weights that are in the model; a head among them has begun."""
     *before, own = recipe.chain(step)
     learnt = {name for earlier in before for name in recipe.steps[earlier].objectives}
     for name in recipe.steps[own].objectives:
-        if name not in learnt:
+        if name not in learnt and not any(key.startswith(f"objectives.{name}.") for key in given):
             with torch.random.fork_rng(), torch.no_grad():
                 model.objective(name).begin(model)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -17,9 +17,9 @@ from ..evaluation import generate, predict, score
 from ..model import Model
 from ..parts import Metric
 from ..progress import Progress
-from ..recipe.tables import PRETRAINED, Recipe
+from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage import decodings, generations, kept_examples, predictions
+from ..storage import decodings, generations, kept_examples, kept_start, predictions
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, state
 from ..training import distributed, train
@@ -28,6 +28,7 @@ from ..training.threads import choose_threads, use_threads
 from .load import load_run
 from .prepare import begin, build_metrics, find_gaps, introduce, keep_parts, model_of_steps
 from .rewrite import score_again
+from .start import keep_starts, load_start
 from .step_weights import load_step
 from .unread_text import warn_of_unread_text
 
@@ -39,9 +40,10 @@ def run(
     fresh: bool = False,
     progress: Progress | None = None,
     threads: int | str | None = None,
+    place: Callable[[str], str] = "steps.{}.start: ".format,
 ) -> RunFolder:
     """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
-    from. `threads`: see `training.threads.choose_threads`."""
+    from. `threads`: see `training.threads.choose_threads`. `place`: how an error about a step's start begins."""
     accelerator = distributed.start()
     use_threads(threads)
     progress = progress if progress and accelerator.is_main_process else Progress()
@@ -56,11 +58,7 @@ def run(
             folder.claim(recipe, datasets, fresh)
         accelerator.wait_for_everyone()
         outdated = folder.outdated(recipe)
-        todo = [
-            name
-            for name in recipe.ordered(only)
-            if not folder.done(recipe, name) or (outdated and recipe.steps[name].evaluate)
-        ]
+        todo = _left(recipe, recipe.ordered(only), folder)
         if todo:
             introduce(recipe, datasets.main, folder, progress)
             model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
@@ -73,6 +71,7 @@ def run(
                 folder.note_environment(recipe)
                 keep_parts(model, folder, datasets.labels())
                 kept_examples.keep(recipe, datasets, folder.path)
+                keep_starts(recipe, todo, model, folder, progress, place)
         accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
@@ -92,6 +91,12 @@ def run(
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
     return folder
+
+
+def _left(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
+    """Those of some steps with which something is left to do."""
+    anew = folder.outdated(recipe)
+    return [name for name in steps if not folder.done(recipe, name) or (anew and recipe.steps[name].evaluate)]
 
 
 def show(
@@ -126,12 +131,16 @@ def run_step(
     if folder.finished(name, "weights.safetensors"):
         load_step(model, recipe, folder, name, initial)
     else:
-        if step.start == PRETRAINED:
-            load_state(model, initial, "the model as it was built")
+        given: set[str] = set()
+        if step.before is not None:
+            load_step(model, recipe, folder, step.before, initial)
         else:
-            load_step(model, recipe, folder, step.start, initial)
-        begin(recipe, name, model)
+            load_state(model, initial, "the model as it was built")
+            given = load_start(model, folder, name) if step.weights is not None else given
+        begin(recipe, name, model, given)
         train.train(model, context, datasets.learnt(name), datasets.validated(name))
+        if context.accelerator.is_main_process:
+            (place / kept_start.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:
         return
     predicts, test = recipe.predicts(name), datasets.scored_by(name)

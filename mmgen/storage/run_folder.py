@@ -2,7 +2,7 @@
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  backbone/
-    steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl}
+    steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl, start.json}
     times.json  table.md  report.html  curves/  probes/<probe>/
 """
 
@@ -24,7 +24,7 @@ from ..recipe.load import from_json
 from ..recipe.paths import located
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
-from . import kept_recipe
+from . import kept_recipe, kept_start
 from .environment import environment
 
 log = logging.getLogger("mmgen")
@@ -74,21 +74,22 @@ class RunFolder:
 
     def seeds(self) -> dict[int, RunFolder]:
         """This run and the runs beside it, by their seed. Only runs that differ in nothing but the seed, with equal
-        data, are among them. A line names the others."""
+        data and published weights, are among them. A line names the others."""
         own, data = self.identity(), self.fingerprint()
         found = {own["seed"]: self}
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
             beside = RunFolder(path.parent)
             try:
-                recipe, alike = beside.identity(), beside.fingerprint() == data
+                recipe, other = beside.identity(), "its data are others" * (beside.fingerprint() != data)
+                other = other or kept_start.unlike(beside.path, self.path)
             except RunError as error:  # somebody else's damage is no reason to lose our own table
                 log.warning("%s; it is left out of what is over all seeds", error)
                 continue
             if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in found:  # a copy of one, or this one
                 continue
             others = differences({**recipe, "seed": None, "probes": None}, {**own, "seed": None, "probes": None})
-            if others or not alike:
-                what = f"{others[0]}{' and more' * (len(others) > 1)}" if others else "its data are others"
+            if others or other:
+                what = f"{others[0]}{' and more' * (len(others) > 1)}" if others else other
                 log.warning(
                     "%s: not the same run with another seed (%s); it is left out of what is over all seeds",
                     beside.path,
@@ -237,7 +238,7 @@ class RunFolder:
         """What a run that was killed left behind: half-written files, and checkpoints of steps that are learnt."""
         clear_partials(self.path)
         for weights in self.path.glob("steps/*/weights.safetensors"):
-            for spent in ("checkpoint.safetensors", "best.safetensors"):
+            for spent in ("checkpoint.safetensors", "best.safetensors", kept_start.WEIGHTS):
                 weights.with_name(spent).unlink(missing_ok=True)
 
     def _environments(self, recipe: Recipe) -> dict[str, Any]:

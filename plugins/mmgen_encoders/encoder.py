@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Encoded, Slots, apply, taken
 
 from . import Encoder
-from .rows import extend
+from .names import encoder_weights, pooler_weights
+from .rows import TABLES, extend
 
 ASKED = "asked_slots"  # a keyword that travels through the encoder to its last layer
 
@@ -94,7 +95,11 @@ class EncoderBackbone(Backbone):
 
     `model` is that very module: take it out, or put another's weights in, as you like. Backbones of other families
     subclass this one; what differs most is `attention_masks` and where `logits` finds the head.
+
+    pretrained  whether its weights come from `config.weights`, and not from a run or from nowhere
     """
+
+    pretrained = False
 
     def __init__(self, config: Encoder, model: PreTrainedModel, tokenizer) -> None:
         super().__init__()
@@ -191,6 +196,22 @@ class EncoderBackbone(Backbone):
         if hasattr(model, "vocab_projector"):  # DistilBERT
             return model.vocab_projector(model.vocab_layer_norm(model.activation(model.vocab_transform(states))))
         return head(model)(states)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """By transformers' names, and by those that others made of them. Families whose publishers have names of their
+        own override it; they may hand weights on by transformers' names."""
+        extra = {key: getattr(self.config, key) for key in TABLES}
+        found = {f"model.{name}": each for name, each in encoder_weights(self.model, weights, extra).items()}
+        if hasattr(self, "pooler"):
+            found |= {f"pooler.dense.{name}": each for name, each in pooler_weights(self.model, weights).items()}
+        return found
+
+    def add_pooler(self) -> None:
+        super().add_pooler()
+        if self.pretrained:
+            from .loading import fill_pooler
+
+            fill_pooler(self)
 
     def new_cache(self) -> Cache:
         return EncoderCache() if self.caches else super().new_cache()

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from safetensors import SafetensorError
 from torch import nn
-from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 
 from mmgen.errors import DataError, RunError
 
 from . import Encoder
+from .names import pooler_weights
 from .vocabulary import learn
 
 if TYPE_CHECKING:
@@ -203,8 +204,29 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
             config.weights,
         )
     backbone = config.backbone_class()(config, model, tokenizer)
+    backbone.pretrained = True
     _load(config, lambda _: _usable(backbone))
     return backbone
+
+
+def fill_pooler(backbone: EncoderBackbone) -> None:
+    """Give an encoder's pooler the pretrained weights, where those have one; says so where they have none."""
+    config = backbone.config
+    base, found = _load(
+        config,
+        lambda name: AutoModel.from_pretrained(
+            name,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        ),
+    )
+    own = {} if any("pooler." in name for name in found["missing_keys"]) else pooler_weights(base, base.state_dict())
+    if own:
+        backbone.pooler.get_submodule("dense").load_state_dict(own)
+    else:
+        log.info("%s: brings no pooler; it is made fresh, and learnt with the backbone", config.weights)
 
 
 def _load(config: Encoder, load):

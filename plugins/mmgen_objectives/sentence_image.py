@@ -5,12 +5,12 @@ The label is 1 where the caption fits, as in the original code of VisualBERT."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from mmgen.errors import DataError
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
@@ -58,6 +58,14 @@ class SentenceImageObjective(Objective):
         super().__init__()
         self.reader = TwoCaptions(config)
         self.head = nn.Linear(backbone.hidden_size, 2)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """VisualBERT's head. BERT's own, of the same name, tells which sentence comes next; it is left alone."""
+        if not any("visual" in name for name in weights):
+            return {}
+        names = {f"head.{kind}": f"cls.seq_relationship.{kind}" for kind in ("weight", "bias")}
+        there = {own: [each for each in weights if each.endswith(name)] for own, name in names.items()}
+        return {own: weights[found[0]] for own, found in there.items() if found}
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         pooled = model.backbone.pooled(model.encode(batch).states)

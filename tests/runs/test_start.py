@@ -1,0 +1,349 @@
+"""Steps that start from published weights: what parts take, what is told of the rest, and what a run keeps of it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+import toys
+from mmgen_encoders import Bert
+from mmgen_encoders.encoder import EncoderBackbone
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForPreTraining
+
+from mmgen.data.datasets import Datasets
+from mmgen.errors import DataError, PluginError, RecipeError, RunError
+from mmgen.progress import Progress
+from mmgen.recipe.load import load
+from mmgen.recipe.weight_files import start_place, unfound
+from mmgen.registry import installed
+from mmgen.runs.prepare import begin, build_model
+from mmgen.runs.run import run
+from mmgen.runs.start import keep_starts, load_start
+from mmgen.storage.run_folder import RunFolder
+from mmgen.storage.weights import state
+
+RECIPE = """\
+name = "toy"
+[backbone]
+type = "bert"
+layers = 1
+width = 16
+heads = 2
+[inputs.caption]
+type = "text"
+[inputs.second]
+type = "text"
+[generator]
+type = "masked"
+[objectives.fits]
+type = "sentence_image"
+[training]
+batch_size = 4
+checkpoint_every = 1
+epochs = 2
+[steps.pre]
+inputs = ["caption", "second"]
+learn = ["caption"]
+objectives = ["fits"]
+start = "weights:bert.bin"
+evaluate = false
+[steps.write]
+inputs = ["caption"]
+learn = ["backbone"]
+start = "pre"
+[data]
+type = "scenes"
+train_size = 8
+val_size = 4
+test_size = 4
+"""
+LINE = RECIPE.splitlines().index('start = "weights:bert.bin"') + 1
+
+
+class Heard(Progress):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text, *more) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A recipe, its model, and a BERT for pretraining of its sizes, published in bert.bin."""
+    folder = tmp_path_factory.mktemp("start")
+    (folder / "toy.toml").write_text(RECIPE)
+    recipe, _ = load(folder / "toy.toml", installed())
+    model = build_model(recipe, Datasets(recipe))
+    torch.manual_seed(1)
+    words = len(model.backbone.tokenizer)
+    shape = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
+    sizes = BertConfig(vocab_size=words, **shape)
+    theirs = BertForPreTraining(sizes)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)  # norms of ones would not show
+    torch.save(theirs.state_dict(), folder / "bert.bin")
+    return folder, model
+
+
+@pytest.fixture
+def place(made, tmp_path, monkeypatch):
+    """A folder of one's own with the recipe and the weights."""
+    for name in ("toy.toml", "bert.bin"):
+        shutil.copy(made[0] / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def started(model, start: str = "weights:bert.bin", change=str):
+    """What a run says of its start, and the folder where it keeps that."""
+    text = change(RECIPE).replace('"weights:bert.bin"', json.dumps(start))
+    Path("toy.toml").write_text(text)
+    recipe, layers = load(Path("toy.toml"), installed())
+    heard, folder = Heard(), RunFolder(Path("run"))
+    keep_starts(recipe, ["pre", "write"], model, folder, heard, lambda step: start_place(layers, step))
+    return heard.lines, folder
+
+
+def refused(model, start: str, kind=DataError) -> str:
+    with pytest.raises(kind) as error:
+        started(model, start)
+    assert "\n" not in str(error.value) and not list(Path().glob("run/steps/*"))
+    return str(error.value)
+
+
+def fresh(model) -> dict:
+    return {name: tensor.clone() for name, tensor in state(model).items()}
+
+
+def test_parts_take_what_is_theirs_and_the_rest_is_named(made, place):
+    _, model = made
+    (line,), folder = started(model)
+    assert line == (
+        "pre: weights:bert.bin: 30 of 32 tensors taken; left over 2 (cls.seq_relationship.weight, "
+        "cls.seq_relationship.bias); as built 2 (objectives.fits.head.weight, objectives.fits.head.bias); all names "
+        "are in run/steps/pre/start.json"
+    )
+    record = json.loads((folder.step("pre") / "start.json").read_text())
+    assert record["left over"] == ["cls.seq_relationship.weight", "cls.seq_relationship.bias"]
+    assert record["as built"] == ["objectives.fits.head.weight", "objectives.fits.head.bias"]
+    assert {"backbone.pooler.dense.weight", "backbone.pooler.dense.bias"} <= set(record["taken"])
+    before, theirs = fresh(model), torch.load("bert.bin")
+    given = load_start(model, folder, "pre")
+    now = state(model)
+    assert given == set(record["taken"]) and torch.equal(
+        now["backbone.pooler.dense.weight"], theirs["bert.pooler.dense.weight"]
+    )
+    assert all(torch.equal(now[name], before[name]) == (name not in given) for name in now)
+
+
+def test_weights_of_mmgens_own_need_no_other_names(made, place):
+    _, model = made
+    whole = {name: torch.ones_like(tensor) for name, tensor in state(model).items()}
+    save_file(whole, "ours.safetensors")
+    (line,), folder = started(model, "weights:ours.safetensors")
+    assert f"{len(whole)} of {len(whole)} tensors taken; all names" in line
+    assert load_start(model, folder, "pre") == whole.keys()
+
+
+def test_visualberts_head_is_an_objectives(made, place):
+    _, model = made
+    theirs = torch.load("bert.bin")
+    theirs["bert.embeddings.visual_projection.weight"] = torch.ones(16, 4)
+    torch.save(theirs, "visual.bin")
+    (line,), folder = started(model, "weights:visual.bin")
+    assert "left over 1 (bert.embeddings.visual_projection.weight); all names" in line
+    given = load_start(model, folder, "pre")
+    assert torch.equal(state(model)["objectives.fits.head.weight"], theirs["cls.seq_relationship.weight"])
+    began = []
+    model.objective("fits").begin = began.append
+    recipe, _ = load(Path("toy.toml"), installed())
+    begin(recipe, "pre", model, given)
+    assert not began  # the head has its weights
+    begin(recipe, "pre", model)
+    assert began == [model]
+
+
+def test_weights_of_another_width_are_refused_with_the_recipes_line(made, place):
+    _, model = made
+    theirs = torch.load("bert.bin")
+    words = theirs["bert.embeddings.word_embeddings.weight"].shape
+    torch.save({name: torch.zeros(*tensor.shape, 2).flatten(-2) for name, tensor in theirs.items()}, "wide.bin")
+    said = refused(model, "weights:wide.bin")
+    assert said.startswith(f"toy.toml:{LINE}: steps.pre.start: 'wide.bin': the backbone (bert, mmgen-framework ")
+    assert (
+        f"): 'bert.embeddings.word_embeddings.weight' is ({words[0]}, 32), and "
+        f"backbone.model.bert.embeddings.word_embeddings.weight ({words[0]}, 16) here; give the part the sizes" in said
+    )
+
+
+def test_weights_that_are_none_of_the_steps_are_refused(made, place):
+    _, model = made
+    torch.save({"vision.patches": torch.ones(2), "vision.bias": torch.ones(2)}, "other.pt")
+    said = refused(model, "weights:other.pt")
+    assert said == (
+        f"toy.toml:{LINE}: steps.pre.start: 'other.pt': none of its 2 tensors is of a part of this step (the backbone, "
+        "input 'caption', input 'second', objective 'fits'); they are called: vision.patches, vision.bias"
+    )
+    theirs = torch.load("bert.bin")
+    theirs["bert.pooler.dense.bias"][3] = torch.nan
+    torch.save(theirs, "nan.bin")
+    assert "'bert.pooler.dense.bias' is not finite (NaN or infinite); the file is damaged" in refused(
+        model, "weights:nan.bin"
+    )
+    Path("bert.bin").write_bytes(b"PK\x03\x04")
+    assert f"toy.toml:{LINE}: steps.pre.start: bert.bin: damaged" in refused(model, "weights:bert.bin")
+    assert "a hub name and a connection" in refused(model, "weights:some/bert")
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ({"model.cls": torch.ones(1)}, r"published gives 'model.cls', which is none of its parameters"),
+        ([1], r"published gives \[1\], not a mapping of names to tensors"),
+        ({"pooler.dense.bias": 3}, r"published gives {'pooler.dense.bias': 3}, not a mapping"),
+    ],
+)
+def test_a_part_that_gives_what_it_should_not_is_named(made, place, monkeypatch, given, told):
+    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: given)
+    with pytest.raises(PluginError, match=rf"the backbone \(bert, mmgen-framework .*\): {told}"):
+        started(made[1])
+
+
+def test_other_weights_under_the_same_name_are_noticed(made, place):
+    _, model = made
+    _, folder = started(model)
+    kept = (folder.step("pre") / "start.safetensors").read_bytes()
+    theirs = torch.load("bert.bin")
+    torch.save({**theirs, "more": torch.ones(1)}, "bert.bin")
+    assert started(model)[0] == []  # it has its weights, and reads the file no more
+    (folder.step("pre") / "start.safetensors").unlink()
+    with pytest.raises(RunError, match="these are not the weights that the step 'pre' of this run started from"):
+        started(model)
+    torch.save(theirs, "bert.bin")
+    started(model)
+    assert (folder.step("pre") / "start.safetensors").read_bytes() == kept
+
+
+@pytest.mark.parametrize(
+    "start, told",
+    [
+        ("weights:gone.safetensors", "'gone.safetensors': no such file or folder; give a file (.safetensors, .bin"),
+        ("weights:./nowhere", "'./nowhere': no such file or folder; give a file"),
+        ("weights:toy.toml", "'toy.toml': no file of weights by its name; give a file"),
+        ("weights:empty", "'empty': the folder has no file of weights; give a file"),
+        ("weights:bert.bin", ""),
+        ("weights:uclanlp/visualbert-vqa", ""),  # whether a hub has it, a run will see
+    ],
+)
+def test_check_tells_what_it_can_without_reading_tensors(place, start, told):
+    Path("empty").mkdir()
+    Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", start))
+    problems = unfound(*load(Path("toy.toml"), installed()))
+    assert len(problems) == bool(told) and "".join(problems).startswith(
+        f"toy.toml:{LINE}: steps.pre.start: {told}" * bool(told)
+    )
+
+
+def test_a_start_without_a_name_is_a_mistake_and_a_path_counts_from_the_recipe(place):
+    Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", "weights: "))
+    with pytest.raises(RecipeError, match=f'toy.toml:{LINE}: steps.pre.start: name a file, .* behind "weights:"'):
+        load(Path("toy.toml"), installed())
+    (place / "recipes").mkdir()
+    shutil.move("bert.bin", "recipes/bert.bin")
+    Path("recipes/toy.toml").write_text(RECIPE)
+    recipe, layers = load(Path("recipes/toy.toml"), installed())
+    assert recipe.steps["pre"].weights == "recipes/bert.bin" and not unfound(recipe, layers)
+    assert recipe.chain("write") == ["pre", "write"] and recipe.steps["write"].before == "pre"
+
+
+class Stopping(Progress):
+    """Stops a run after its second update."""
+
+    def task(self, label, total, unit="", done=0):
+        calls = iter(range(1))
+        inner = super().task(label, total, unit, done)
+
+        class Task:
+            def __enter__(self):
+                advance = inner.__enter__()
+
+                def stop(steps=1, text=""):
+                    advance(steps, text)
+                    if "learning" in label and next(calls, None) is None:
+                        raise KeyboardInterrupt
+
+                return stop
+
+            def __exit__(self, *error):
+                return inner.__exit__(*error)
+
+        return Task()
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
+    recipe, _ = load(Path("toy.toml"), installed())
+    whole = run(recipe.model_copy(update={"output": "whole"}), only="pre")
+    with pytest.raises(KeyboardInterrupt):
+        run(recipe.model_copy(update={"output": "stopped"}), only="pre", progress=Stopping())
+    step = place / "stopped/toy/default/seed-0/steps/pre"
+    assert {path.name for path in step.iterdir()} == {
+        "start.json",
+        "start.safetensors",
+        "checkpoint.safetensors",
+        "log.jsonl",
+    }
+    theirs = torch.load("bert.bin")
+    Path("bert.bin").unlink()
+    again = run(recipe.model_copy(update={"output": "stopped"}), only="pre")
+    one, other = (load_file(each.step("pre") / "weights.safetensors") for each in (whole, again))
+    assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+    pre = load_file(step / "weights.safetensors")
+    frozen = pre["backbone.model.bert.embeddings.word_embeddings.weight"]
+    assert torch.equal(frozen, theirs["bert.embeddings.word_embeddings.weight"])
+    assert {path.name for path in step.iterdir()} == {"start.json", "weights.safetensors", "log.jsonl"}
+
+
+@pytest.mark.slow
+def test_seeds_of_other_weights_are_no_seeds_of_a_run(place, caplog):
+    recipe, _ = load(Path("toy.toml"), installed())
+    first = run(recipe, only="pre")
+    theirs = torch.load("bert.bin")
+    torch.save({**theirs, "more": torch.ones(1)}, "bert.bin")
+    run(recipe.model_copy(update={"seed": 1}), only="pre")
+    assert [*first.seeds()] == [0]
+    assert "(its step 'pre' has started from other weights); it is left out" in caplog.text
+    torch.save(theirs, "bert.bin")
+    run(recipe.model_copy(update={"seed": 1}), only="pre", fresh=True)
+    assert [*first.seeds()] == [0, 1]
+
+
+def test_a_pooler_comes_with_pretrained_weights(made, tmp_path, caplog):
+    """Of a folder that transformers wrote, with a pooler and without one."""
+    _, model = made
+    for name in ("with", "without"):
+        model.backbone.save(tmp_path / name)
+        theirs = {key: tensor for key, tensor in torch.load(made[0] / "bert.bin").items() if "decoder" not in key}
+        if name == "without":
+            theirs = {key: tensor for key, tensor in theirs.items() if "pooler" not in key}
+        save_file(theirs, tmp_path / name / "model.safetensors", {"format": "pt"})
+    found = {}
+    caplog.set_level("INFO", "mmgen.learning")
+    for name in ("with", "without"):
+        found[name] = Bert(weights=str(tmp_path / name)).build()
+        torch.manual_seed(0)
+        found[name].add_pooler()
+    dense = {name: backbone.pooler.dense for name, backbone in found.items()}
+    theirs = torch.load(made[0] / "bert.bin")
+    assert torch.equal(dense["with"].weight, theirs["bert.pooler.dense.weight"])
+    assert torch.equal(dense["with"].bias, theirs["bert.pooler.dense.bias"])
+    assert not torch.equal(dense["without"].weight, dense["with"].weight)
+    assert [r.message for r in caplog.records if "no pooler" in r.message] == [
+        f"{tmp_path / 'without'}: brings no pooler; it is made fresh, and learnt with the backbone"
+    ]
+    again = toys.model(Bert).backbone  # not pretrained: nothing is read
+    again.add_pooler()

@@ -1,0 +1,148 @@
+"""Published weights: which files a path stands for, what is read of them, and that nothing of a stranger's runs."""
+
+import hashlib
+import json
+import pickle
+import zipfile
+
+import pytest
+import torch
+from huggingface_hub import constants
+from safetensors.torch import save_file
+
+from mmgen.errors import DataError
+from mmgen.storage.published import read_published
+
+TENSORS = {"bert.a": torch.arange(6.0).reshape(2, 3), "cls.b": torch.ones(4)}
+
+
+def same(found) -> bool:
+    """Whether just these tensors are there, by these names."""
+    return found.keys() == TENSORS.keys() and all(torch.equal(found[name], TENSORS[name]) for name in TENSORS)
+
+
+def sharded(folder, first="model-1-of-2.safetensors"):
+    folder.mkdir()
+    save_file({"bert.a": TENSORS["bert.a"]}, folder / "model-1-of-2.safetensors")
+    save_file({"cls.b": TENSORS["cls.b"]}, folder / "model-2-of-2.safetensors")
+    index = {"metadata": {}, "weight_map": {"bert.a": first, "cls.b": "model-2-of-2.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return folder
+
+
+def test_files_of_every_kind_give_the_same(tmp_path):
+    save_file(TENSORS, tmp_path / "a.safetensors")
+    torch.save(TENSORS, tmp_path / "a.bin")
+    torch.save(TENSORS, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    moments = {"exp_avg": torch.zeros(2)}
+    torch.save(
+        {"epoch": 3, "state_dict": {f"module.{k}": v for k, v in TENSORS.items()}, "optimizer": moments},
+        tmp_path / "vl-bert.model",
+    )
+    for name in ("a.safetensors", "a.bin", "old.pt", "vl-bert.model"):
+        found = read_published(str(tmp_path / name))
+        assert same(found), name
+        assert found.files == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
+    whole = read_published(str(sharded(tmp_path / "shards")))
+    assert same(whole) and len(whole.files) == 2
+    assert same(read_published(str(tmp_path / "shards/model.safetensors.index.json")))
+
+
+def test_a_folder_prefers_safetensors_and_knows_a_single_file(tmp_path):
+    torch.save(TENSORS, tmp_path / "only.model")
+    assert [*read_published(str(tmp_path)).files] == ["only.model"]
+    torch.save({"x": torch.zeros(1)}, tmp_path / "pytorch_model.bin")
+    save_file(TENSORS, tmp_path / "model.safetensors")
+    assert [*read_published(str(tmp_path)).files] == ["model.safetensors"]
+
+
+def test_what_is_looked_at_is_taken_and_a_look_at_names_takes_nothing(tmp_path):
+    save_file(TENSORS, tmp_path / "a.safetensors")
+    found = read_published(str(tmp_path / "a.safetensors"))
+    assert "bert.a" in found and [*found] and len(found) == 2 and found.left_over == ["bert.a", "cls.b"]
+    assert found.get("bert.x") is None and found.name_of(found["cls.b"]) == "cls.b"
+    assert found.left_over == ["bert.a"] and found.name_of(torch.ones(4)) is None
+
+
+class Evil:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (str(self.path), "w"))
+
+
+def test_a_pickle_runs_nothing(tmp_path):
+    torch.save({"x": Evil(tmp_path / "ran"), **TENSORS}, tmp_path / "evil.bin")
+    (tmp_path / "plain.bin").write_bytes(pickle.dumps({"bert.a": Evil(tmp_path / "ran")}))
+    for name in ("evil.bin", "plain.bin"):
+        with pytest.raises(
+            DataError, match=rf"{name}: damaged, or no file of weights: it holds more than tensors"
+        ) as told:
+            read_published(str(tmp_path / name))
+        assert "\n" not in str(told.value) and not (tmp_path / "ran").exists()
+
+
+def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
+    torch.save({"a": torch.zeros(1 << 20)}, tmp_path / "a.bin")
+    with zipfile.ZipFile(tmp_path / "a.bin") as plain, zipfile.ZipFile(tmp_path / "b.bin", "w", 8) as packed:
+        for entry in plain.infolist():
+            packed.writestr(entry.filename, plain.read(entry))
+    with pytest.raises(DataError, match="it says that it holds 4,19[0-9],[0-9]+ bytes, more than the file has"):
+        read_published(str(tmp_path / "b.bin"))
+
+
+@pytest.mark.parametrize(
+    "name, content, told",
+    [
+        ("a.bin", b"", "a.bin: damaged, or no file of weights"),
+        ("a.bin", b"PK\x03\x04 and so on", "a.bin: damaged, or no file of weights"),
+        ("a.safetensors", b"\xff" * 40, "a.safetensors: damaged"),
+        ("a.txt", b"words", "no file of weights by its name; give a file"),
+        ("model.safetensors.index.json", b"{", "index.json: damaged"),
+        ("model.safetensors.index.json", b'{"weight_map": {}}', "it names no files beside it"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": "../b.safetensors"}}', "it names no files beside it"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": ["b"]}}', "it names no files beside it"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": "b.exe"}}', "names b.exe, which is no file of weights"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": "b.bin"}}', "names b.bin, which is not beside it"),
+    ],
+)
+def test_damage_is_one_line(tmp_path, name, content, told):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as error:
+        read_published(str(tmp_path / name))
+    assert told in str(error.value) and str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_what_is_no_weights_is_one_line(tmp_path):
+    torch.save([1, 2], tmp_path / "list.bin")
+    torch.save({"step": 3}, tmp_path / "numbers.bin")
+    torch.save(TENSORS, tmp_path / "a.bin")
+    (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes()[:-300])
+    (tmp_path / "none").mkdir()
+    for name, told in [
+        ("list.bin", "holds no tensors by name"),
+        ("numbers.bin", "holds no tensors by name"),
+        ("a.bin", "damaged, or no file of weights"),
+        ("none", "the folder has no file of weights"),
+        ("gone.bin", "no such file or folder"),
+        ("", r"the folder has several files of weights (a.bin, list.bin)"),
+    ]:
+        with pytest.raises(DataError) as error:
+            read_published(str(tmp_path / name))
+        assert told in str(error.value) and "\n" not in str(error.value), name
+
+
+def test_a_hub_name_is_fetched_and_offline_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    with pytest.raises(DataError, match=r"'some/bert' cannot be loaded \(.*a hub name and a connection") as told:
+        read_published("some/bert")
+    assert "\n" not in str(told.value)
+    kept = tmp_path / "models--some--bert"
+    (kept / "refs").mkdir(parents=True)
+    (kept / "refs/main").write_text("0" * 40)
+    (kept / "snapshots").mkdir()
+    sharded(kept / "snapshots" / ("0" * 40))
+    assert same(read_published("some/bert"))
