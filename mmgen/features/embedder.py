@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from .store import FeatureStore, difference
 SAMPLED = 1000  # images that statistics are computed from
 FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
 Regions = tuple[np.ndarray, "np.ndarray | None"]  # features (R, D) and boxes (R, 4) of a picture
-BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the box's four numbers
+BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the numbers of a box
 
 
 class StoreReader(Reader):
@@ -158,27 +158,31 @@ class StoredEmbedder(Embedder):
     pictures, `picture` (B, N) tells which of them a region is of, and is its token type.
 
     width, fingerprint  of the features it was built for
+    places              how many numbers say where a region is (`where`)
     """
 
+    places: ClassVar[int] = 4
     reader: StoreReader
     mean: Tensor  # (D,)
     deviation: Tensor  # (D,)
 
-    def __init__(self, config: FeaturesConfig, backbone: Backbone, limit: int | None = None) -> None:
+    def __init__(
+        self, config: FeaturesConfig, backbone: Backbone, limit: int | None = None, reader: StoreReader | None = None
+    ) -> None:
         super().__init__()
-        self.reader = StoreReader(config, limit)
+        self.reader = reader or StoreReader(config, limit)
         statistics = None
         if config.width is None:  # not built from what a run keeps, so the file decides
             store = self.reader.store
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             statistics = measure(store, limit)
         self.normalise = config.normalise
-        width, boxes = self.width, 4 * config.boxes
+        width, places = self.width, self.places * self.reader.boxes
         if self.normalise == "standard":
             mean, deviation = (torch.zeros(width), torch.ones(width)) if statistics is None else statistics
             self.register_buffer("mean", mean)
             self.register_buffer("deviation", deviation)
-        self.projection = nn.Linear(width + boxes, backbone.input_size)
+        self.projection = nn.Linear(width + places, backbone.input_size)
         if statistics is not None:
             self._begin(*statistics, word_scale(backbone))
 
@@ -194,8 +198,12 @@ class StoredEmbedder(Embedder):
     def forward(
         self, features: Tensor, mask: Tensor, boxes: Tensor | None = None, picture: Tensor | None = None
     ) -> Segment:
-        parts = [self._normalised(features)] + ([boxes] if self.reader.boxes and boxes is not None else [])
+        parts = [self._normalised(features)] + ([self.where(boxes)] if self.reader.boxes and boxes is not None else [])
         return Segment(self.projection(torch.cat(parts, -1)), mask, picture)
+
+    def where(self, boxes: Tensor) -> Tensor:
+        """boxes (B, N, 4) as the numbers that W reads beside the features."""
+        return boxes
 
     def found_settings(self) -> dict[str, Any]:
         return {"width": self.width, "fingerprint": self.reader.fingerprint}
@@ -230,12 +238,12 @@ class StoredEmbedder(Embedder):
         vector."""
         mean, spread = self._after_normalising(mean, deviation)
         weight, width = self.projection.weight, self.width
-        boxes = weight.shape[1] - width
-        share = 1 - BOX_SHARE * bool(boxes)
+        places = weight.shape[1] - width
+        share = 1 - BOX_SHARE * bool(places)
         weight[:, :width].normal_(std=scale * (share / spread.square().sum().clamp(min=1e-12)).sqrt().item())
         self.projection.bias.copy_(-(weight[:, :width] @ mean))
-        if boxes:
-            weight[:, width:].normal_(std=scale * (BOX_SHARE / (4 / 12)) ** 0.5)  # of numbers spread over 0..1
+        if places:
+            weight[:, width:].normal_(std=scale * (BOX_SHARE / (places / 12)) ** 0.5)  # of numbers spread over 0..1
             self.projection.bias.sub_(weight[:, width:].sum(1) / 2)
 
     def _after_normalising(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,6 +14,7 @@ class Text(mmgen.EmbedderConfig):
     hides = "words"
 
     max_tokens: int = Field(64, ge=1, description="longer texts are cut")
+    token_type: int = Field(0, ge=0, description="token type of its words; 1 for the second of two texts, as in BERT")
     append_mask: bool = Field(
         False, description="a last [MASK] behind the text, whose state answers it (VisualBERT and VL-BERT, for VQA)"
     )

@@ -113,10 +113,12 @@ class TextEmbedder(Embedder):
     def __init__(self, config: Text, backbone: Backbone) -> None:
         super().__init__()
         self.reader = TextReader(config, backbone)
+        self.token_type = config.token_type
         self._backbone = [backbone]  # in a list: the word embeddings are the backbone's to register and to learn
 
     def forward(self, ids: Tensor, mask: Tensor) -> Segment:
-        return Segment(self._backbone[0].embed(ids), mask)
+        types = torch.full_like(ids, self.token_type) if self.token_type else None
+        return Segment(self._backbone[0].embed(ids), mask, types)
 
     def describe(self, example: Example) -> dict[str, Any]:
         """labels; and where in the text, [first character, end], each slot stands, where the tokenizer knows."""
