@@ -99,6 +99,26 @@ class SceneExpressions(Proposals):
         return DrawnExpressions(self)
 
 
+class ScenePairs(Drawn):
+    """Statements about two drawn scenes side by side, true or false: NLVR2, drawn.
+
+    A set has four pairs of scenes. Each statement is true of two of them and false of the others, so that its words
+    alone say nothing: chance is 50 in 100, and for all four of a statement 1 in 16.
+    """
+
+    type: Literal["scene_pairs"] = "scene_pairs"
+    labels: ClassVar[tuple[str, ...]] = ("truth",)
+    train_size: int = Field(300, ge=1, le=100_000, description="sets of four pairs, eight scenes each, to learn from")
+    val_size: int = Field(10, ge=1, le=100_000, description="sets to watch the loss on")
+    test_size: int = Field(40, ge=1, le=100_000, description="sets to predict for")
+    statements: int = Field(2, ge=1, le=3, description="statements a set, each with its four pairs four examples")
+
+    def build(self):
+        from .tasks import DrawnPairs
+
+        return DrawnPairs(self)
+
+
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
@@ -116,7 +136,7 @@ class Discovery(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes, SceneAnswers, SceneExpressions]
+    return [Scenes, SceneAnswers, SceneExpressions, ScenePairs]
 
 
 @mmgen.hookimpl

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from random import Random
 
-from mmgen.tensors import Example
+from mmgen.tensors import All, Example
 
-from . import SceneAnswers, SceneExpressions, answers, expressions
+from . import SceneAnswers, SceneExpressions, ScenePairs, answers, expressions, pairs
 from .drawn import DrawnDataset, Made, plain_scene, things
 from .proposals import propose
 from .world import Box, Scene, sample, unlike
@@ -55,6 +55,46 @@ class DrawnAnswers(DrawnDataset):
                 )
             )
         return Made((scene,), tuple(examples))
+
+
+class DrawnPairs(DrawnDataset):
+    """Examples of a `ScenePairs` config: a statement about a pair of scenes. Names are those of NLVR2: an example is
+    split-set-pair-statement, its pictures are split-set-pair-img0, on the left, and -img1.
+
+    inputs   "image": the names of both scenes; "statement"
+    labels   "truth"
+    facts    group: the statement and its set; things: those of the left and of the right scene
+    """
+
+    name = "pairs of drawn scenes"
+
+    def __init__(self, config: ScenePairs) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def make(self, split: str, i: int) -> Made:
+        config = self.config
+        rng = Random(f"{config.seed}/{split}/{i}/pairs")
+        plan, statements = pairs.write(rng, config.statements)
+        scenes = tuple(
+            sample(rng, f"{split}-{i}-{k // 2}-img{k % 2}", config.min_things, config.max_things, looks, plan.kinds)
+            for k, looks in enumerate(plan.pictures)
+        )
+        known = [things(scene) for scene in scenes]
+        examples = tuple(
+            Example(
+                f"{split}-{i}-{pair}-{number}",
+                {"image": All((scenes[2 * pair].id, scenes[2 * pair + 1].id)), "statement": text},
+                facts={"group": f"{split}-{i}--{number}", "things": known[2 * pair : 2 * pair + 2]},
+                labels={"truth": true},
+            )
+            for number, (text, truth) in enumerate(statements)
+            for pair, true in enumerate(truth)
+        )
+        return Made(scenes, examples)
+
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        return {"truth": ("False", "True")}
 
 
 class DrawnExpressions(DrawnDataset):
