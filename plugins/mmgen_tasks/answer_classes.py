@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,7 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
+from .heads import published_head
 from .objectives import AnswerClasses
 
 ANSWERS = "answers"
@@ -58,6 +59,9 @@ class AnswerClassesObjective(Objective):
         """The transform goes on from what the masked-LM head has learnt (VL-BERT's code, for VQA)."""
         if self.config.transform:
             self.transform.load_state_dict(head_transform(model.backbone).state_dict())
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return published_head(weights, self.head)
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
         states = model.encode(batch).inputs[self.config.question]  # (B, N, H)

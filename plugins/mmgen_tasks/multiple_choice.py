@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -15,6 +15,7 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import All, Batch, Example, Loss, Prediction, Targets
 
+from .heads import published_head
 from .objectives import MultipleChoice
 
 CHOICES, MENTIONS, CHOICE = "choices", "choice_mentions", "choice"  # labels of an example
@@ -65,6 +66,9 @@ class MultipleChoiceObjective(Objective):
         self.config, self.reader = config, Choices(config)
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(backbone.hidden_size, 1)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return published_head(weights, self.head)
 
     def logits(self, model: Sequencer, batch: Batch, places: Tensor) -> Tensor:
         """An example a row, a choice a column; -inf where an example has fewer choices than others."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -79,6 +79,12 @@ class PhraseRegionsObjective(Objective):
         self.config, self.reader = config, Phrases(config, backbone.tokenizer)
         self.query = nn.Linear(backbone.hidden_size, config.width)
         self.key = nn.Linear(backbone.hidden_size, config.width)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The original code's one head of attention, and transformers'; their values are not used."""
+        parts = [f"{name}.{part}" for name in ("query", "key") for part in ("weight", "bias")]
+        called = {f"{front}attention.{own}": own for front in ("flickr_", "") for own in parts}
+        return {own: weights[name] for name, own in called.items() if name in weights}
 
     def logits(self, model: Sequencer, batch: Batch, last: Tensor) -> Tensor:
         """last (B, C) slots of the caption -> (B, C, N), -inf for padded regions."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -11,6 +13,7 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
+from .heads import published_head
 from .objectives import TrueOrFalse
 
 TRUTH = "truth"
@@ -34,6 +37,9 @@ class TrueOrFalseObjective(Objective):
         self.reader = Truths()
         self.dropout = nn.Dropout(config.dropout)
         self.head = nn.Linear(backbone.hidden_size, 2)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return published_head(weights, self.head)
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
         return self.head(self.dropout(model.backbone.pooled(model.encode(batch).states))).float()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from mmgen.attention import Cache, visible
 from mmgen.tensors import Encoded, Slots
 
 from . import VisualBert
+from .names import as_bert, fusion
 
 
 class VisualBertBackbone(EncoderBackbone):
@@ -38,6 +39,13 @@ class VisualBertBackbone(EncoderBackbone):
             layers = base.encoder.layer
             self.fusion = type(layers[-1])(model.config, layer_idx=len(layers))
             self.fusion.apply(model._init_weights)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """Of the original code, of transformers' classes, or of BERT alone."""
+        found = dict(super().published(as_bert(weights)))
+        if self.fusion is not None:
+            found |= {f"fusion.{name}": tensor for name, tensor in fusion(weights).items()}
+        return found
 
     @property
     def positions(self) -> nn.Embedding:

@@ -16,6 +16,7 @@ from mmgen.tensors import Example, Segment, Slots
 
 from . import VisualBertRegions
 from .backbone import VisualBertBackbone
+from .names import projection
 
 Pair = tuple[int, int, int]  # region, which of the texts, which of its tokens
 
@@ -83,6 +84,9 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         states = super().forward(features, mask, boxes).states
         visual = torch.full_like(mask, self.visual_type, dtype=torch.long) if picture is None else picture.clamp(max=1)
         return Segment(states, mask, self.first_type + visual, torch.full_like(visual, -1))
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return {f"projection.{part}": tensor for part, tensor in projection(weights).items()}
 
     def where(self, boxes: Tensor) -> Tensor:
         """(B, N, 6): the corners, the width and the height."""

@@ -25,8 +25,8 @@ FUSION = "additional_layer."
 
 
 def as_bert(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """By the names of transformers' BERT, with the rows of regions behind those of words in both tables. What BERT has
-    not is left out."""
+    """By the names of transformers' BERT, with the rows of regions behind those of words in both tables: their own, or
+    else, as where training began, words' first rows. What BERT has not is left out."""
     within = _within(weights)
     others = {name for *both, _ in TABLES.values() for name in both}
     found = {}
@@ -35,7 +35,7 @@ def as_bert(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             *called, rows = TABLES[name]
             visual = next((weights[within[other]] for other in called if other in within), None)
             whole = weights[own]
-            found[f"bert.{name}"] = whole if visual is None else torch.cat([whole, visual[:rows].to(whole.dtype)])
+            found[f"bert.{name}"] = torch.cat([whole, (whole if visual is None else visual)[:rows].to(whole.dtype)])
         elif name not in others and not name.startswith((*PROJECTIONS, FUSION)):
             found[f"bert.{name}"] = weights[own]
     return found | {name: weights[name] for name in weights if name.startswith("cls.predictions.")}

@@ -11,13 +11,21 @@ from conftest import shared
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import SentenceImage
-from mmgen_tasks.objectives import AnswerClasses
+from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, TrueOrFalse
 from mmgen_text import Text
 from mmgen_visualbert import VisualBert, VisualBertRegions, names
 from mmgen_visualbert.backbone import VisualBertBackbone
 from safetensors.torch import load_file
 from torch.nn.utils.rnn import pad_sequence
-from transformers import BertConfig, BertForMaskedLM, VisualBertConfig, VisualBertForPreTraining
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    VisualBertConfig,
+    VisualBertForMultipleChoice,
+    VisualBertForPreTraining,
+    VisualBertForQuestionAnswering,
+    VisualBertForVisualReasoning,
+)
 
 import mmgen.testing
 from mmgen.data.collate import Collator
@@ -28,6 +36,7 @@ from mmgen.model import Objectives, compose
 from mmgen.objectives import EncodedInputs
 from mmgen.parts import Record
 from mmgen.sequence import lay_out
+from mmgen.storage.published import read_published
 from mmgen.tensors import MASK, WRITTEN, All, Example, Layout, Segment, Targets
 
 D = 20
@@ -213,14 +222,14 @@ def head_of(weights):
 INPUTS = {"caption": Text(), "second": Text(token_type=1)}
 
 
-def composed(seed=0, fuse="early", objectives=None, inputs=INPUTS, **settings):
-    torch.manual_seed(seed)
+def composed(fuse="early", objectives=None, inputs=INPUTS, labels=None, **settings):
+    torch.manual_seed(0)
     made = compose(
         VisualBert(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0, fuse=fuse),
         inputs | {"image": regions(**settings)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
-        objectives=Objectives(objectives or {}),
+        objectives=Objectives(objectives or {}, labels or {}),
     )
     with torch.no_grad():
         for parameter in made.parameters():
@@ -399,3 +408,75 @@ def test_six_coordinates():
 def test_another_backbone_is_refused():
     with pytest.raises(PluginError, match='visualbert_regions needs the backbone "visualbert"'):
         compose(Bert(layers=1, width=32, heads=4), {"image": regions()}, Masked(), texts=[WORDS] * 3)
+
+
+# --- published weights ----------------------------------------------------------------------------------------------
+
+
+def sizes_of(made):
+    config = made.backbone.model.config
+    names_ = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    return {name: getattr(config, name) for name in names_}
+
+
+KNOWN = ("red", "blue", "two")
+PUBLISHED = [
+    (VisualBertForPreTraining, {}, SentenceImage(), "cls.seq_relationship"),
+    (VisualBertForQuestionAnswering, {"num_labels": 3}, AnswerClasses(), "cls"),
+    (VisualBertForVisualReasoning, {"num_labels": 2}, TrueOrFalse(), "cls"),
+    (VisualBertForMultipleChoice, {}, MultipleChoice(), "cls"),
+]
+
+
+@pytest.mark.parametrize("safetensors", [True, False])
+@pytest.mark.parametrize(("cls", "more", "objective", "head"), PUBLISHED)
+def test_what_was_published_is_taken_whole(cls, more, objective, head, safetensors, tmp_path):
+    """By the names and in the layout of `uclanlp/visualbert-*`, on random weights."""
+    made = composed(objectives={"own": objective}, labels={"answers": KNOWN})
+    torch.manual_seed(1)
+    theirs = cls(VisualBertConfig(**sizes_of(made), visual_embedding_dim=D, **more))
+    if safetensors:
+        theirs.save_pretrained(tmp_path)
+    else:
+        torch.save(theirs.state_dict(), tmp_path / "pytorch_model.bin")
+    weights = read_published(str(tmp_path))
+    own = theirs.state_dict()
+    backbone = made.backbone.published(weights)
+    missing, unexpected = made.backbone.load_state_dict(backbone, strict=False)
+    assert not unexpected and not [name for name in missing if "cls.predictions" not in name]
+    types = made.backbone.model.bert.embeddings.token_type_embeddings.weight
+    assert torch.equal(types[2:], own["visual_bert.embeddings.visual_token_type_embeddings.weight"])
+    assert torch.equal(
+        made.backbone.positions.weight[-1], own["visual_bert.embeddings.visual_position_embeddings.weight"][0]
+    )
+    made.embedders["image"].load_state_dict(made.embedders["image"].published(weights))
+    assert torch.equal(
+        made.embedders["image"].projection.weight, own["visual_bert.embeddings.visual_projection.weight"]
+    )
+    taken = made.objective("own").published(weights)
+    assert torch.equal(taken["head.weight"], own[f"{head}.weight"])
+    assert torch.equal(taken["head.bias"], own[f"{head}.bias"])
+    assert all(name.startswith("visual_bert.embeddings.") or "decoder" in name for name in weights.left_over)
+
+
+def test_a_head_of_another_task_is_left_alone():
+    made = composed(objectives={"own": TrueOrFalse()})
+    assert made.objective("own").published({"cls.weight": torch.zeros(5, 32), "cls.bias": torch.zeros(5)}) == {}
+
+
+@torch.no_grad()
+def test_the_original_codes_names_are_known(oracle):
+    weights = oracle.late
+    made = backbone_of(oracle.sizes, weights, fuse="late")
+    taken = made.published(weights)
+    own = made.state_dict()
+    assert set(own) - set(taken) <= {"model.cls.predictions.decoder.weight", "model.cls.predictions.decoder.bias"}
+    assert all(torch.equal(own[name], tensor) for name, tensor in taken.items())
+
+
+def test_berts_own_weights_begin_the_rows_of_regions():
+    made = composed()
+    bert = BertForMaskedLM(BertConfig(**sizes_of(made)))
+    taken = made.backbone.published(bert.state_dict())
+    types = bert.bert.embeddings.token_type_embeddings.weight
+    assert torch.equal(taken["model.bert.embeddings.token_type_embeddings.weight"], types[[0, 1, 0, 1]])
