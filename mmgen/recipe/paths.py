@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ..configs import Config, PathOrName, RelativeTo, classes_in
 
 Some = TypeVar("Some", bound=Config)
+WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".model")  # ends of what is never a name; the first is no pickle
 
 
 def path_keys(cls: type[Config]) -> dict[str, PathOrName | None]:
@@ -35,11 +36,11 @@ def counted(cls: type[Config], table: Mapping[str, Any], folder: Callable[[str],
 
 
 def from_folder(text: str, folder: Path, either: bool = False) -> str:
-    """A path that counts from `folder`. `either`: it is a name where no such file is there."""
+    """A path that counts from `folder`. `either`: it is a name where no such file is there, unless it ends like one."""
     if not text or folder == Path() or Path(text).is_absolute():
         return text
     joined = folder / text
-    if either and not text.startswith(".") and not _there(joined):
+    if either and not text.startswith(".") and not _there(joined) and not text.endswith(WEIGHT_FILES):
         return text
     plain = os.path.normpath(joined)
     return plain if _real(plain) == _real(joined) else str(joined)  # behind a link, `..` is elsewhere
@@ -60,7 +61,8 @@ def located(config: Some) -> Some:
 
 
 def _found(path: Any, either: bool) -> Any:
-    return path if either and not _there(Path(path)) else type(path)(_real(path))
+    name = either and not _there(Path(path)) and not str(path).endswith(WEIGHT_FILES)
+    return path if name else type(path)(_real(path))
 
 
 def _real(path: str | Path) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 from ..errors import DataError, RunError
 from ..files import read_table
 from .layers import Layered
+from .paths import WEIGHT_FILES
 from .tables import Recipe
 
-ENDINGS = (".safetensors", ".bin", ".pt", ".pth", ".model")  # the first of them is no pickle
 INDEX = ".index.json"  # ends the name of a file that says which others hold what
 IN_FOLDERS = tuple(f"{stem}{ending}" for stem in ("model.safetensors", "pytorch_model.bin") for ending in ("", INDEX))
-WANTED = f"give a file ({', '.join(ENDINGS)}), or a folder with one of {', '.join(IN_FOLDERS)}"
+WANTED = f"give a file ({', '.join(WEIGHT_FILES)}), or a folder with one of {', '.join(IN_FOLDERS)}"
 
 
 def weight_files(text: str) -> list[Path] | None:
@@ -30,7 +30,7 @@ def weight_files(text: str) -> list[Path] | None:
             return named_by(path)
     except (OSError, ValueError) as error:
         raise DataError(f"'{text}': cannot be opened: {error}; {WANTED}") from None
-    if path.suffix not in ENDINGS:
+    if path.suffix not in WEIGHT_FILES:
         raise DataError(f"'{text}': no file of weights by its name; {WANTED}")
     if not path.is_file():
         raise DataError(f"'{text}': no regular file; {WANTED}")
@@ -53,7 +53,7 @@ def names_in(index: Path) -> list[str]:
         raise DataError(f"{error}; take it from where the weights were published") from None
     if not names or not all(isinstance(name, str) and name and Path(name).name == name for name in names):
         raise DataError(f"{index}: damaged: it names no files beside it; take it from where the weights were published")
-    if wrong := sorted(name for name in set(names) if Path(name).suffix not in ENDINGS):
+    if wrong := sorted(name for name in set(names) if Path(name).suffix not in WEIGHT_FILES):
         raise DataError(f"{index}: names {wrong[0]}, which is no file of weights; {WANTED}")
     return sorted(set(names))
 
@@ -61,7 +61,7 @@ def names_in(index: Path) -> list[str]:
 def _in_folder(folder: Path) -> Path:
     """The one of a folder's files that has weights, or says which have."""
     known = [folder / name for name in IN_FOLDERS if (folder / name).is_file()]
-    found = known[:1] or sorted(each for each in folder.iterdir() if each.suffix in ENDINGS)
+    found = known[:1] or sorted(each for each in folder.iterdir() if each.suffix in WEIGHT_FILES)
     if len(found) != 1:
         what = f"several files of weights ({found[0].name}, {found[1].name})" if found else "no file of weights"
         raise DataError(f"'{folder}': the folder has {what}; {WANTED}")
@@ -72,7 +72,7 @@ def _hub_name(text: str) -> bool:
     """Whether a text that is no path here may be a name: `owner/name` or `name`, and no file by its ending."""
     owner, _, name = text.rpartition("/")
     plain = not text.startswith((".", "~", "/")) and "\0" not in text and "/" not in owner
-    return plain and bool(name) and Path(name).suffix not in ENDINGS and not name.endswith(INDEX)
+    return plain and bool(name) and Path(name).suffix not in WEIGHT_FILES and not name.endswith(INDEX)
 
 
 def unfound(recipe: Recipe, layers: Layered) -> list[str]:

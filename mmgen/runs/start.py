@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..configs import PartConfig
@@ -28,6 +29,7 @@ from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, state, write_tensors
 
 SHOWN = 3  # names in a line
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # what stands for itself
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,11 @@ def _fitting(owner: Owner, name: str, tensor: Tensor, own: Tensor, weights: Publ
         raise DataError(
             f"'{weights.source}': {owner}: {there} is {tuple(tensor.shape)}, and {name} {tuple(own.shape)} here; give "
             "the part the sizes of these weights, or take others"
+        )
+    if tensor.dtype != own.dtype and not (own.is_floating_point() and tensor.dtype in FLOATS):
+        raise DataError(
+            f"'{weights.source}': {owner}: {there} has numbers of another kind ({tensor.dtype}), which mean nothing "
+            "without what they were scaled by; take weights that are not quantised"
         )
     if tensor.is_floating_point() and not tensor.isfinite().all():
         raise DataError(f"'{weights.source}': {owner}: {there} is not finite (NaN or infinite); the file is damaged")

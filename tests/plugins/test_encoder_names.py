@@ -4,6 +4,7 @@ import pytest
 import torch
 import toys
 from mmgen_encoders import Bert, Roberta
+from mmgen_encoders.encoder import EncoderBackbone
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -123,6 +124,40 @@ def test_rows_that_were_added_to_tables_stay(bert):
             "visual_projection.bias",
         )
     }
+
+
+class Renamed(EncoderBackbone):
+    """Of a publisher who calls the encoder's tables otherwise, and has one more table: VL-BERT's names."""
+
+    def published(self, weights):
+        def as_bert(name: str) -> str:
+            inner = name.removeprefix("vlbert.")
+            if inner.startswith("mlm_head."):
+                return f"cls.{inner.removeprefix('mlm_head.')}"
+            embedded = inner.replace("embedding_LayerNorm", "LayerNorm")
+            return f"bert.{'' if inner.startswith(('encoder.', 'pooler.')) else 'embeddings.'}{embedded}"
+
+        return super().published({as_bert(name): weights[name] for name in weights if "object" not in name})
+
+
+def test_names_of_another_publisher_are_handed_on_by_those_of_transformers(bert):
+    with torch.no_grad():
+        theirs = BertForPreTraining(BertConfig(**sizes(bert)))
+        tensors = {}
+        for name, tensor in published(theirs).items():
+            if "seq_relationship" in name:
+                continue
+            name = name.replace("bert.embeddings.LayerNorm", "vlbert.embedding_LayerNorm")
+            name = name.replace("bert.embeddings.", "vlbert.").replace("cls.predictions", "vlbert.mlm_head.predictions")
+            tensors[name if name.startswith("vlbert.") else f"vl{name}"] = tensor
+        tensors["vlbert.object_linguistic_embeddings.weight"] = torch.ones(1, 32)
+        assert (
+            "vlbert.encoder.layer.0.attention.self.query.weight" in tensors
+            and "vlbert.word_embeddings.weight" in tensors
+        )
+        ours = Renamed(bert.config, bert.model, bert.tokenizer)
+        assert take(ours, tensors).left_over == ["vlbert.object_linguistic_embeddings.weight"]
+        torch.testing.assert_close(ours.logits(encoded(ours)), theirs(IDS).prediction_logits, atol=1e-5, rtol=1e-5)
 
 
 def test_a_head_with_a_table_of_its_own_is_refused(bert):

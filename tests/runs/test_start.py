@@ -16,6 +16,7 @@ from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
+from mmgen.recipe.paths import located
 from mmgen.recipe.weight_files import start_place, unfound
 from mmgen.registry import installed
 from mmgen.runs.prepare import begin, build_model
@@ -194,6 +195,17 @@ def test_weights_that_are_none_of_the_steps_are_refused(made, place):
     assert "'bert.pooler.dense.bias' is not finite (NaN or infinite); the file is damaged" in refused(
         model, "weights:nan.bin"
     )
+    theirs["bert.pooler.dense.bias"] = torch.ones(16, dtype=torch.int8)
+    torch.save(theirs, "int8.bin")
+    assert "'bert.pooler.dense.bias' has numbers of another kind (torch.int8)" in refused(model, "weights:int8.bin")
+    theirs["bert.pooler.dense.bias"] = torch.ones(16, dtype=torch.bfloat16)
+    theirs["cls.predictions.decoder.weight"] = theirs["bert.embeddings.word_embeddings.weight"] = torch.ones(1).expand(
+        1 << 40, 1 << 20
+    )
+    torch.save(theirs, "vast.bin")
+    assert "'bert.embeddings.word_embeddings.weight' is (1099511627776, 1048576), and" in refused(
+        model, "weights:vast.bin"
+    )
     Path("bert.bin").write_bytes(b"PK\x03\x04")
     assert f"toy.toml:{LINE}: steps.pre.start: bert.bin: damaged" in refused(model, "weights:bert.bin")
     assert "a hub name and a connection" in refused(model, "weights:some/bert")
@@ -257,6 +269,11 @@ def test_a_start_without_a_name_is_a_mistake_and_a_path_counts_from_the_recipe(p
     Path("recipes/toy.toml").write_text(RECIPE)
     recipe, layers = load(Path("recipes/toy.toml"), installed())
     assert recipe.steps["pre"].weights == "recipes/bert.bin" and not unfound(recipe, layers)
+    found = located(recipe).steps["pre"].start
+    Path("recipes/bert.bin").unlink()  # it is the same recipe without it
+    gone, _ = load(place / "recipes/toy.toml", installed())
+    assert found == located(gone).steps["pre"].start == f"weights:{(place / 'recipes/bert.bin').resolve()}"
+    assert gone.steps["pre"].weights == str(place / "recipes/bert.bin")
     assert recipe.chain("write") == ["pre", "write"] and recipe.steps["write"].before == "pre"
 
 
