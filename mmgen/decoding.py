@@ -19,21 +19,23 @@ class Decoding(Config):
 
     num_beams: int = Field(1, ge=1, le=1000, description="beams; 1 is greedy search, or sampling with do_sample")
     do_sample: bool = Field(False, description="draw tokens instead of taking the likeliest")
-    temperature: float = Field(1.0, gt=0, description="divides the logits before sampling")
+    temperature: float = Field(1.0, ge=1e-6, le=1e6, description="divides the logits before sampling")
     top_k: int = Field(0, ge=0, description="sample among the k likeliest tokens; 0 is off")
     top_p: float = Field(1.0, gt=0, le=1, description="sample among the likeliest tokens that hold this probability")
     min_p: float | None = Field(
         None, ge=0, le=1, description="drop tokens under this share of the likeliest one's probability"
     )
     typical_p: float = Field(1.0, gt=0, le=1, description="locally typical sampling")
-    length_penalty: float = Field(1.0, description="exponent of the length that a beam's score is divided by")
+    length_penalty: float = Field(
+        1.0, ge=-10, le=10, description="exponent of the length that a beam's score is divided by"
+    )
     early_stopping: bool = Field(False, description="stop as soon as num_beams sentences have ended")
     no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size twice; 0 is off")
     min_new_tokens: int = Field(0, ge=0, description="tokens before a text may end; 0 is off")
     repetition_penalty: float = Field(1.0, gt=0, description="over 1 discourages tokens already written")
     num_return_sequences: int = Field(1, ge=1, le=1000, description="texts an example")
     num_beam_groups: int = Field(
-        1, ge=1, description="groups of beams that are pushed apart; over 1 is diverse beam search"
+        1, ge=1, le=1000, description="groups of beams that are pushed apart; over 1 is diverse beam search"
     )
     diversity_penalty: float = Field(
         0.0, ge=0, description="taken off a token's score for every earlier group that chose it"

@@ -9,6 +9,7 @@ from typing import Any
 from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..parts import Record
+from ..reading.text import LONGEST
 from ..recipe.tables import Recipe
 from ..registry import did_you_mean
 from .query import Query, as_picture
@@ -34,6 +35,7 @@ def by_input(recipe: Recipe, query: Query) -> ByInput:
     """A value by the input's own name comes first, then one by the field that the input reads, then the picture for
     inputs of stored features. Raises DataError for an unknown name, and for a value that no input is left for."""
     _refuse_unknown(recipe, query)
+    _refuse_endless(query)
     found: dict[str, dict[str, Given]] = {}
     for name, config in recipe.inputs.items():
         for field in config.reads:
@@ -84,6 +86,12 @@ def _refuse_unknown(recipe: Recipe, query: Query) -> None:
         if name not in known and len(recipe.inputs[name].reads) != 1:
             reads = " and ".join(recipe.inputs[name].reads)
             raise DataError(f"{query.where}: '{name}' reads {reads}; give these by their names")
+
+
+def _refuse_endless(query: Query) -> None:
+    for name, value in query.inputs.items():
+        if isinstance(value, str) and len(value) > LONGEST:
+            raise DataError(f"{query.where}: '{name}' has {len(value):,} letters, and may have {LONGEST:,}")
 
 
 def names(query: Query) -> list[str]:

@@ -15,6 +15,7 @@ from ..features.store import image_key
 from ..files import read_bytes
 from ..parts import Dataset
 from ..reading.results import ResultFiles
+from ..reading.text import LONGEST
 from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import Registry
@@ -234,4 +235,6 @@ def _texts(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str
     texts: list[Any] = [value.get("text") if isinstance(value, dict) else value for value in values]
     if not texts or not all(isinstance(text, str) for text in texts):
         raise DataError(f"{place}: {name}: give a text, or a list of them, not {json.dumps(row[name])[:40]}")
+    if (longest := max(map(len, texts))) > LONGEST:
+        raise DataError(f"{place}: {name} has {longest:,} letters, and may have {LONGEST:,}; the file is damaged")
     return texts

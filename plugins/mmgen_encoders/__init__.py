@@ -51,7 +51,9 @@ class Encoder(mmgen.BackboneConfig):
         le=1_000_000,
         description="width inside the feed-forward layers, without weights; by default 4 x width",
     )
-    vocabulary: int = Field(2000, ge=16, description="most word pieces to learn from the texts, without weights")
+    vocabulary: int = Field(
+        2000, ge=16, le=10_000_000, description="most word pieces to learn from the texts, without weights"
+    )
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's own dropout")
     extra_types: int = Field(
         0,

@@ -107,6 +107,14 @@ def test_what_the_step_does_not_read_is_refused(asker):
     )
 
 
+def test_a_text_without_end_is_refused(asker):
+    endless = {"caption": "a " * 600_000}
+    why = "'caption' has 1,200,000 letters, and may have 1,000,000"
+    with pytest.raises(DataError, match=f"^q: {why}$"):
+        asker.example(Query("q", endless))
+    assert asker.example(Query("q", endless, place="a.jsonl:1")) == FailedImage("q", f"a.jsonl:1: {why}")
+
+
 def test_a_broken_line_gives_its_reason(asker):
     assert asker.example(Query("q", place="a:1", problem="a:1: odd")) == FailedImage("q", "a:1: odd")
 

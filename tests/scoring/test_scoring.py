@@ -179,7 +179,12 @@ def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_pa
         ('{"id": "b", "text": 7}', "p.jsonl, entry 1: text: give a text, or a list of them, not 7"),
         ('["x"]', 'p.jsonl, entry 1: give an object, {"id": ..., "text": ...}, not "x"'),
         ("", "p.jsonl: there are no predictions in it"),
+        (
+            json.dumps({"id": "b", "texts": ["x", "x" * 1_000_001]}),
+            "p.jsonl, entry 1: texts has 1,000,001 letters, and may have 1,000,000; the file is damaged",
+        ),
     ],
+    ids=["no text", "no id", "cut short", "a number", "a bare text", "empty", "a text without end"],
 )
 def test_bad_files_are_told_by_their_line(tmp_path, text, told):
     (tmp_path / "p.jsonl").write_text(text)
