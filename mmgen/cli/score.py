@@ -32,7 +32,7 @@ MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
 @click.option(
     "--references",
     type=click.Path(path_type=Path),
-    help="COCO captions, VQA questions, JSONL or JSON; or a recipe (.toml) or run folder, for its data set's.",
+    help="COCO captions, VQA questions, JSONL, JSON, CSV, TSV; or a recipe (.toml) or run folder, for its data set's.",
 )
 @click.option(
     "--references-per",
@@ -90,8 +90,8 @@ MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
 )
 @click.pass_context
 def score(context: click.Context, **_: Any) -> None:
-    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, or what mmgen wrote; or results of a
-    task in its published form, with --metric for the task's metric.
+    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, CSV, TSV, or what mmgen wrote; or
+    results of a task in its published form, with --metric for the task's metric.
 
     An id may have several texts: the first one counts, and oracle@n tells what the best would reach.
 

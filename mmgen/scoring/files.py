@@ -1,5 +1,5 @@
 """Predictions and references out of the files that people have: COCO's results and captions, VQA's questions, JSONL,
-JSON, what mmgen itself writes, and a recipe's own data set."""
+JSON, CSV, TSV, what mmgen itself writes, and a recipe's own data set."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ..features.store import image_key
 from ..files import read_bytes
 from ..parts import Dataset
 from ..reading.results import ResultFiles
+from ..reading.tables import BETWEEN, is_table, rows
 from ..reading.text import LONGEST
 from ..recipe.load import load
 from ..recipe.tables import Recipe
@@ -24,10 +25,12 @@ from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
 Per = Literal["image", "question"]
-READ = "give JSON or JSONL; a table (CSV, TSV) is read where a recipe's [data] names it: --references RECIPE.toml"
+READ = "give JSON or JSONL, or a table whose name ends in .csv or .tsv"
 IDS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
 WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
 ASKED = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
+
+KNOWN = {*IDS["image"], *WRITTEN, *ASKED}
 
 Predictions = Mapping[str, Sequence[Any]]  # id -> texts, best first; or the value of one prediction that is no text
 
@@ -157,7 +160,10 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(where it stands, row) of a file of JSON, or of JSON lines; either may be gzipped."""
+    """(where it stands, row) of a file of JSON, of JSON lines, or of a table; each may be gzipped."""
+    if is_table(path):
+        yield from _of_table(path)
+        return
     try:
         text = read_bytes(path, "predictions or references").decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
@@ -177,6 +183,24 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     whole = _unwrapped(whole)
     for number, row in enumerate(whole, 1):
         yield from _flat(row, f"{path}, entry {number}")
+
+
+def _of_table(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    header: Sequence[str] = ()
+    for line, cells in rows(path):
+        if not header:
+            header = cells
+            if twice := [name for name in header if name in KNOWN and header.count(name) > 1]:
+                raise DataError(f"{path}:1: the column '{twice[0]}' is there several times; keep one of them")
+        else:
+            yield f"{path}:{line}", {name: _cell(name, cell) for name, cell in zip(header, cells, strict=True)}
+
+
+def _cell(name: str, cell: str) -> str | list[str]:
+    """A cell, or where it may hold texts, all of them."""
+    if name in (*WRITTEN, *ASKED):
+        return [text.strip() for text in cell.split(BETWEEN)]
+    return cell.strip()
 
 
 def _unwrapped(whole: Any) -> Sequence[Any]:
@@ -210,6 +234,8 @@ def _flat(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
     for name in IDS[per]:
         value = row.get(name)
+        if value == "":
+            raise DataError(f'{place}: "{name}" is empty')
         if isinstance(value, str | int) and not isinstance(value, bool):
             return _key(str(value))
         if value is not None:

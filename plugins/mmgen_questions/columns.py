@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mmgen.errors import DataError, did_you_mean
-from mmgen.reading.text import image_id, read_text, shown, tidy
+from mmgen.reading.tables import BETWEEN, rows
+from mmgen.reading.text import image_id, shown, tidy
 
 from .formats import Entry, Read
 
-BETWEEN = "---"  # joins the texts of a cell in VQG's files
 USUAL = {  # what an entry has -> names that its column may have where nobody says which it is
     "id": ("id",),
     "image": ("image", "image_id"),
@@ -48,41 +46,21 @@ VQG = Columns(
 
 def read_columns(path: Path, columns: Columns) -> Read:
     """The entries of a table: of every id, or else of every image, or else of every row. Raises DataError."""
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
-    delimiter = "\t" if plain.suffix in (".tsv", ".tab") else ","
-    rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter=delimiter)
     entries: dict[str, Entry] = {}
     counts: Counter[str] = Counter()
-    try:
-        header = [name.strip() for name in next(rows, [])]
-        places = _places(header, columns)
-        for row in rows:
-            if not row:
+    header: Sequence[str] = ()
+    places: Mapping[str, int] = {}
+    for line, row in rows(path):
+        try:
+            if not places:
+                header, places = row, _places(row, columns)
                 continue
-            if len(row) != len(header):
-                comma = "a comma" if delimiter == "," else "a tab"
-                raise DataError(
-                    f"{len(row)} values under {len(header)} columns; questions with {comma} stand in quotation marks"
-                )
             cells = {name: row[place].strip() for name, place in places.items()}
-            found = _entry(cells, columns.between, len(entries) + 1)
-            _join(entries, found, counts)
-    except (DataError, csv.Error) as error:
-        raise DataError(f"{path}:{max(1, rows.line_num)}: {_of_quotes(error)}") from None
+            _join(entries, _entry(cells, columns.between, len(entries) + 1), counts)
+        except DataError as error:
+            raise DataError(f"{path}:{line}: {error}") from None
     passed = [name for place, name in enumerate(header) if place not in places.values()]
     return Read([*entries.values()], counts, passed=tuple(passed))
-
-
-def _of_quotes(error: Exception) -> str:
-    """What is wrong with a line, and what to do, where it is csv who says it."""
-    text = str(error)
-    if text == "unexpected end of data":
-        return "a quotation mark is opened and not closed before the file's end; close it"
-    if text.startswith("field larger than"):
-        return f"a cell of more than {csv.field_size_limit():,} letters; is a quotation mark before it not closed?"
-    if "expected after" in text:
-        return "a closing quotation mark has text behind it; inside a cell in quotation marks, write each of them twice"
-    return text
 
 
 def _places(header: Sequence[str], columns: Columns) -> dict[str, int]:

@@ -94,6 +94,43 @@ def test_predictions_of_every_kind_are_read(tmp_path, name, value, lines):
     assert read_predictions(write(tmp_path / name, value, lines)) == {"9": ["a dog"], "25": ["two cats"]}
 
 
+VQG_HEADER = "image_id,image_url,questions,captions\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("vqg.csv", VQG_HEADER + '9,u,"a dog?---who, me?",d\n25,u,cats?,c\n'),
+        ("own.TSV", 'question\timage\r\na dog?\tCOCO_val2014_000000000009.jpg\r\n"who, me?"\t9\r\ncats?\t25\r\n'),
+    ],
+)
+def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, name, text):
+    """As references and as predictions; other columns are passed over."""
+    (tmp_path / name).write_text(text, newline="")
+    texts = {"9": ["a dog?", "who, me?"], "25": ["cats?"]}
+    assert read_predictions(tmp_path / name) == texts
+    found = read_references(tmp_path / name, registry())
+    assert {example.id: list(example.targets) for example in found.examples} == texts
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("image_id,qs\n9,a dog?\n", "2: no text; give one of references, questions, targets, captions, texts, "),
+        ("key,questions\n9,a dog?\n", "2: no id; give one of image_id, id, image, question_id; it has key, questions"),
+        ("id,text\n9,a dog?\n,cats?\n", '3: "id" is empty'),
+        ("id,text,text\n9,a,b\n", "1: the column 'text' is there several times; keep one of them"),
+        ("id,text\n9,a,b\n", "2: 3 values under 2 columns; questions with a comma stand in quotation marks"),
+        ('id,text\n9,"a\n', "2: a quotation mark is opened and not closed before the file's end; close it"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_told_by_its_line(tmp_path, text, told):
+    (tmp_path / "r.csv").write_text(text)
+    with pytest.raises(DataError) as error:
+        read_references(tmp_path / "r.csv", registry())
+    assert str(error.value).startswith(f"{tmp_path / 'r.csv'}:{told}")
+
+
 def test_a_single_line_and_several_texts_of_an_id_are_read(tmp_path):
     one = write(tmp_path / "one.jsonl", [{"id": "a", "questions": [{"text": "x"}, {"text": "y"}]}], True)
     assert read_predictions(one) == {"a": ["x", "y"]}
@@ -617,11 +654,9 @@ def test_texts_that_are_empty_or_the_same_are_remarked_upon(tmp_path):
     assert "says little" not in score(well, "--references", references, *FAST).output
 
 
-def test_a_table_as_references_says_how_it_is_read(tmp_path):
-    (tmp_path / "q.csv").write_text("image_id,questions\n1,What?\n")
+def test_a_table_of_another_name_says_how_it_is_read(tmp_path):
+    (tmp_path / "q.txt").write_text("image_id,questions\n1,What?\n")
     with pytest.raises(DataError) as told:
-        read_references(tmp_path / "q.csv", registry())
-    assert str(told.value).startswith(f"{tmp_path}/q.csv:1: not JSON: ")
-    assert str(told.value).endswith(
-        "a table (CSV, TSV) is read where a recipe's [data] names it: --references RECIPE.toml"
-    )
+        read_references(tmp_path / "q.txt", registry())
+    assert str(told.value).startswith(f"{tmp_path}/q.txt:1: not JSON: ")
+    assert str(told.value).endswith("; give JSON or JSONL, or a table whose name ends in .csv or .tsv")
