@@ -231,11 +231,14 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
     ("key", "value", "told"),
     [
         ("num_hidden_layers", 0, "num_hidden_layers = 0 cannot be"),
-        ("num_hidden_layers", 10**9, "num_hidden_layers = 1000000000 cannot be"),
+        ("num_hidden_layers", 10**9, "(num_hidden_layers = 1000000000 cannot be)"),
+        ("num_labels", 10**6 + 1, "(num_labels = 1000001 cannot be)"),
         ("max_position_embeddings", -1, "max_position_embeddings = -1 cannot be"),
-        ("layer_norm_eps", "x", "expected float, got str"),
-        ("hidden_act", "zelu", "KeyError: 'zelu'"),
-        ("pad_token_id", 10**9, "Padding_idx must be within num_embeddings"),
+        ("layer_norm_eps", "x", "(Field 'layer_norm_eps' expected float, got str (value: 'x'))"),
+        ("hidden_act", "gelv", "(hidden_act = 'gelv' is no activation of transformers; did you mean 'gelu'?)"),
+        ("hidden_act", "zzzz", "(hidden_act = 'zzzz' is no activation of transformers)"),
+        ("pad_token_id", 10**9, "(pad_token_id = 1000000000 is not one of the "),
+        ("pad_token_id", -1, "(pad_token_id = -1 is not one of the "),
         ("type_vocab_size", 1, "another size than its weights have (bert.embeddings.token_type_embeddings.weight)"),
     ],
 )
@@ -249,6 +252,19 @@ def test_a_config_that_no_encoder_can_have_is_a_line(kept, key, value, told):
     (folder / "config.json").write_text(json.dumps({**config, key: value}))
     message = refused(Bert(weights=str(folder)).build)
     assert message.startswith(f"backbone.weights: '{folder}'") and told in message
+
+
+def test_rows_of_any_length_whatever_pieces_a_config_asks_for(kept):
+    """transformers would refuse a row that is no multiple of them."""
+    import torch
+    from mmgen_encoders import Bert
+
+    folder = kept / "backbone"
+    config = json.loads((folder / "config.json").read_text())
+    AutoModelForMaskedLM.from_config(AutoConfig.for_model(**config)).save_pretrained(folder)
+    (folder / "config.json").write_text(json.dumps({**config, "chunk_size_feed_forward": 7}))
+    words = torch.ones(1, 5, dtype=torch.long)
+    assert Bert(weights=str(folder)).build().model(words).logits.shape[:2] == (1, 5)
 
 
 # --- HDF5 ---

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
 from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedConfig, PreTrainedModel
+from transformers.activations import ACT2FN
 
-from mmgen.errors import DataError, RunError
+from mmgen.errors import DataError, RunError, did_you_mean
 
 from . import Encoder
 from .names import pooler_weights
@@ -26,7 +26,9 @@ MOST = {  # more than any encoder that there is has; of words, widths and positi
     "num_hidden_layers": 1000,
     "num_attention_heads": 10_000,
     **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "max_position_embeddings"), 10_000_000),
+    "num_labels": 1_000_000,  # of a head that is not used; transformers makes a name for each
 }
+ACTIVATIONS = ("hidden_act", "activation", "hidden_activation")  # what families call theirs
 T = TypeVar("T")
 log = logging.getLogger("mmgen.learning")
 
@@ -65,7 +67,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
 def _kept(config: Encoder, folder: Path) -> EncoderBackbone:
     """What `EncoderBackbone.save` wrote. Raises RunError, naming the file, for one that is damaged."""
     path = folder / "config.json"
-    sizes = _damaged(path, lambda: AutoConfig.from_pretrained(folder, trust_remote_code=False))
+    sizes = _damaged(path, lambda: _read_sizes(str(folder)))
     tokenizer = _damaged(
         folder / "tokenizer.json", lambda: AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     )
@@ -100,12 +102,30 @@ def _damaged(path: Path, load: Callable[[], T]) -> T:
         ) from None
 
 
+def _read_sizes(name: str) -> PreTrainedConfig:
+    """transformers' config of a folder or hub name. Raises ValueError for sizes that no encoder has, before it
+    makes anything for each layer or label."""
+    written, _ = PreTrainedConfig.get_config_dict(name)
+    for key, most in MOST.items():
+        if type(value := written.get(key)) is int and value > most:
+            raise ValueError(f"{key} = {value} cannot be")
+    sizes = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    sizes.chunk_size_feed_forward = 0  # it would refuse rows of other lengths than its multiples
+    return sizes
+
+
 def _check_sizes(sizes: PreTrainedConfig) -> None:
-    """Raises ValueError for sizes that no encoder has; AttributeError, too, where one is missing that a family has."""
+    """Raises ValueError for what no encoder has; AttributeError, too, where a size is missing that a family has."""
     known = {*sizes.to_dict(), *sizes.attribute_map}
     for name, most in MOST.items():
         if name in known and not (type(value := getattr(sizes, name)) is int and 0 < value <= most):
             raise ValueError(f"{name} = {value!r} cannot be")
+    padding, words = sizes.pad_token_id, getattr(sizes, "vocab_size", None)
+    if padding is not None and words is not None and not 0 <= padding < words:
+        raise ValueError(f"pad_token_id = {padding} is not one of the {words} words (vocab_size)")
+    for name in ACTIVATIONS:
+        if isinstance(value := getattr(sizes, name, None), str) and value not in ACT2FN:
+            raise ValueError(f"{name} = {value!r} is no activation of transformers{did_you_mean(value, ACT2FN)}")
 
 
 def _check_room(sizes: PreTrainedConfig) -> None:
@@ -160,7 +180,7 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
     sizes, tokenizer = _load(
         config,
         lambda name: (
-            AutoConfig.from_pretrained(name, trust_remote_code=False),
+            _read_sizes(name),
             AutoTokenizer.from_pretrained(name, trust_remote_code=False),
         ),
     )
@@ -233,8 +253,9 @@ def _load(config: Encoder, load):
     try:
         return load(config.weights)
     except Exception as error:  # transformers' and tokenizers' own, of any kind
-        whole = isinstance(error, OSError | ValueError | SafetensorError) and str(error).strip()
-        first = str(error).strip().splitlines()[0] if whole else f"{type(error).__name__}: {error}"
+        lines = [*str(error).strip().splitlines(), ""]
+        told = lines[lines[0].endswith(":")].rpartition("Error: ")[2]  # what is behind a heading, without its class
+        first = told if " " in told else f"{type(error).__name__}: {told}"  # a bare word says nothing
         raise DataError(
             f"backbone.weights: '{config.weights}' cannot be loaded ({' '.join(first.split())[:300]}); give a folder "
             "with config.json, tokenizer and model.safetensors, or a hub name and a connection"

@@ -128,7 +128,10 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             "my.toml:10: decoding.num_beam_groups: must be 1000 at most, not 1000000000",
         ),
         (
-            ('type = "masked"', 'type = "masked"\n[decoding]\nlength_penalty = 1e308'),  # a length to this power overflows
+            (
+                'type = "masked"',
+                'type = "masked"\n[decoding]\nlength_penalty = 1e308',
+            ),  # a length to this power overflows
             "my.toml:10: decoding.length_penalty: must be 10 at most, not 1e+308",
         ),
         (
@@ -137,7 +140,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         (
             ('type = "bert"', 'type = "bert"\nvocabulary = 1000000000000'),
-            "my.toml:4: backbone.vocabulary: must be 10000000 at most, not 1000000000000",
+            "my.toml:5: backbone.vocabulary: must be 10000000 at most, not 1000000000000",
         ),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
