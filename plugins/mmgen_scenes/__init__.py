@@ -119,6 +119,23 @@ class ScenePairs(Drawn):
         return DrawnPairs(self)
 
 
+class ScenePhrases(Proposals):
+    """Where the things are that captions of drawn scenes name: Flickr30K Entities, drawn.
+
+    What is named several times over has the box around all of it. Of 36 proposals 5 in 100 are right; 98 phrases in 100
+    have a right one.
+    """
+
+    type: Literal["scene_phrases"] = "scene_phrases"
+    labels: ClassVar[tuple[str, ...]] = ("phrases",)
+    captions: int = Field(2, ge=1, le=10, description="captions a scene: the first of those that `scenes` has")
+
+    def build(self):
+        from .tasks import DrawnPhrases
+
+        return DrawnPhrases(self)
+
+
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
@@ -136,7 +153,7 @@ class Discovery(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes, SceneAnswers, SceneExpressions, ScenePairs]
+    return [Scenes, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases]
 
 
 @mmgen.hookimpl

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 from .phrases import Text, be, indefinite, relations
 from .world import Scene
@@ -19,6 +20,16 @@ def write(rng: Random, scene: Scene, told: tuple[int, int], count: int) -> list[
         if len(written) == count:
             break
     return list(written.values())
+
+
+def spans(scene: Scene, caption: Text) -> list[list[Any]]:
+    """Which characters of a caption name which things. Looked for in order: "a ball" begins "a balloon" too."""
+    found, end = [], 0
+    for phrase, group in zip(caption.phrases, caption.groups, strict=True):
+        start = caption.text.index(phrase.text, end)
+        end = start + len(phrase.text)
+        found.append([start, end, list(scene.groups[group].members)])
+    return found
 
 
 def _caption(rng: Random, scene: Scene, pair: tuple[int, int]) -> Text:

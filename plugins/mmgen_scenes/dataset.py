@@ -8,7 +8,6 @@ from mmgen.tensors import Example
 
 from . import SPLITS, Scenes, captions, questions
 from .drawn import DrawnDataset, Made, plain_scene, things
-from .phrases import Text
 from .world import Scene
 
 
@@ -40,7 +39,7 @@ class DrawnScenes(DrawnDataset):
         facts = {
             "things": [{**thing, "captioned": place in captioned} for place, thing in enumerate(things(scene))],
             "captions": list(texts),
-            "phrases": [spans(scene, caption) for caption in told_of],
+            "phrases": [captions.spans(scene, caption) for caption in told_of],
         }
         targets = tuple(question.text for question in asked)
         return Made((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts),))
@@ -57,13 +56,3 @@ class DrawnScenes(DrawnDataset):
             "captions": sum(len(example.inputs["caption"]) for example in examples),
         }
         return {"name": told.pop("name"), "examples": told.pop("examples"), **counts, **told}
-
-
-def spans(scene: Scene, caption: Text) -> list[list[Any]]:
-    """Which characters of a caption name which things. Looked for in order: "a ball" begins "a balloon" too."""
-    found, end = [], 0
-    for phrase, group in zip(caption.phrases, caption.groups, strict=True):
-        start = caption.text.index(phrase.text, end)
-        end = start + len(phrase.text)
-        found.append([start, end, list(scene.groups[group].members)])
-    return found

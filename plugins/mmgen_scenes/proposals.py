@@ -15,17 +15,19 @@ ASPECTS = (0.5, 2.0)  # its width over its height
 SAME = 0.5  # intersection over union from which a box shows a thing
 NOTHING = "background"
 
+Shown = tuple[Box, str]  # a box and what is in it
 
-def propose(scene: Scene, wanted: Sequence[Box], count: int) -> tuple[list[Box], list[str]]:
+
+def propose(scene: Scene, wanted: Sequence[Shown], count: int) -> tuple[list[Box], list[str]]:
     """`count` boxes of a scene and what each shows, in no order; the `wanted` ones themselves where `count` is 0. Near
     each of `wanted` there are two, as many as there is room for. They are a function of the scene."""
     rng = Random(f"{scene.id}/{scene.look}")
-    boxes = list(wanted)
+    boxes = [box for box, _ in wanted]
     if count:
-        boxes = [shaken(rng, box) for _ in range(NEAR_EACH) for box in wanted][:count]
-        boxes += [anywhere(rng) for _ in range(count - len(boxes))]
+        near = [shaken(rng, box) for _ in range(NEAR_EACH) for box in boxes][:count]
+        boxes = [*near, *(anywhere(rng) for _ in range(count - len(near)))]
     rng.shuffle(boxes)  # their order tells nothing
-    return boxes, [_shown(scene, box) for box in boxes]
+    return boxes, [_shown(wanted, box) for box in boxes]
 
 
 def shaken(rng: Random, box: Box) -> Box:
@@ -59,6 +61,6 @@ def union(boxes: Sequence[Box]) -> Box:
     return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
 
 
-def _shown(scene: Scene, box: Box) -> str:
-    best = max(scene.things, key=lambda thing: overlap(thing.box, box))
-    return f"{best.color} {best.kind}" if overlap(best.box, box) >= SAME else NOTHING
+def _shown(wanted: Sequence[Shown], box: Box) -> str:
+    best, name = max(wanted, key=lambda shown: overlap(shown[0], box))
+    return name if overlap(best, box) >= SAME else NOTHING
