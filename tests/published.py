@@ -122,3 +122,36 @@ def vqa(folder: Path) -> Path:
             (folder / names[1]).write_text(json.dumps({"annotations": annotations}))
         pictures(folder / "images", *(f"COCO_{year}_{row['image_id']:012d}.jpg" for row in questions))
     return folder
+
+
+def vcr_rows(split: str) -> list[dict]:
+    """A question about two people and a car."""
+    row = {
+        "annot_id": f"{split}-0",
+        "img_fn": f"lsmdc_film/{split}_00.23@0.jpg",
+        "metadata_fn": f"lsmdc_film/{split}_00.23@0.json",
+        "objects": ["person", "car", "person"],
+        "question": ["Does", [2], "see", [0, 1], "?"],
+        "answer_choices": [["Yes", ",", [2], "does", "."], ["No", "."], [[0], "'s", "car", "."], ["Maybe", "."]],
+        "rationale_choices": [[[2], "looks", "at", [1], "."], ["It", "is", "dark", "."], ["So", "."], ["Why", "not"]],
+    }
+    return [row | ({} if split == "test" else {"answer_label": 0, "rationale_label": 1})]
+
+
+def vcr(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    boxes = [[10, 8, 50, 72, 0.99], [50, 40, 100, 80, 0.9], [0, 0, 20, 40, 0.8]]
+    for split in ("train", "val", "test"):
+        rows = vcr_rows(split)
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        for row in rows:
+            pictures(folder / "vcr1images", row["img_fn"])
+            table = {
+                "boxes": boxes,
+                "names": row["objects"],
+                "width": SIZE[0],
+                "height": SIZE[1],
+                "segms": [[], [], []],
+            }
+            (folder / "vcr1images" / row["metadata_fn"]).write_text(json.dumps(table))
+    return folder

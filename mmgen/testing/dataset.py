@@ -112,8 +112,9 @@ class DatasetSuite(Suite[DatasetConfig]):
                 EXAMPLE,
             )
             several = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
+            plain = (str, tuple) if isinstance(value, All) else str  # mentions of objects in a text are tuples
             expect(
-                several and all(isinstance(one, str) for one in several),
+                several and all(isinstance(one, plain) for one in several),
                 f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, tuples of alternatives, or All of "
                 "several, never tensors",
                 EXAMPLE,

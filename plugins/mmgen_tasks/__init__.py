@@ -5,7 +5,7 @@ import mmgen
 
 from .metrics import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
 from .objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
-from .published import Nlvr2, Refcoco, VqaAnswers
+from .published import Nlvr2, Refcoco, Vcr, VqaAnswers
 
 
 @mmgen.hookimpl
@@ -20,4 +20,4 @@ def register_objectives():
 
 @mmgen.hookimpl
 def register_datasets():
-    return [VqaAnswers, Nlvr2, Refcoco]
+    return [VqaAnswers, Nlvr2, Vcr, Refcoco]

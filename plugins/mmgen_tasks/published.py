@@ -141,3 +141,29 @@ class Nlvr2(Published):
         from .nlvr2 import Nlvr2Files
 
         return Nlvr2Files(self)
+
+
+class Vcr(Published):
+    """VCR: which of four answers is right, and which of four rationales. Its `images` are vcr1images, whose metadata
+    lie beside the pictures."""
+
+    type: Literal["vcr"] = "vcr"
+    labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice")
+
+    evaluate: str = Field("val", description="the split that every step predicts for and is scored on")
+    asks: Literal["answer", "rationale", "both", "every"] = Field(
+        "both",
+        description="answers; rationales of the right answer; both; or, as the leaderboard wants it, rationales of "
+        "each of the four answers too",
+    )
+    files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
+        {}, description="split -> its file, instead of the published name"
+    )
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(("train", "val", "test", *self.files)))
+
+    def build(self):
+        from .vcr import VcrFiles
+
+        return VcrFiles(self)

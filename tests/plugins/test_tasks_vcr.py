@@ -1,0 +1,147 @@
+"""VCR's JSON lines: names in place of objects, mentions that keep which, answers and rationales."""
+
+import json
+
+import published
+import pytest
+from mmgen_tasks import Vcr
+from mmgen_tasks.vcr import NAMES, names
+
+from mmgen.errors import DataError
+from mmgen.testing import DatasetSuite
+
+
+class TestVcr(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def written(self, tmp_path):
+        self.folder = published.vcr(tmp_path)
+
+    def config(self):
+        return Vcr(folder=self.folder, images="vcr1images", asks="every", evaluate="test")
+
+
+def told(text: str, mentions) -> list[tuple[str, tuple[int, ...]]]:
+    return [(text[first:end], objects) for first, end, objects in mentions]
+
+
+def test_an_answer_and_its_rationale(tmp_path):
+    answer, rationale = Vcr(folder=published.vcr(tmp_path)).build().split("val")
+    assert answer.id == "val-0-answer" and answer.inputs["image"] == "val_00.23@0"
+    question = answer.inputs["question"]
+    assert question == "Does Riley see Casey and car?"
+    assert told(question, answer.inputs["question_mentions"].values) == [
+        ("Riley", (2,)),
+        ("Casey", (0,)),
+        ("car", (1,)),
+    ]
+    assert answer.labels["choices"] == ("Yes, Riley does.", "No.", "Casey's car.", "Maybe.")
+    mentioned = zip(answer.labels["choices"], answer.labels["choice_mentions"], strict=True)
+    assert [told(*each) for each in mentioned] == [[("Riley", (2,))], [], [("Casey", (0,))], []]
+    assert answer.labels["choice"] == 0
+    assert answer.facts == {"asks": "answer", "item": "val-0", "group": "val-0", "image": "val_00.23@0"}
+    assert rationale.id == "val-0-rationale" and rationale.facts["asks"] == "rationale"
+    question = rationale.inputs["question"]
+    assert question == "Does Riley see Casey and car? Yes, Riley does."
+    assert told(question, rationale.inputs["question_mentions"].values)[-1] == ("Riley", (2,))
+    assert rationale.labels["choices"][0] == "Riley looks at car." and rationale.labels["choice"] == 1
+
+
+@pytest.mark.parametrize(
+    ("asks", "split", "ids"),
+    [
+        ("answer", "val", ["answer"]),
+        ("rationale", "val", ["rationale"]),
+        ("both", "val", ["answer", "rationale"]),
+        ("every", "val", ["answer", "rationale", "rationale-0", "rationale-1", "rationale-2", "rationale-3"]),
+        ("both", "test", ["answer"]),
+        ("every", "test", ["answer", "rationale-0", "rationale-1", "rationale-2", "rationale-3"]),
+    ],
+)
+def test_what_is_asked(tmp_path, asks, split, ids):
+    examples = Vcr(folder=published.vcr(tmp_path), asks=asks, evaluate=split).build().split(split)
+    assert [example.id for example in examples] == [f"{split}-0-{own}" for own in ids]
+    known = ["choice" in example.labels for example in examples]
+    assert known == [split != "test" and not own[-1].isdigit() for own in ids]
+    if asks == "every":
+        assert examples[-1].inputs["question"].endswith("car? Maybe.")
+
+
+def test_rationales_of_answers_that_nobody_tells(tmp_path):
+    with pytest.raises(DataError, match="no example is left for the split 'test': 1 question without answers"):
+        Vcr(folder=published.vcr(tmp_path), asks="rationale", evaluate="test").build().split("test")
+
+
+def test_people_have_thirteen_names():
+    assert len(set(NAMES)) == 13
+    assert names(["person"] * 14 + ["dog"])[-3:] == ["Quinn", "Casey", "dog"]
+
+
+def test_a_question_without_a_mention_has_no_such_input(tmp_path):
+    row = published.vcr_rows("train")[0] | {"question": ["Why", "?"]}
+    published.vcr(tmp_path)
+    (tmp_path / "train.jsonl").write_text(json.dumps(row))
+    example = Vcr(folder=tmp_path).build().split("train")[0]
+    assert example.inputs == {"image": "train_00.23@0", "question": "Why?"}
+
+
+def test_boxes_of_objects_in_their_order_and_the_whole_picture(tmp_path):
+    dataset = Vcr(folder=published.vcr(tmp_path), images="vcr1images").build()
+    picture = next(iter(dataset.pictures()))
+    assert picture.boxes == [(0.1, 0.1, 0.5, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.2, 0.5), (0.0, 0.0, 1.0, 1.0)]
+    assert picture.labels == ["person", "car", "person", "the whole picture"]
+
+
+def test_files_that_are_missing(tmp_path):
+    with pytest.raises(DataError) as error:
+        Vcr(folder=tmp_path, images="vcr1images").build()
+    assert str(error.value).splitlines() == [
+        "VCR: 2 files are missing:",
+        f"  {tmp_path}/train.jsonl  <- visualcommonsense.com/download, vcr1annots.zip",
+        f"  {tmp_path}/val.jsonl  <- visualcommonsense.com/download, vcr1annots.zip",
+        "  put them there, or name others in data.files",
+        f"VCR: {tmp_path}/vcr1images: no such folder; data.images names the folder of raw images",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"annot_id": "train-0"}, "annot_id 'train-0' came before"),
+        ({"objects": "person"}, "objects must be a list of at most 1,000 texts"),
+        ({"objects": ["person", ""]}, "objects[1] is empty"),
+        ({"question": ["Is", [3], "?"]}, "question[1] mentions an object that is not among the 3 objects"),
+        ({"question": ["Is", [True], "?"]}, "question[1] mentions an object that is not among the 3 objects"),
+        ({"question": ["Is", 3]}, "question[1] must be a text, not a number"),
+        ({"question": [[]]}, "question has no words"),
+        ({"question": "Why?"}, "question must be a list of words, not a text"),
+        ({"answer_choices": [["a"]] * 3}, "answer_choices must be a list of 4 lists of words"),
+        ({"answer_label": 4}, "answer_label must be a number from 0 to 3"),
+        ({"rationale_label": True}, "rationale_label must be a number from 0 to 3"),
+        ({"img_fn": "/"}, "img_fn is empty"),
+    ],
+)
+def test_lines_that_cannot_be_used(tmp_path, change, told):
+    published.vcr(tmp_path)
+    with (tmp_path / "train.jsonl").open("a") as file:
+        file.write(json.dumps(published.vcr_rows("train")[0] | {"annot_id": "train-1"} | change))
+    with pytest.raises(DataError) as error:
+        Vcr(folder=tmp_path).build().split("train")
+    assert str(error.value) == f"{tmp_path}/train.jsonl:2: {told}"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"boxes": [[0, 0, 1, 1]]}, "boxes and names must be lists of one length"),
+        ({"boxes": [[0, 0, 1, "1", 1]] * 3}, "boxes[0] must be 4 numbers, and is [0, 0, 1, '1']"),
+        ({"boxes": [[5, 5, 5, 9, 1]] * 3}, "boxes[0] lies outside of the picture, or is empty"),
+        ({"width": 0}, "a picture of 0 x 80 pixels"),
+    ],
+)
+def test_metadata_that_cannot_be_used(tmp_path, change, told):
+    published.vcr(tmp_path)
+    path = tmp_path / "vcr1images/lsmdc_film/train_00.23@0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(DataError) as error:
+        next(iter(Vcr(folder=tmp_path, images="vcr1images").build().pictures()))
+    assert str(error.value) == f"{path}: {told}"
