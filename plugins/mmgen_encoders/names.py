@@ -18,6 +18,27 @@ COUNTED = ("embeddings.position_ids", "embeddings.token_type_ids")  # plain numb
 POOLERS = ("pooler.dense.weight", "pooler.dense.bias"), ("pooler.weight", "pooler.bias")  # ALBERT's is the dense layer
 
 
+class Renamed(Mapping[str, Tensor]):
+    """Weights under other names, to be handed on: each is its name in `weights`, looked at when it is asked for and not
+    before, or a tensor that was made of several."""
+
+    def __init__(self, weights: Mapping[str, Tensor], names: Mapping[str, str | Tensor]) -> None:
+        self.weights, self.names = weights, names
+
+    def __getitem__(self, name: str) -> Tensor:
+        called = self.names[name]
+        return self.weights[called] if isinstance(called, str) else called
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
 def encoder_weights(
     model: PreTrainedModel, weights: Mapping[str, Tensor], extra: Mapping[str, int]
 ) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
+from mmgen_encoders.names import Renamed
 from torch import Tensor
 
 PREFIXES = ("visual_bert.", "bert.")  # in front of the encoder: transformers' and the original's
@@ -24,12 +25,12 @@ PROJECTIONS = ("embeddings.visual_projection.", "embeddings.projection.")
 FUSION = "additional_layer."
 
 
-def as_bert(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """By the names of transformers' BERT, with the rows of regions behind those of words in both tables: their own, or
     else, as where training began, words' first rows. What BERT has not is left out."""
     within = _within(weights)
     others = {name for *both, _ in TABLES.values() for name in both}
-    found = {}
+    found: dict[str, str | Tensor] = {}
     for name, own in within.items():
         if name in TABLES:
             *called, rows = TABLES[name]
@@ -37,8 +38,8 @@ def as_bert(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             whole = weights[own]
             found[f"bert.{name}"] = torch.cat([whole, (whole if visual is None else visual)[:rows].to(whole.dtype)])
         elif name not in others and not name.startswith((*PROJECTIONS, FUSION)):
-            found[f"bert.{name}"] = weights[own]
-    return found | {name: weights[name] for name in weights if name.startswith("cls.predictions.")}
+            found[f"bert.{name}"] = own
+    return Renamed(weights, found | {name: name for name in weights if name.startswith("cls.predictions.")})
 
 
 def fusion(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
