@@ -89,10 +89,11 @@ class PhraseRegionsObjective(Objective):
     def logits(self, model: Sequencer, batch: Batch, last: Tensor) -> Tensor:
         """last (B, C) slots of the caption -> (B, C, N), -inf for padded regions."""
         encoded = model.encode(batch)
-        words, regions = encoded.inputs[self.config.caption], encoded.inputs[self.config.image]
+        words, mask = encoded.inputs[self.config.caption], batch.inputs[self.config.image]["mask"]
+        regions = encoded.inputs[self.config.image][:, : mask.shape[1]]  # an input may end in other slots
         ends = words.gather(1, last.clamp(min=0).unsqueeze(-1).expand(-1, -1, words.shape[-1]))  # (B, C, H)
         scores = self.query(ends) @ self.key(regions).transpose(1, 2) / self.config.width**0.5
-        return scores.float().masked_fill(~batch.inputs[self.config.image]["mask"].unsqueeze(1), float("-inf"))
+        return scores.float().masked_fill(~mask.unsqueeze(1), float("-inf"))
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         last, among = targets.labels[LAST], targets.labels[RIGHT] == 1

@@ -52,7 +52,8 @@ class RegionChoiceObjective(Objective):
         self.head = nn.Sequential(nn.Dropout(config.dropout), *hidden, nn.Linear(width, 1))
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
-        states, mask = model.encode(batch).inputs[self.config.image], batch.inputs[self.config.image]["mask"]
+        mask = batch.inputs[self.config.image]["mask"]
+        states = model.encode(batch).inputs[self.config.image][:, : mask.shape[1]]  # an input may end in other slots
         return self.head(states).float().squeeze(-1).masked_fill(~mask, float("-inf"))
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from mmgen.errors import DataError, PluginError
+from mmgen.errors import PluginError
 from mmgen.features.embedder import StoredEmbedder, StoreReader
+from mmgen.features.mentions import Mentions, columns, mentioning
 from mmgen.parts import Backbone
 from mmgen.tensors import Example, Segment, Slots
 
@@ -18,46 +19,25 @@ from . import VisualBertRegions
 from .backbone import VisualBertBackbone
 from .names import projection
 
-Pair = tuple[int, int, int]  # region, which of the texts, which of its tokens
-
 
 class RegionReader(StoreReader):
-    """Regions, and which tokens of which texts mean them."""
+    """Regions, and which words mean them."""
 
     def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
         super().__init__(config, config.max_regions)
         self.boxes = config.coordinates
-        self.texts, self.first_object, self.tokenizer = config.mentions, config.first_object, backbone.tokenizer
+        self.mentions = Mentions(config.mentions, config.first_object, backbone.tokenizer)
 
     def read(self, example: Example) -> Any:
         regions = super().read(example)
-        return (regions, self._pairs(example, sum(len(features) for features, _ in regions))) if self.texts else regions
+        return regions, self.mentions.pairs(example, sum(len(features) for features, _ in regions))
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
-        """Beside what every store's reader gives, where texts mention objects: pairs (B, M, 3) of region, text and
-        token, -1 behind the last."""
-        if not self.texts:
-            return super().collate(items)
+        """Beside what every store's reader gives, where words mean regions: pairs (B, M, 3), -1 behind the last."""
         made = super().collate([regions for regions, _ in items])
-        return {**made, "pairs": pad_sequence([pairs for _, pairs in items], True, -1)}
-
-    def _pairs(self, example: Example, regions: int) -> Tensor:
-        found: list[Pair] = []
-        for place, name in enumerate(self.texts):
-            mentions = example.shown(f"{name}_mentions")
-            spans = self._spans(example.inputs.get(name, "")) if mentions else []
-            for first, end, objects in mentions:
-                tokens = [token for token, (start, stop) in enumerate(spans) if start < end and stop > first]
-                for number in objects:
-                    region = self.first_object + number
-                    if region < 0:
-                        raise DataError(f"example '{example.id}' mentions object {number}; they count from 0")
-                    found += [(region, place, token) for token in tokens if region < regions]
-        return torch.tensor(found, dtype=torch.long).view(-1, 3)
-
-    def _spans(self, text: str) -> Sequence[tuple[int, int]]:
-        told = self.tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-        return cast("Sequence[tuple[int, int]]", told["offset_mapping"])
+        if any(len(pairs) for _, pairs in items):
+            made["pairs"] = pad_sequence([pairs for _, pairs in items], True, -1)
+        return made
 
 
 class VisualBertRegionEmbedder(StoredEmbedder):
@@ -95,27 +75,13 @@ class VisualBertRegionEmbedder(StoredEmbedder):
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
         """Regions that words mean get the mean of the words' positions (of their embeddings; the paper adds them up,
         and the original code divides)."""
-        if collated is None or "pairs" not in collated or slots.source is None or slots.index is None:
+        if collated is None or "pairs" not in collated:
             return None
         pairs = collated["pairs"]
-        regions = _columns(slots, name)[pairs[..., 0].clamp(min=0)]  # (B, M) columns of the rows
-        words = torch.zeros_like(regions)
-        known = torch.zeros_like(regions, dtype=torch.bool)
-        for place, text in enumerate(self.texts):
-            if text in slots.inputs:
-                columns = _columns(slots, text)
-                own = (pairs[..., 1] == place) & (pairs[..., 2] < len(columns))
-                words = torch.where(own, columns[pairs[..., 2].clamp(0, len(columns) - 1)], words)
-                known |= own
-        known &= slots.layout.real.gather(1, words)  # a longer text may have been cut
+        regions = columns(slots, name)[pairs[..., 0].clamp(min=0)]  # (B, M) columns of the rows
+        words, known = mentioning(slots, self.texts, pairs)
         positions = slots.positions.gather(1, words)
         rows = self._backbone[0].positions(positions.clamp(min=0)) * known.unsqueeze(-1)  # (B, M, E)
         total = rows.new_zeros(slots.states.shape).scatter_add(1, regions.unsqueeze(-1).expand_as(rows), rows)
         count = rows.new_zeros(regions.shape[0], slots.positions.shape[1]).scatter_add(1, regions, known.to(rows.dtype))
         return total / count.clamp(min=1).unsqueeze(-1)
-
-
-def _columns(slots: Slots, name: str) -> Tensor:
-    """(N,) in which columns of the rows an input's slots stand; rows are not packed yet, so it is the same in all."""
-    assert slots.source is not None and slots.index is not None
-    return (slots.source[0] == slots.inputs.index(name)).nonzero().squeeze(1)

@@ -1,0 +1,63 @@
+"""Words that mean regions: the texts of VCR name objects, and systems tie those words to the objects' regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from ..errors import DataError
+from ..tensors import Example, Slots
+
+
+class Mentions:
+    """Which tokens of which texts mean which regions; a part of a reader, in loader workers.
+
+    texts         inputs of texts. An example may have `All` of a text's mentions, (first letter, end, (objects)), in
+                  the field of that name with _mentions behind it
+    first_object  which region the first object is
+    """
+
+    def __init__(self, texts: Sequence[str], first_object: int, tokenizer: Any) -> None:
+        self.texts, self.first_object, self.tokenizer = tuple(texts), first_object, tokenizer
+
+    def pairs(self, example: Example, regions: int) -> Tensor:
+        """(M, 3): a region, which of the texts, which of its tokens. Raises DataError for objects below 0."""
+        found: list[tuple[int, int, int]] = []
+        for place, name in enumerate(self.texts):
+            mentions = example.shown(f"{name}_mentions")
+            spans = self._spans(example.inputs.get(name, "")) if mentions else []
+            for first, end, objects in mentions:
+                tokens = [token for token, (start, stop) in enumerate(spans) if start < end and stop > first]
+                for number in objects:
+                    if number < 0:
+                        raise DataError(f"example '{example.id}' mentions object {number}; they count from 0")
+                    region = self.first_object + number
+                    found += [(region, place, token) for token in tokens if region < regions]
+        return torch.tensor(found, dtype=torch.long).view(-1, 3)
+
+    def _spans(self, text: str) -> Sequence[tuple[int, int]]:
+        told = self.tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+        return cast("Sequence[tuple[int, int]]", told["offset_mapping"])
+
+
+def columns(slots: Slots, name: str) -> Tensor:
+    """(N,) in which columns of rows that are not packed yet an input's slots stand; they are the same in every row."""
+    assert slots.source is not None
+    return (slots.source[0] == slots.inputs.index(name)).nonzero().squeeze(1)
+
+
+def mentioning(slots: Slots, texts: Sequence[str], pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the words of pairs (B, M, 3) stand: columns (B, M), and which of them are there (B, M): a text may be
+    absent, or cut before them."""
+    found = torch.zeros_like(pairs[..., 0])
+    known = torch.zeros_like(found, dtype=torch.bool)
+    for place, text in enumerate(texts):
+        if text in slots.inputs:
+            own = columns(slots, text)
+            here = (pairs[..., 1] == place) & (pairs[..., 2] < len(own))
+            found = torch.where(here, own[pairs[..., 2].clamp(0, len(own) - 1)], found)
+            known |= here
+    return found, known & slots.layout.real.gather(1, found)

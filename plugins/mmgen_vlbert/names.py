@@ -1,0 +1,41 @@
+"""What the original code calls VL-BERT's weights (`vl-bert-{base,large}-{e2e,prec}.model`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+INSIDE = "vlbert."
+HEADS = {"mlm_head.": "cls.", "pooler.": "bert.pooler."}
+EMBEDDINGS = ("word_embeddings.", "position_embeddings.", "token_type_embeddings.")
+
+
+def as_bert(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """By the names of transformers' BERT. What BERT has not is left out."""
+    found = {}
+    for inner, name in within(weights).items():
+        if inner.startswith("encoder.") or inner.startswith("pooler."):
+            found[f"bert.{inner}"] = weights[name]
+        elif inner.startswith(EMBEDDINGS):
+            found[f"bert.embeddings.{inner}"] = weights[name]
+        elif inner.startswith("embedding_LayerNorm."):
+            found[f"bert.embeddings.LayerNorm.{inner.removeprefix('embedding_LayerNorm.')}"] = weights[name]
+        elif inner.startswith("mlm_head.predictions."):
+            found[f"cls.{inner.removeprefix('mlm_head.')}"] = weights[name]
+    return found
+
+
+def within(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """Names within VL-BERT itself -> names as they are: with "module." and "vlbert." in front, or only one, or none."""
+    found = {}
+    for name in weights:
+        inner = name.removeprefix("module.")
+        if inner.startswith(INSIDE):
+            found[inner.removeprefix(INSIDE)] = name
+    return found
+
+
+def outside(weights: Mapping[str, Tensor], name: str) -> str | None:
+    """What a weight beside VL-BERT itself (the object word, the layer of features) is called there, if it is there."""
+    return next((called for called in (name, f"module.{name}") if called in weights), None)

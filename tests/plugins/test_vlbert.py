@@ -1,0 +1,271 @@
+"""VL-BERT: equal to the original code on its weights; begins as BERT; its visual terms reach written words."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from conftest import shared
+from mmgen_encoders import Bert
+from mmgen_masked import Masked
+from mmgen_text import Text
+from mmgen_vlbert import VlBert, VlBertRegions
+from mmgen_vlbert.backbone import VlBertBackbone
+from safetensors.torch import load_file
+from transformers import BertConfig, BertForMaskedLM
+
+import mmgen.testing
+from mmgen.data.collate import Collator
+from mmgen.decoding import Decoding
+from mmgen.errors import DataError
+from mmgen.evaluation.generate import generate
+from mmgen.model import compose
+from mmgen.parts import Record
+from mmgen.sequence import lay_out
+from mmgen.tensors import MASK, WRITTEN, All, Example, Layout, Segment
+
+D = 20
+WORDS = "what color is the ball . a red cat and two dogs on grass"
+
+
+class TestVlBert(mmgen.testing.BackboneSuite):
+    def config(self):
+        return VlBert(layers=2, width=32, heads=4, vocabulary=90)
+
+
+class TestRegions(mmgen.testing.EmbedderSuite):
+    def backbone_config(self):
+        return VlBert(layers=1, width=32, heads=4, vocabulary=90)
+
+    def config(self):
+        return regions(reads=("image",), mentions=("caption",), dropout=0.0)
+
+    def examples(self):
+        mentions = All(((2, 9, (0, 1)),))
+        return [
+            Example(f"e{n}", {"caption": "a red cat", "image": record("p", 2 + n), "caption_mentions": mentions})
+            for n in range(2)
+        ]
+
+
+def record(name, count, seed=0):
+    rng = np.random.default_rng(seed)
+    first = rng.uniform(0, 0.5, (count, 2))
+    boxes = np.concatenate([first, first + 0.4], 1).astype(np.float32)
+    return Record(name, rng.standard_normal((count, D)).astype(np.float32), boxes)
+
+
+def regions(**settings):
+    return VlBertRegions(width=D, fingerprint={"extractor": "toy"}, **settings)
+
+
+# --- the original code ----------------------------------------------------------------------------------------------
+
+
+class Ids:
+    """A tokenizer that nothing is asked of: the oracles' inputs are numbers."""
+
+    cls_token_id, sep_token_id, mask_token_id, pad_token_id = 1, 2, 3, 0
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    folder = shared("oracles/vlbert")
+    tensors = load_file(folder / "original.safetensors")
+    of = {
+        first: {name.removeprefix(f"{first}."): each for name, each in tensors.items() if name.startswith(f"{first}.")}
+        for first in ("in", "out", "model", "down")
+    }
+    named = {f"module.vlbert.{name}": each for name, each in of["model"].items()}
+    named["module.object_linguistic_embeddings.weight"] = tensors["object_word"]
+    for part in ("weight", "bias"):
+        named[f"module.image_feature_extractor.obj_downsample.1.{part}"] = of["down"][part]
+    sizes = json.loads((folder / "config.json").read_text())
+    return SimpleNamespace(
+        sizes=sizes, given=of["in"], out=of["out"], model=of["model"], weights=named, tensors=tensors
+    )
+
+
+def parts_of(oracle):
+    """Backbone and regions on the original code's weights."""
+    known = {name: value for name, value in oracle.sizes.items() if name in BertConfig().to_dict()}
+    model = BertForMaskedLM(BertConfig(**{**known, "type_vocab_size": 2}))
+    backbone = VlBertBackbone(VlBert(), model, Ids()).eval()
+    backbone.add_pooler()
+    missing, unexpected = backbone.load_state_dict(backbone.published(oracle.weights), strict=False)
+    assert not unexpected and set(missing) <= {
+        "model.cls.predictions.decoder.bias",
+        "model.cls.predictions.decoder.weight",
+    }
+    config = VlBertRegions(width=2048, fingerprint={}, reads=("image",), whole="first")
+    embedder = config.build(backbone).eval()
+    missing, unexpected = embedder.load_state_dict(embedder.published(oracle.weights), strict=False)
+    assert not unexpected and missing == ["without_picture"]
+    return backbone, embedder
+
+
+def same(ours, theirs):
+    assert torch.allclose(ours, theirs, atol=1e-5 * max(1.0, theirs.abs().max().item())), (ours - theirs).abs().max()
+
+
+@torch.no_grad()
+def test_from_geometry_to_logits_the_original_codes(oracle):
+    backbone, embedder = parts_of(oracle)
+    given, out = oracle.given, oracle.out
+    text_mask, mask = given["text_mask"], given["object_mask"]
+    boxes = given["boxes"] / given["size"].repeat(1, 2).unsqueeze(1)
+    same(embedder.where(boxes)[mask], oracle.tensors["geometry"][mask])
+    same(embedder.looks(given["features"], boxes)[mask], oracle.tensors["region"][mask])
+    collated = {"features": given["features"], "boxes": boxes, "mask": mask}
+    text = Segment(backbone.embed(given["ids"]), text_mask, given["types"])
+    slots, _ = lay_out([("caption", text), ("image", embedder(**collated))])
+    states = backbone.encode(replace(slots, states=slots.states + embedder.add(slots, collated, "image"))).last
+    words, objects = states[:, : text_mask.shape[1]], states[:, text_mask.shape[1] : -1]
+    same(words[text_mask], out["text"][text_mask])
+    same(objects[mask], out["object"][mask])
+    same(backbone.logits(words)[text_mask], out["mlm"][text_mask])
+    same(backbone.pooled(states), out["pooled"])
+    head = (oracle.model[f"relationsip_head.caption_image_relationship.{part}"] for part in ("weight", "bias"))
+    same(torch.nn.functional.linear(backbone.pooled(states), *head), out["match"])
+
+
+# --- a whole model --------------------------------------------------------------------------------------------------
+
+
+def composed(learnt=True, inputs=None, **settings):
+    torch.manual_seed(0)
+    made = compose(
+        VlBert(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0),
+        inputs or {"caption": Text(), "image": regions(dropout=0.0, **settings)},
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+    )
+    if learnt:
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.add_(torch.randn_like(parameter) * 0.1)
+    return made.eval()
+
+
+def examples():
+    """Of 2, 3 and 5 regions."""
+    captions = ("a red cat", "the ball", "what color is the ball")
+    return [
+        Example(f"e{n}", {"caption": caption, "image": record(f"p{n}", (3, 5, 2)[n], n)}, (WORDS[:20],))
+        for n, caption in enumerate(captions)
+    ]
+
+
+def slots_of(made, some):
+    return made.prefix(Collator(made, made.inputs, ())(some)).slots
+
+
+def test_rows_are_laid_out_as_the_paper_does():
+    """Text, the whole picture and its regions at one position, the end behind them."""
+    made, some = composed(), examples()
+    slots = slots_of(made, some)
+    for row, example in enumerate(some):
+        own, count = slots.of("image")[row], len(example.inputs["image"].features)
+        words = int(slots.layout.real[row].sum()) - count - 2
+        assert slots.positions[row][own].tolist() == [words] * (count + 1) + [words + 1]
+        assert slots.types[row][own].tolist() == [2] * (count + 2)
+        rest = slots.layout.real[row] & ~own
+        assert slots.positions[row][rest].tolist() == list(range(words)) and not slots.types[row][rest].any()
+    prefix = made.prefix(Collator(made, made.inputs, ())(some))
+    assert prefix.free.squeeze(1).tolist() == [int(p.max()) + 1 for p in slots.positions]
+
+
+@torch.no_grad()
+def test_begins_as_bert():
+    """Visual terms begin as 0: the words' logits are BERT's, with regions that look like nothing."""
+    made, some = composed(learnt=False), examples()[:1]
+    slots = slots_of(made, some)
+    words = slots.layout.real & ~slots.of("image")
+    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat"), made.backbone.end_id]
+    assert torch.equal(slots.states[0][words[0]], made.backbone.embed(torch.tensor(ids)))
+    own = slots.states[0][slots.of("image")[0]]
+    embedder = made.embedders["image"]
+    assert torch.equal(own, torch.stack([*[embedder.object_word] * 4, embedder.end]))
+
+
+@torch.no_grad()
+def test_words_get_the_whole_picture_or_the_region_that_they_mean():
+    made = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",))})
+    plain = examples()[0]
+    told = replace(plain, inputs=plain.inputs | {"caption_mentions": All(((2, 9, (1,)),))})
+    embedder = made.embedders["image"]
+    features = torch.from_numpy(plain.inputs["image"].features).unsqueeze(0)
+    boxes = torch.from_numpy(plain.inputs["image"].boxes).unsqueeze(0)
+    whole = embedder.word_norm(embedder.looks(features.mean(1, keepdim=True), torch.tensor([[[0.0, 0, 1, 1]]])))[0, 0]
+    meant = embedder.word_norm(embedder.looks(features, boxes))[0, 1]
+    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat"), made.backbone.end_id]
+    words = made.backbone.embed(torch.tensor(ids))
+    slots = slots_of(made, [plain])
+    assert torch.allclose(slots.states[0, : len(ids)], words + whole, atol=1e-6)
+    slots = slots_of(made, [told])
+    terms = slots.states[0, : len(ids)] - words
+    spans = made.embedders["caption"].describe(plain)["spans"]
+    for place in range(len(ids)):
+        inside = 0 < place <= len(spans) and spans[place - 1][0] < 9 and spans[place - 1][1] > 2
+        assert torch.allclose(terms[place], meant if inside else whole, atol=1e-6), place
+
+
+@torch.no_grad()
+def test_rows_without_a_picture_have_a_learnt_term():
+    made = composed()
+    text = replace(examples()[0], inputs={"caption": "a red cat"})
+    batch = Collator(made, ["caption"], ())([text])
+    term = made.embedders["image"].word_norm(made.embedders["image"].without_picture)
+    prefix = made.prefix(batch)
+    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat")]
+    assert torch.allclose(prefix.slots.states[0], made.backbone.embed(torch.tensor(ids)) + term, atol=1e-6)
+    assert torch.allclose(prefix.term, term.unsqueeze(0))
+
+
+def naive(made, example, written):
+    """log P(y_t | X, y_<t), (V,): X, y_<t and [MASK] encoded anew, one after the other."""
+    prefix = made.prefix(Collator(made, made.inputs, ())([example]))
+    ids = torch.tensor([[*written, made.backbone.mask_id]])
+    times = torch.arange(1, len(written) + 2).unsqueeze(0)
+    role = torch.full_like(ids, WRITTEN)
+    role[0, -1] = MASK
+    states = made.backbone.embed(ids) + prefix.term.unsqueeze(1)
+    tail = replace(made.written(prefix, ids, times - 1, Layout(role, torch.ones_like(ids), times)), states=states)
+    return made.backbone.logits(made.backbone.encode(prefix.slots.followed_by(tail)).last[0, -1]).log_softmax(-1)
+
+
+@torch.no_grad()
+def test_packed_learning_and_cached_writing_are_the_naive_ones():
+    made, some = composed(), examples()
+    expected = 0.0
+    for example in some:
+        (target,) = made.generator.reader.targets(example)
+        expected -= sum(float(naive(made, example, target[:t])[token]) for t, token in enumerate(target))
+    batch = Collator(made, made.inputs)(some)
+    assert float(made(batch).sums["generator.loss"]) == pytest.approx(expected, rel=1e-4)
+    for example, (text,) in zip(some, generate(made, some, Decoding()), strict=True):
+        written = []
+        while len(written) < 9 and made.backbone.end_id not in written:
+            written.append(int(naive(made, example, written).argmax()))
+        assert list(text.tokens) == written
+    other = replace(some[0], inputs=some[0].inputs | {"image": record("other", 3, 7)})
+    assert not torch.allclose(naive(made, some[0], []), naive(made, other, []))
+
+
+def test_corners_as_the_paper_writes_them():
+    made = composed(geometry="corners").embedders["image"]
+    box = torch.tensor([[[0.1, 0.2, 0.3, 0.6]]])
+    lengths = 1000 ** (torch.arange(256) / 256)
+    expected = torch.cat([torch.cat([(100 * x / lengths).sin(), (100 * x / lengths).cos()]) for x in box[0, 0]])
+    assert torch.allclose(made.where(box)[0, 0], expected, atol=1e-5)
+
+
+def test_two_token_types_are_too_few():
+    with pytest.raises(DataError) as told:
+        compose(Bert(layers=1, width=32, heads=4), {"image": regions()}, Masked(), texts=[WORDS] * 3)
+    assert str(told.value) == (
+        "vlbert_regions are of a third token type, and the backbone has 2; give it extra_types, or take the backbone "
+        '"vlbert"'
+    )
