@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -23,20 +23,42 @@ SHOWN = 5  # labels of a prediction that the terminal shows
     "sets",
     multiple=True,
     metavar="A.B=VALUE",
-    help="An input's extractor (inputs.image.extractor.type=roi). May be repeated.",
+    help="An input's extractor (inputs.image.extractor.type=roi); with --as the data's keys too (data.NAME=VALUE). May "
+    "be repeated.",
 )
-@click.option("--step", help="Which step's weights; by default the last that predicts and reads what is given.")
+@click.option(
+    "--step",
+    "steps",
+    multiple=True,
+    help="Which step's weights; by default the last that predicts and reads what is given. May be repeated with --as.",
+)
+@click.option(
+    "--as", "form", help="Predict for a split of the data, and write --out as the result file of this task (a name)."
+)
+@click.option("--split", help="With --as: which split; by default the one that the step is scored on.")
 @jsonl_option
 def predict(
     run: Path,
     sources: tuple[Path, ...],
     pairs: tuple[str, ...],
     sets: tuple[str, ...],
-    step: str | None,
+    steps: tuple[str, ...],
+    form: str | None,
+    split: str | None,
     out: Path | None,
 ) -> None:
     """Predict labels, choices, regions or boxes with the model of RUN (a run folder) for SOURCES: images, folders of
-    images, JSONL files whose fields are inputs; or for what --input gives."""
+    images, JSONL files whose fields are inputs; or for what --input gives.
+
+    With --as, predict for a whole split of RUN's data, and write the file that the task's evaluation reads.
+    """
+    if form:
+        if sources or pairs or out is None:
+            raise MmgenError(f"--as {form}: predicts for a split of the run's own data; give --out FILE and no sources")
+        _write_result_file(run, form, steps, split, sets, out)
+        return
+    if split or len(steps) > 1:
+        raise MmgenError("--split, and --step more than once: only with --as, for a split of the run's own data")
     if not sources and not pairs:
         raise MmgenError("give a picture, a folder or a JSONL file of them, or --input NAME=VALUE")
     quiet()
@@ -48,7 +70,7 @@ def predict(
         asked.refuse_overwriting(out, run, sources, wanted)
     read, progress = 0, Bars() if out else Progress()
     with asked.answers_file(out) if out else contextlib.nullcontext(_print) as add:
-        loaded = asked.load(run, wanted, step, sets, writes=False)
+        loaded = asked.load(run, wanted, steps[0] if steps else None, sets, writes=False)
         with progress.task(f"{loaded.step}: predicting", len(wanted), "examples") as advance:
             for query, outcome in loaded.asker.predictions(wanted, at_once=16 if out else 1):
                 line = asked.as_json(query, outcome)
@@ -61,6 +83,20 @@ def predict(
     tell(f"predicted by the step '{loaded.step}', which reads {inputs}", err=True)
     if not read:
         raise MmgenError("nothing of it could be read")
+
+
+def _write_result_file(
+    run: Path, form: str, steps: Sequence[str], split: str | None, sets: Sequence[str], out: Path
+) -> None:
+    quiet()
+    from ..files import write_text
+    from ..progress import Bars
+    from ..runs.query import refuse_overwriting
+    from ..runs.result_file import result_file
+
+    refuse_overwriting(out, run, (), ())
+    write_text(out, result_file(run, form, steps, split, sets, Bars()))
+    tell(f"{out}: written")
 
 
 def _print(line: Mapping) -> None:

@@ -45,6 +45,7 @@ MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
 )
 @click.option("--profile", help="Of the recipe that --references names.")
 @click.option("--split", help="Of that recipe's data set; by default the one it evaluates on.")
+@click.option("--step", help="Of that recipe, where the data that a step brings of its own are meant.")
 @click.option(
     "--train",
     type=click.Path(path_type=Path),
@@ -116,19 +117,22 @@ def _score_files(request: ScoreRequest) -> None:
     if references is None:
         raise click.UsageError("Missing option '--references'; only a run folder is scored without.")
     refuse_overwriting("--json", request.out, (request.predictions, references, train, against))
-    if (request.profile or request.split) and not (references.is_dir() or references.suffix == ".toml"):
-        raise MmgenError(f"--references {references}: only a recipe or a run folder has profiles and splits")
+    named = request.profile or request.split or request.step
+    if named and not (references.is_dir() or references.suffix == ".toml"):
+        raise MmgenError(f"--references {references}: only a recipe or a run folder has profiles, splits and steps")
     if request.randomisations and not against:
         raise MmgenError("--randomisations: tests a difference; give the other predictions with --against")
     registry = installed()
     configs = scoring.metrics(request.names, request.sets, registry)
-    form = _form(configs, request)
-    wanted = scoring.read_references(references, registry, request.per, request.profile, request.split, form)
+    kinds, form = _judged(configs), _form(configs, request.per)
+    wanted = scoring.read_references(
+        references, registry, request.per, request.profile, request.split, request.step, form
+    )
     learnt = scoring.read_references(train, registry, request.per, request.profile).examples if train else ()
     told = frozenset(text for example in learnt for text in example.targets) if train else wanted.seen
-    seen = None if form else told
+    seen = told if kinds == {"text"} and not form else None
     files = [request.predictions, *([against] if against else [])]
-    read = [scoring.read_predictions(file, request.per, form, wanted.examples) for file in files]
+    read = [scoring.read_predictions(file, request.per, kinds, form, wanted.examples) for file in files]
     pairs = [scoring.pair(each, wanted, file, request.partial) for each, file in zip(read, files, strict=True)]
     systems, examples = _systems(files, pairs)
     uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
@@ -142,20 +146,27 @@ def _score_files(request: ScoreRequest) -> None:
         tell(f"{request.out}: written")
 
 
-def _form(configs: Mapping[str, MetricConfig], request: ScoreRequest) -> ResultFiles | None:
-    """How predictions and references are read where these metrics are about no texts alone. Raises MmgenError."""
+def _judged(configs: Mapping[str, MetricConfig]) -> frozenset[str]:
+    """The kinds of predictions that all of these metrics judge. Raises MmgenError where there is none."""
     first = next(iter(configs), "")
+    kinds = frozenset({"text"}) if not configs else frozenset(configs[first].judges)
     for name, config in configs.items():
-        if not config.judges & configs[first].judges:
-            judged = [" or ".join(sorted(configs[each].judges)) for each in (first, name)]
-            raise MmgenError(f"--metric: {first} judges {judged[0]}, and {name} {judged[1]}; score with one at a time")
+        if not kinds & config.judges:
+            told = [" or ".join(sorted(judged)) for judged in (kinds, config.judges)]
+            raise MmgenError(f"--metric: {first} judges {told[0]}, and {name} {told[1]}; score with one at a time")
+        kinds &= config.judges
+    return kinds
+
+
+def _form(configs: Mapping[str, MetricConfig], per: str) -> ResultFiles | None:
+    """The files in which predictions are exchanged that these metrics judge. Raises MmgenError."""
     forms = {form.name: form for config in configs.values() if (form := config.result_files())}
     if len(forms) > 1:
         raise MmgenError(
             f"--metric: these are of several tasks ({', '.join(forms)}); score with those of one at a time"
         )
-    if forms and request.per == "question":
-        raise MmgenError(f"--references-per question: is for texts; an answer of {first} has all its references")
+    if forms and per == "question":
+        raise MmgenError("--references-per question: is for texts; a prediction of a task has all its references")
     return next(iter(forms.values()), None)
 
 

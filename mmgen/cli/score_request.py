@@ -16,6 +16,7 @@ class ScoreRequest:
     per: Literal["image", "question"] = "image"
     profile: str | None = None
     split: str | None = None
+    step: str | None = None
     train: Path | None = None
     names: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
@@ -32,6 +33,7 @@ ONLY_FILES = {  # option that means nothing for a run folder -> how it is writte
     "per": "--references-per",
     "profile": "--profile",
     "split": "--split",
+    "step": "--step",
     "train": "--train",
     "against": "--against",
     "partial": "--partial",

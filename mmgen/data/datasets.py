@@ -144,6 +144,13 @@ def _own(config: DatasetConfig, recipe: Recipe, scored: bool) -> Dataset:
         raise DataError(f"steps.{step}.data: {error}") from None
 
 
+def alone(config: DatasetConfig, split: str | None) -> Dataset:
+    """A data set with one split, by default the one to evaluate; no files of others need be there. Raises
+    DataError."""
+    name = split or config.evaluate
+    return config.model_copy(update={"train": name, "validate_on": name, "evaluate": name}).build()
+
+
 def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
     """The pictures that examples name in their inputs, by key. Raises what `dataset.pictures` raises."""
     shown = (value for example in examples for field in example.inputs for value in example.shown(field))

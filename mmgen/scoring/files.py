@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ..configs import DatasetConfig
+from ..data.datasets import alone
 from ..errors import DataError
 from ..features.store import image_key
 from ..files import read_bytes
@@ -20,7 +22,7 @@ from ..reading.text import LONGEST
 from ..recipe.load import load
 from ..recipe.tables import Recipe
 from ..registry import Registry
-from ..storage.kept_examples import dataset_of
+from ..storage.kept_examples import ScoredExamples, dataset_of
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
@@ -46,17 +48,26 @@ class References:
 
 
 def read_predictions(
-    path: Path, per: Per = "image", form: ResultFiles | None = None, examples: Sequence[Example] = ()
+    path: Path,
+    per: Per = "image",
+    kinds: Collection[str] = ("text",),
+    form: ResultFiles | None = None,
+    examples: Sequence[Example] = (),
 ) -> dict[str, list[Any]]:
-    """Texts by id, several rows of one id are several texts; or values of predictions. `form`: how files are read that
-    are not mmgen's own JSON lines; `examples`: what they are about. Raises DataError."""
+    """Texts by id, several rows of one id are several texts; where predictions may be of other `kinds`, also their
+    values. Raises DataError.
+
+    form      how files are read that are not JSON lines, which are mmgen's own
+    examples  what they are about
+    """
     found: dict[str, list[Any]] = {}
     if form and ".jsonl" not in path.suffixes:
         found = {own: [value] for own, value in form.read(path, examples).items()}
     else:
         for place, row in _rows(path):
             if "error" not in row:  # `mmgen generate` lists the pictures that it could not read
-                told = [row["value"]] if "value" in row else _texts(row, WRITTEN, place)
+                valued = "value" in row and {*kinds} != {"text"}
+                told = [row["value"]] if valued else _texts(row, WRITTEN, place)
                 found.setdefault(_id(row, per, place), []).extend(told)
     if not found:
         raise DataError(f"{path}: there are no predictions in it")
@@ -69,19 +80,26 @@ def read_references(
     per: Per = "image",
     profile: str | None = None,
     split: str | None = None,
+    step: str | None = None,
     form: ResultFiles | None = None,
 ) -> References:
     """References from a file, or the data set of a recipe or of a run's folder. Raises DataError and RecipeError.
 
-    per "image": all references of an id together; "question": every reference is an example of its own.
-    form: how a file is read whose predictions are no texts.
+    per   "image": all references of an id together; "question": every reference is an example of its own
+    step  of the recipe: the data that this step is scored on, by default the recipe's own
+    form  how a file is read whose predictions are no texts
     """
     if path.is_dir():
         recipe = RunFolder(path).recipe(registry)
-        found = _from_recipe(recipe, dataset_of(recipe, path) if split is None else _of_split(recipe, split), split)
+        config = _scored(recipe, step)
+        if split is not None:
+            dataset = _of_split(config, split, form)
+        else:
+            dataset = ScoredExamples(recipe, path).dataset_of(step) if step else dataset_of(recipe, path)
+        found = _from_data(config, dataset, split, form)
     elif path.suffix == ".toml":
-        recipe = load(path, registry, profile)[0]
-        found = _from_recipe(recipe, _of_split(recipe, split), split)
+        config = _scored(load(path, registry, profile)[0], step)
+        found = _from_data(config, _of_split(config, split, form), split, form)
     elif form:
         found = References(tuple(form.read_references(path)))
     else:
@@ -99,19 +117,32 @@ def one_by_one(references: References) -> References:
     return References(tuple(examples), also, references.seen)
 
 
-def _of_split(recipe: Recipe, split: str | None) -> Dataset:
-    """The data set, which need have no files but those of the split and of what is learnt from."""
-    return recipe.data.model_copy(update={"evaluate": split or recipe.data.evaluate}).build()
+def _scored(recipe: Recipe, step: str | None) -> DatasetConfig:
+    """The data that a step is scored on, or the recipe's own. Raises DataError."""
+    if step is None:
+        return recipe.data
+    if step not in recipe.steps:
+        raise DataError(f"--step {step}: {recipe.name} has no such step; there are: {', '.join(recipe.steps)}")
+    return recipe.own_data(step) or recipe.data
 
 
-def _from_recipe(recipe: Recipe, dataset: Dataset, split: str | None) -> References:
-    examples = tuple(dataset.split(split or recipe.data.evaluate))
+def _of_split(config: DatasetConfig, split: str | None, form: ResultFiles | None) -> Dataset:
+    """The data set, which need have no files but those of the split, and for texts those of what is learnt from."""
+    if form:
+        return alone(config, split)
+    return config.model_copy(update={"evaluate": split or config.evaluate}).build()
+
+
+def _from_data(config: DatasetConfig, dataset: Dataset, split: str | None, form: ResultFiles | None) -> References:
+    examples = tuple(dataset.split(split or config.evaluate))
+    if form:
+        return References(examples)
     keys: dict[str, list[str]] = {}
     for example in examples:
         for value in example.inputs.values():
             if isinstance(value, str):
                 keys.setdefault(value, []).append(example.id)
-    learnt = dataset.split(recipe.data.train) if recipe.data.train in dataset.splits() else None
+    learnt = dataset.split(config.train) if config.train in dataset.splits() else None
     seen = None if learnt is None else frozenset(text for example in learnt for text in example.targets)
     return References(examples, {key: ids[0] for key, ids in keys.items() if len(ids) == 1}, seen)
 

@@ -87,5 +87,5 @@ def _box(value: Any) -> list[float]:
     if not good or not all(
         isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 1e9 for one in value
     ):
-        raise DataError(f"a box is four numbers, [x0, y0, x1, y1], and this is {str(value):.60}")
+        raise DataError(f"a box is four numbers, [x0, y0, x1, y1], and this is {value!r:.60}")
     return [float(one) for one in value]

@@ -70,8 +70,8 @@ class PairResults(ResultFiles):
 
         def take(row: list[str]) -> None:
             if len(row) < 2:
-                raise DataError(f"a line is IDENTIFIER,True or IDENTIFIER,False, and this has no comma: {row[0]:.40}")
-            put(found, row[0].strip(), {"label": _truth(row[1].strip())})
+                raise DataError(f"a line is IDENTIFIER,True or IDENTIFIER,False, and this has no comma: {row[0]!r:.40}")
+            put(found, tidy(row[0], "identifier"), {"label": _truth(row[1].strip())})
 
         each_row(csv_rows(path), path, take, skip=("identifier", "id"))
         return found
@@ -124,7 +124,7 @@ def _label(value: Any) -> str:
 
 def _truth(label: str) -> str:
     if label.lower() not in ("true", "false"):
-        raise DataError(f"what is predicted must be True or False, and is '{label:.40}'")
+        raise DataError(f"what is predicted must be True or False, and is {label!r:.40}")
     return label.capitalize()
 
 

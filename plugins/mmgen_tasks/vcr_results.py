@@ -41,7 +41,7 @@ class VcrResults(ResultFiles):
                 raise DataError(f"{len(row)} cells under {len(header)} columns")
             cells = dict(zip(header, row, strict=True))
             shares = {group: [_share(cells[f"{group}_{k}"], f"{group}_{k}") for k in CHOICES] for group in self.groups}
-            put(rows, cells["annot_id"].strip(), shares)
+            put(rows, tidy(cells["annot_id"], "annot_id"), shares)
 
         each_row(csv_rows(path), path, take)
         found: dict[str, Any] = {}
@@ -109,4 +109,4 @@ def _share(cell: str, name: str) -> float:
             return share
     except ValueError:
         pass
-    raise DataError(f"{name} must be a number, and is '{cell:.40}'")
+    raise DataError(f"{name} must be a number, and is {cell!r:.40}")

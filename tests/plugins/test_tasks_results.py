@@ -155,7 +155,7 @@ def test_boxes_and_phrases_are_scored_in_pixels_or_shares(files):
         ),
         (
             ("--metric", "vqa_accuracy", "--references-per", "question"),
-            "--references-per question: is for texts; an answer of vqa_accuracy has all its references",
+            "--references-per question: is for texts; a prediction of a task has all its references",
         ),
         (("--metric", "vqa_accuracy"), "references have no prediction (2, 3); --partial scores the 1 that have both"),
     ],

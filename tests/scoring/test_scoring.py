@@ -139,6 +139,13 @@ def test_a_single_line_and_several_texts_of_an_id_are_read(tmp_path):
     ) == {"a": ["x", "y"]}
 
 
+def test_values_are_read_where_metrics_judge_more_than_texts(tmp_path):
+    file = write(tmp_path / "rows.jsonl", [{"id": "9", "value": {"label": "red"}, "score": 0.5}], True)
+    assert read_predictions(file, kinds={"label", "text"}) == {"9": [{"label": "red"}]}
+    with pytest.raises(DataError, match="rows.jsonl, entry 1: no text; give one of .*; it has id, value, score"):
+        read_predictions(file)
+
+
 COCO = {
     "images": [],
     "annotations": [
@@ -338,7 +345,10 @@ def test_one_image_has_no_cider_and_the_command_says_so(tmp_path):
 def test_a_split_is_for_recipes(tmp_path):
     references = write(tmp_path / "r.json", {"1": "a"})
     result = score(references, "--references", references, "--split", "val")
-    assert result.output == f"error: --references {references}: only a recipe or a run folder has profiles and splits\n"
+    assert (
+        result.output
+        == f"error: --references {references}: only a recipe or a run folder has profiles, splits and steps\n"
+    )
 
 
 def test_the_share_of_unseen_texts(tmp_path):

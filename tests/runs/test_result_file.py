@@ -1,0 +1,212 @@
+"""Predictions for a whole split as the files that evaluations and leaderboards read; scored again from those files."""
+
+import csv
+import json
+from typing import Literal
+
+import pytest
+import toys
+from click.testing import CliRunner
+
+import mmgen
+from mmgen.cli import main
+from mmgen.parts import Dataset
+from mmgen.recipe.load import load
+from mmgen.registry import Part, Registry, Source, installed
+from mmgen.runs.result_file import result_file
+from mmgen.runs.run import run
+from mmgen.storage import predictions
+from mmgen.tensors import Example
+
+pytestmark = pytest.mark.slow
+
+ANSWERS = ("it is red", "it is blue", "he is cold", "she is big")
+
+
+class Reasons(mmgen.DatasetConfig):
+    """Questions with four answers, and why: as VCR's, without pictures."""
+
+    type: Literal["reasons"] = "reasons"
+    labels = ("choices", "choice")
+    asks: Literal["answer", "rationale", "every"] = "answer"
+
+    def build(self):
+        return ReasonsDataset(self.asks)
+
+
+class ReasonsDataset(Dataset):
+    def __init__(self, asks):
+        self.asks = asks
+
+    def splits(self):
+        return ("train", "val", "test")
+
+    def split(self, name):
+        every = {"answer": ["answer"], "rationale": ["rationale"]}
+        every["every"] = ["answer", *(f"rationale-{k}" for k in range(4))]
+        return [self._example(f"{name}-{n}", n, asked) for n in range(5) for asked in every[self.asks]]
+
+    def _example(self, item, n, asked):
+        asks, _, given = asked.partition("-")
+        labels = {"choices": ANSWERS} | ({} if given else {"choice": n % 4 if asks == "answer" else (n + 1) % 4})
+        question = "why?" if asks == "answer" else f"why? {ANSWERS[int(given or n % 4)]}"
+        return Example(f"{item}-{asked}", {"question": f"{n} {question}"}, (), {"asks": asks, "item": item}, labels)
+
+    def describe(self):
+        return {"name": "reasons"}
+
+
+def registry():
+    return Registry((*installed().parts, Part("dataset", "reasons", Reasons, Source("reasons", "tests", "0"))), ())
+
+
+RECIPE = """
+name = "toy"
+[backbone]
+type = "bert"
+layers = 1
+width = 32
+heads = 2
+[inputs.question]
+type = "text"
+append_mask = true
+[inputs.choice]
+type = "text"
+[generator]
+type = "masked"
+max_tokens = 6
+[objectives.answers]
+type = "answer_classes"
+[objectives.pick]
+type = "multiple_choice"
+[training]
+batch_size = 16
+epochs = 2
+learning_rate = 5e-3
+[steps.answers]
+inputs = ["question"]
+learn = ["backbone"]
+objectives = ["answers"]
+[steps.words]
+inputs = ["question"]
+learn = ["backbone"]
+[steps.pick]
+inputs = ["question", "choice"]
+learn = ["backbone"]
+objectives = ["pick"]
+data = { type = "reasons" }
+[steps.why]
+inputs = ["question", "choice"]
+learn = ["backbone"]
+objectives = ["pick"]
+data = { type = "reasons", asks = "rationale" }
+[data]
+type = "scene_answers"
+train_size = 20
+val_size = 4
+test_size = 12
+[metrics.accuracy]
+type = "vqa_accuracy"
+[metrics.choices]
+type = "choice_accuracy"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("results")
+    (place / "toy.toml").write_text(RECIPE)
+    return run(load(place / "toy.toml", registry())[0].model_copy(update={"output": str(place / "runs")}))
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """All commands know the data set of this file."""
+    for module in ("runs.result_file", "runs.load"):
+        monkeypatch.setattr(f"mmgen.{module}.installed", registry)
+    monkeypatch.setattr("mmgen.registry.installed", registry)
+
+
+def kept(folder, step):
+    return json.loads((folder.step(step) / "scores.json").read_text())["values"]
+
+
+def test_answers_are_written_as_vqas_results_and_score_the_same(folder, known, tmp_path):
+    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--as", "vqa", "--step", "answers", "--out", "o.json")
+    assert said.returncode == 0 and said.stdout.endswith("\no.json: written\n"), said.stderr
+    rows = json.loads((tmp_path / "o.json").read_text())
+    made = predictions.read(folder.step("answers"))
+    assert [(row["question_id"], row["answer"]) for row in rows] == [(one.id, one.value["label"]) for one in made]
+    for step in ("answers", "words"):  # a head's labels, and what the generator writes in its place
+        (tmp_path / "o.json").write_text(result_file(folder.path, "vqa", [step]))
+        arguments = ["score", tmp_path / "o.json", "--references", folder.path, "--metric", "vqa_accuracy"]
+        said = CliRunner().invoke(main, [*map(str, arguments), "--json", str(tmp_path / "s.json")])
+        assert said.exit_code == 0, said.output
+        found = json.loads((tmp_path / "s.json").read_text())["values"]
+        assert found == {str(tmp_path / "o.json"): pytest.approx(kept(folder, step))}
+
+
+def test_another_split_can_be_asked_for(folder, known):
+    rows = json.loads(result_file(folder.path, "vqa", ["answers"], "val"))
+    assert rows and all(row["question_id"].startswith("val-") for row in rows)
+
+
+def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, known, tmp_path):
+    sets = ["steps.why.data.asks=every"]
+    (tmp_path / "o.csv").write_text(result_file(folder.path, "vcr", ["pick", "why"], sets=sets))
+    rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
+    assert [row["annot_id"] for row in rows] == [f"test-{n}" for n in range(5)] and len(rows[0]) == 21
+    for row, answer in zip(
+        rows, predictions.read(folder.step("pick")), strict=True
+    ):  # of the first step, not the second
+        assert [float(row[f"answer_{k}"]) for k in range(4)] == pytest.approx(answer.value["probabilities"], abs=1e-5)
+        assert sum(float(row[f"rationale_conditioned_on_a2_{k}"]) for k in range(4)) == pytest.approx(1, abs=1e-5)
+    truth = [{"annot_id": f"test-{n}", "answer_label": n % 4, "rationale_label": (n + 1) % 4} for n in range(5)]
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(item) + "\n" for item in truth))
+    arguments = ["o.csv", "--references", "test.jsonl", "--metric", "choice_accuracy", "--json", "s.json"]
+    said = toys.mmgen_here(tmp_path, "score", *arguments)
+    assert said.returncode == 0, said.stderr
+    found = json.loads((tmp_path / "s.json").read_text())["values"]["o.csv"]
+    assert found["Q->A"] == kept(folder, "pick")["Q->A"] and found["QA->R"] == kept(folder, "why")["QA->R"]
+
+
+def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, known, tmp_path):
+    made = str(folder.step("pick") / predictions.FILE)
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    for references in (folder.path, tmp_path / "toy.toml"):
+        arguments = ["--references", str(references), "--step", "pick", "--metric", "choice_accuracy"]
+        said = toys.mmgen_here(tmp_path, "score", made, *arguments, "--json", "s.json")
+        assert said.returncode == 0, said.stderr
+        found = json.loads((tmp_path / "s.json").read_text())["values"]
+        assert found == {made: kept(folder, "pick")}
+        assert "| Q->A " in said.stdout and "95 %: bootstrap over examples" in said.stdout
+    said = toys.mmgen_here(tmp_path, "score", made, *arguments[:-3], "picks", *arguments[-2:])
+    assert "--step picks: toy has no such step; there are: answers, words, pick, why" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--as", "vqa2", "--out", "x"],
+            "--as vqa2: no result files are called that; did you mean 'vqa'?; there are: boxes, nlvr2",
+        ),
+        (["--as", "vqa"], "--as vqa: predicts for a split of the run's own data; give --out FILE and no sources"),
+        (["--as", "vqa", "--step", "pick", "--out", "x"], "the step 'pick' predicts choice; vqa wants label or text"),
+        (["--as", "boxes", "--out", "x"], "no step that has been learnt predicts region for boxes"),
+        (
+            ["--as", "vcr", "--out", "x"],
+            "no prediction for 'test-0-answer': VCR's file has the rationales of all four answers",
+        ),
+        (
+            ["--as", "vcr", "--set", "backbone.layers=2", "--out", "x"],
+            "--set backbone.layers=2: this run has learnt with",
+        ),
+        (["--as", "vqa", "--split", "exam", "--out", "x"], "exam"),
+        (["--split", "val", "--input", "question=why"], "only with --as"),
+    ],
+)
+def test_what_cannot_be_written_is_a_line(folder, known, tmp_path, arguments, words):
+    said = toys.mmgen_here(tmp_path, "predict", str(folder.path), *arguments)
+    assert said.returncode == 1 and words in said.stderr and len(said.stderr.splitlines()) == 1
+    assert not (tmp_path / "x").exists()
