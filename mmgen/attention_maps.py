@@ -31,13 +31,15 @@ class TokenAttention:
 class DisplayUnits:
     """What people see of an input's N slots: regions as they are, word pieces put together to words.
 
-    places  the slots of each unit, counted within the input
-    boxes   of regions (x0, y0, x1, y1), relative to the picture; none for words
+    places    the slots of each unit, counted within the input
+    boxes     of regions (x0, y0, x1, y1), relative to the picture; none for words
+    pictures  which of several pictures a region is of, from 0; empty where there is one
     """
 
     labels: tuple[str, ...]
     places: tuple[tuple[int, ...], ...]
     boxes: tuple[tuple[float, ...], ...] = ()
+    pictures: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,8 @@ def units(model: Any, name: str, example: Example, count: int) -> DisplayUnits:
     labels = described.get("labels") or [f"{name} {place + 1}" for place in range(count)]
     if described.get("boxes") or not described.get("labels"):
         boxes = tuple(tuple(float(number) for number in box) for box in described.get("boxes", ()))
-        return DisplayUnits(tuple(labels), tuple((place,) for place in range(len(labels))), boxes)
+        places = tuple((place,) for place in range(len(labels)))
+        return DisplayUnits(tuple(labels), places, boxes, tuple(described.get("pictures", ())))
     if described.get("spans"):
         text, spans = described["text"], described["spans"]
         words = words_of(range(len(spans)), lambda count: text[: spans[count - 1][1]])

@@ -231,10 +231,15 @@ class DatasetConfig(PartConfig):
 
 
 class MetricConfig(PartConfig):
-    """Scores predictions against examples. `judges`: the kinds of predictions that it scores."""
+    """Scores predictions against examples.
+
+    judges  the kinds of predictions that it scores
+    labels  names of the labels that it needs; of data without them it is left out
+    """
 
     kind: ClassVar[str] = "metric"
     judges: ClassVar[frozenset[Gives]] = frozenset({"text"})
+    labels: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def result_files(cls) -> "ResultFiles | None":

@@ -64,7 +64,14 @@ def unjudged(built: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     learnt = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
     steps = [step for step in (built["steps"] or {}).values() if step is not None and step.evaluate]
     gives = {learnt[each].gives for step in steps for each in step.objectives if learnt.get(each) is not None}
+    data = [each for each in (built.get("data"), *(step.data for step in steps)) if each is not None]
     for name, config in (built["metrics"] or {}).items():
         if steps and config is not None and not config.judges & gives:
             judged, given = " or ".join(sorted(config.judges)), ", ".join(sorted(filter(None, gives))) or "nothing"
             yield ("metrics", name), f"judges {judged}, and the steps predict: {given}; leave it out"
+        elif steps and config is not None and data and not any({*config.labels} <= {*each.labels} for each in data):
+            yield ("metrics", name), f"needs examples with {_named(config.labels)}, and no data has them; leave it out"
+
+
+def _named(labels: tuple[str, ...]) -> str:
+    return " and ".join(f"the label '{label}'" for label in labels)

@@ -113,10 +113,13 @@ class Recipe(Config):
         return own.data if own.evaluate == "own" or not needed <= set(self.data.labels) else None
 
     def judging(self, step: str) -> dict[str, MetricConfig]:
-        """The metrics that score what a step predicts, by name."""
-        predicts = self.predicts(step)
+        """The metrics that score what a step predicts, by name: those that judge its kind, and whose labels the
+        examples have."""
+        predicts, known = self.predicts(step), set((self.own_data(step) or self.data).labels)
         kind = predicts[1] if predicts else None
-        return {name: config for name, config in self.metrics.items() if kind in config.judges}
+        return {
+            name: config for name, config in self.metrics.items() if kind in config.judges and known >= {*config.labels}
+        }
 
     def writes(self, step: str) -> bool:
         """Whether a step writes texts about the recipe's own data: a row of the table that generators share."""

@@ -19,15 +19,17 @@ WAYS = {"last": last_layer, "all": all_layers}
 class AttentionPanel:
     """Of one example.
 
-    units    input -> labels of its regions, or its words
-    boxes    input -> its regions' boxes, for inputs that have them
-    words    step -> the words it wrote
-    weights  way -> step -> a row a word: its inputs' units, special, written; in ten-thousandths of the word's
-             attention
+    units     input -> labels of its regions, or its words
+    boxes     input -> its regions' boxes, for inputs that have them
+    pictures  input -> which of several pictures each region is of, from 0; empty where there is one
+    words     step -> the words it wrote
+    weights   way -> step -> a row a word: its inputs' units, special, written; in ten-thousandths of the word's
+              attention
     """
 
     units: dict[str, list[str]] = field(default_factory=dict)
     boxes: dict[str, list[list[float]]] = field(default_factory=dict)
+    pictures: dict[str, list[int]] = field(default_factory=dict)
     words: dict[str, list[str]] = field(default_factory=dict)
     weights: dict[str, dict[str, list[list[int]]]] = field(default_factory=dict)
 
@@ -61,6 +63,7 @@ def _note(looks: AttentionPanel, step: str, reading: WordAttention) -> None:
     for name, units in reading.units.items():
         looks.units[name] = list(units.labels)
         if units.boxes:
+            looks.pictures[name] = list(units.pictures)
             looks.boxes[name] = [[round(number, 3) for number in box] for box in units.boxes]
     for way, weights in reading.weights.items():
         looks.weights.setdefault(way, {})[step] = (10_000 * weights).round().int().tolist()

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from .. import plotting
-from ..data.seeds import resolve
+from ..data.datasets import ScoredOn
 from ..errors import MmgenError, RunError
 from ..evaluation import probes as probe
 from ..evaluation import score
 from ..files import read_table, write_text
 from ..model import Model
-from ..parts import Dataset
 from ..progress import Progress
 from ..recipe import show
 from ..recipe.layers import Layered
-from ..recipe.tables import Recipe
-from ..storage import generations
+from ..recipe.tables import GENERATOR, Recipe
 from ..storage.environment import CAN_CHANGE
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Generation
+from ..tensors import Generation
 from . import curves, pictures, table
 from .attention import AttentionPanel, attention_panel
+from .cards import Gallery, answers_of, card, compact
+from .frames import Frame
 from .page_table import page_table, row_intervals
 from .web_page import render
 
-SHOWN = 200  # test examples in the gallery
+SHOWN = 200  # test examples of a page
 AT_ONCE = 20  # of them are seen before somebody asks for more
 ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device")} | {
     "versions": dict,
@@ -40,11 +40,16 @@ Load = Callable[[str], Model]  # the model of a step
 
 
 def try_page(
-    recipe: Recipe, folder: RunFolder, dataset: Dataset, found: table.Table, load: Load, progress: Progress
+    recipe: Recipe,
+    folder: RunFolder,
+    datasets: ScoredOn,
+    tables: Sequence[table.Table],
+    load: Load,
+    progress: Progress,
 ) -> None:
     """The page at the end of a run, which must not be lost to it: whatever goes wrong is said in one line."""
     try:
-        write_page(recipe, folder, dataset, found, load, progress)
+        write_page(recipe, folder, datasets, tables, load, progress)
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         progress.say(
@@ -55,49 +60,48 @@ def try_page(
 def write_page(
     recipe: Recipe,
     folder: RunFolder,
-    dataset: Dataset,
-    found: table.Table,
+    datasets: ScoredOn,
+    tables: Sequence[table.Table],
     load: Load,
     progress: Progress,
     shown: int = SHOWN,
 ) -> Path:
-    """`report.html` and `curves/*.svg` in the run's folder, with the table `found`. Raises RunError when no step is
+    """`report.html` and `curves/*.svg` in the run's folder, with its `tables`. Raises RunError when no step is
     finished."""
-    if not found.steps:
+    if not tables:
         advice = (
             "go on with `mmgen run`"
             if any(step.evaluate for step in recipe.steps.values())
             else "none of its steps is one (evaluate = false)"
         )
         raise RunError(f"{folder.path}: no row of the table is finished yet; {advice}")
-    split = dataset.split(recipe.data.evaluate)
-    examples = [split[place * len(split) // min(shown, len(split))] for place in range(min(shown, len(split)))]
-    texts = {step: generations.best(folder.step(step)) for step in found.steps}
-    with progress.task("report: pictures", len(examples), "pictures") as advance:
-        shots, reason = pictures.thumbnails(dataset, examples, advance)
-    looks, no_looks = _looks(recipe, examples, texts, load, progress)
-    scores = {step: _scores(folder, step, split) for step in found.steps}
+    galleries = _galleries(recipe, folder, datasets, tables, shown)
+    cards, data, notes = _cards(recipe, folder, datasets, galleries, load, progress)
+    steps = [step for step in recipe.steps if any(step in gallery.steps for gallery in galleries)]
+    scores = {gallery.number: _scores(folder, datasets, gallery) for gallery in galleries}
+    shown_tables = [
+        page_table(each, row_intervals(folder, each, datasets.scored_by(next(iter(each.steps))))) for each in tables
+    ]
+    said = Counter(note for each in shown_tables for note in each["notes"])
     context = {
         "recipe": recipe,
-        "table": page_table(found, row_intervals(folder, found, split)),
+        "tables": shown_tables,
+        "shared_notes": [note for note, count in said.items() if count > 1],
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
         },
         "probes": _probes(folder.path / "probes"),
-        "plots": _plots(recipe, folder, list(found.steps)),
+        "plots": _plots(recipe, folder, steps),
+        "per_token": all(recipe.steps[step].objectives == (GENERATOR,) for step in recipe.steps),
         "at_once": AT_ONCE,
-        "cards": [_card(example, texts, looks[example.id], shots.get(example.id)) for example in examples],
-        "total": len(split),
-        "gallery_notes": [note for note in (reason, no_looks) if note],
-        "metrics": _metrics(scores),
+        "galleries": galleries,
+        "cards": cards,
+        "gallery_notes": notes,
+        "metrics": [metric for number, each in scores.items() for metric in _metrics(each, number)],
         "data": {
-            "inputs": {
-                step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in found.steps
-            },
-            "looks": {name: _compact(each) for name, each in looks.items()},
-            "scores": {
-                example.id: {step: scores[step].get(example.id, {}) for step in found.steps} for example in examples
-            },
+            "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},
+            "looks": data,
+            "scores": {key: own for each in scores.values() for key, own in each.items()},
         },
         "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
         "environment": read_table(folder.path / "environment.json", **ENVIRONMENT),
@@ -110,49 +114,95 @@ def write_page(
     return path
 
 
-def _scores(folder: RunFolder, step: str, split: Sequence[Example]) -> dict[str, dict[str, float]]:
-    """Example id -> metric -> value."""
-    each = {
-        name: values for name, values in score.read(folder.step(step)).per_example.items() if len(values) == len(split)
-    }
-    return {
-        example.id: {name: round(value, 1) for name, values in each.items() if (value := values[place]) is not None}
-        for place, example in enumerate(split)
-    }
+def _galleries(
+    recipe: Recipe, folder: RunFolder, datasets: ScoredOn, tables: Sequence[table.Table], shown: int
+) -> list[Gallery]:
+    """One for every data set that steps are scored on; `shown` examples together."""
+    steps: dict[str, list[str]] = {}
+    for name in (step for each in tables for step in each.steps):
+        own = recipe.own_data(name)
+        steps.setdefault(own.model_dump_json() if own else "", []).append(name)
+    found = []
+    for number, names in enumerate(steps.values()):
+        split = datasets.scored_by(names[0])
+        count = min(max(1, shown // len(steps)), len(split))
+        examples = [split[place * len(split) // count] for place in range(count)]
+        answers = {step: answers_of(recipe, folder, step) for step in names}
+        called = table.data_name(recipe, names[0], datasets.dataset_of(names[0]))
+        found.append(Gallery(number, called, tuple(names), examples, len(split), answers))
+    return found
 
 
-def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[dict[str, Any]]:
-    """Metrics that are known for every example; those that say yes or no first."""
+def _cards(
+    recipe: Recipe,
+    folder: RunFolder,
+    datasets: ScoredOn,
+    galleries: Sequence[Gallery],
+    load: Load,
+    progress: Progress,
+) -> tuple[list[dict[str, Any]], dict[str, Any], list[str]]:
+    """The cards of all galleries, the attention that the page's script reads, and notes on what is not there."""
+    cards, data, notes = [], {}, []
+    for gallery in galleries:
+        with progress.task("report: pictures", len(gallery.examples), "pictures") as advance:
+            shots, reason = pictures.thumbnails(datasets.dataset_of(gallery.steps[0]), gallery.examples, advance)
+        looks, no_looks = _looks(recipe, gallery, load, progress)
+        for example in gallery.examples:
+            own, panel = shots.get(example.id, ()), looks[example.id]
+            cards.append(card(recipe, gallery, example, panel, own))
+            data[gallery.key(example)] = compact(panel, Frame(own) if own else None)
+        notes += [note for note in (reason, no_looks) if note]
+    return cards, data, [*dict.fromkeys(notes)]
+
+
+def _scores(folder: RunFolder, datasets: ScoredOn, gallery: Gallery) -> dict[str, dict[str, dict[str, float]]]:
+    """Card -> step -> metric -> value."""
+    split = datasets.scored_by(gallery.steps[0])
+    places = {example.id: place for place, example in enumerate(split)}
+    found: dict[str, dict[str, dict[str, float]]] = {gallery.key(example): {} for example in gallery.examples}
+    for step in gallery.steps:
+        per_example = score.read(folder.step(step)).per_example
+        whole = {name: values for name, values in per_example.items() if len(values) == len(split)}
+        for example in gallery.examples:
+            values = {name: each[places[example.id]] for name, each in whole.items()}
+            known = {name: round(value, 1) for name, value in values.items() if value is not None}
+            found[gallery.key(example)][step] = known
+    return found
+
+
+def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int) -> list[dict[str, Any]]:
+    """Metrics that are known for examples of a gallery; those that say yes or no first."""
     values: dict[str, set[float]] = {}
     for each in scores.values():
         for of_example in each.values():
             for name, value in of_example.items():
                 values.setdefault(name, set()).add(value)
-    found = [{"name": name, "binary": seen == {0.0, 100.0}} for name, seen in values.items()]
+    found = [
+        {"name": name, "gallery": gallery, "binary": seen <= {0.0, 100.0} and bool(seen)}
+        for name, seen in values.items()
+    ]
     return sorted(found, key=lambda metric: not metric["binary"])
 
 
-def _looks(
-    recipe: Recipe,
-    examples: Sequence[Example],
-    texts: Mapping[str, Mapping[str, Generation]],
-    load: Load,
-    progress: Progress,
-) -> tuple[dict[str, AttentionPanel], str]:
-    """Attention of every step by example id; and why there is none, or ""."""
-    looks = {example.id: AttentionPanel() for example in examples}
+def _looks(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> tuple[dict[str, AttentionPanel], str]:
+    """Attention of every step that writes, by example id; and why there is none, or ""."""
+    looks = {example.id: AttentionPanel() for example in gallery.examples}
     reasons: dict[str, None] = {}
-    with progress.task("report: attention", len(examples) * len(texts), "texts") as advance:
+    texts = {
+        step: {own: text for own, text in made.items() if isinstance(text, Generation)}
+        for step, made in gallery.answers.items()
+        if recipe.makes_texts(step)
+    }
+    if not texts:
+        return looks, ""
+    with progress.task("report: attention", len(gallery.examples) * len(texts), "texts") as advance:
         for step, written in texts.items():
             try:
-                attention_panel(load(step), step, recipe.steps[step].inputs, examples, written, looks, advance)
+                inputs = recipe.steps[step].inputs
+                attention_panel(load(step), step, inputs, gallery.examples, written, looks, advance)
             except (MmgenError, NotImplementedError, RuntimeError, KeyError) as error:
                 reasons[f"No attention for '{step}': {error}"] = None
     return looks, " ".join(reasons)
-
-
-def _compact(looks: AttentionPanel) -> dict[str, Any]:
-    return {name: value for name, value in asdict(looks).items() if name != "words"}
 
 
 def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str, str]:
@@ -192,35 +242,3 @@ def _probes(folder: Path) -> list[dict[str, Any]]:
             }
         )
     return told
-
-
-def _card(
-    example: Example,
-    texts: Mapping[str, Mapping[str, Generation]],
-    looks: AttentionPanel,
-    shot: tuple[str, int, int] | None,
-) -> dict[str, Any]:
-    """One test example: its picture, what is read beside it, each step's text, what people wrote."""
-    read = {name: units for name, units in looks.units.items() if name not in looks.boxes}
-    if not read:
-        read = {
-            name: [value] for name, value in resolve(example).inputs.items() if isinstance(value, str) and " " in value
-        }  # no keys
-    questions = [
-        {
-            "step": step,
-            "words": looks.words.get(step) or [written[example.id].text],
-            "seen": bool(looks.weights.get("last", {}).get(step)),  # not so where nothing was written
-        }
-        for step, written in texts.items()
-        if example.id in written
-    ]
-    regions = sum(len(boxes) for boxes in looks.boxes.values()) if looks.weights else 0
-    return {
-        "id": example.id,
-        "shot": shot,
-        "regions": regions,
-        "read": read,
-        "questions": questions,
-        "asked": example.targets,
-    }

@@ -65,6 +65,7 @@ def page_table(found: Table, intervals: Intervals) -> dict[str, Any]:
     others = [row(label, values, "published") for label, values in found.published.items() if label not in found.steps]
     references = [row(label, values, "reference") for label, values in found.references.items()]
     return {
+        "title": found.title,
         "columns": found.columns,
         "groups": [group for group in (ours, references, others) if group],
         "notes": [*found.notes, *_how(found, intervals), *([HIGHEST] if highest else [])],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ..data.datasets import pictures_of
 from ..errors import MmgenError
@@ -13,30 +13,40 @@ from ..tensors import Example
 
 SIDE, QUALITY = 320, 72  # longer side in pixels, for a gallery of hundreds; JPEG's
 
+Shot = tuple[str, int, int]  # data URI, width, height
+
 
 def thumbnails(
     dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None], side: int = SIDE
-) -> tuple[dict[str, tuple[str, int, int]], str]:
-    """Example id -> (data URI, width, height), for those whose picture is there; and why others are not, or ""."""
+) -> tuple[dict[str, tuple[Shot, ...]], str]:
+    """Example id -> its pictures, for those whose pictures are all there; and why others are not, or ""."""
     try:
         found = pictures_of(dataset, examples)
     except MmgenError as error:
         return {}, f"No pictures: {error}"
-    made, broken = {}, []
+    made: dict[str, tuple[Shot, ...]] = {}
+    broken = []
     for example in examples:
-        picture = next(
-            (found[value] for value in example.inputs.values() if isinstance(value, str) and value in found), None
-        )
-        if picture is not None:
-            try:
-                made[example.id] = thumbnail(picture, side)
-            except (MmgenError, OSError, ValueError) as error:
-                broken.append(f"{picture.key} ({error})")
+        shown = _shown(example, found)
+        try:
+            if shown:
+                made[example.id] = tuple(thumbnail(picture, side) for picture in shown)
+        except (MmgenError, OSError, ValueError) as error:
+            broken.append(f"{', '.join(picture.key for picture in shown)} ({error})")
         advance()
     return made, f"Pictures that cannot be read: {', '.join(broken[:5])}" if broken else ""
 
 
-def thumbnail(picture: Picture, side: int = SIDE) -> tuple[str, int, int]:
+def _shown(example: Example, found: Mapping[str, Picture]) -> list[Picture]:
+    """The pictures of the first input that names any, if all of them are there."""
+    for field in example.inputs:
+        keys = [key for key in example.shown(field) if isinstance(key, str)]
+        if keys and all(key in found for key in keys):
+            return [found[key] for key in keys]
+    return []
+
+
+def thumbnail(picture: Picture, side: int = SIDE) -> Shot:
     image = picture.load().convert("RGB")
     image.thumbnail((side, side))
     out = io.BytesIO()

@@ -61,25 +61,37 @@ class Table:
         return found
 
 
-def groups(recipe: Recipe) -> list[tuple[str, list[str]]]:
-    """The steps that share a table, by kind of prediction and data set, each with its title; texts about the recipe's
-    own data first, which have none."""
-    found: dict[str, tuple[str, list[str]]] = {}
+def groups(recipe: Recipe) -> list[list[str]]:
+    """The steps that share a table, by kind of prediction and data set; texts about the recipe's own data first."""
+    found: dict[tuple[str, str], list[str]] = {}
+    own_texts = [name for name in recipe.steps if recipe.writes(name)]
     for name, step in recipe.steps.items():
-        if step.evaluate and (predicts := recipe.predicts(name)):
-            own = recipe.own_data(name)
-            title = "" if recipe.writes(name) else f"{PLURAL[predicts[1]]}, data '{(own or recipe.data).type}'"
-            found.setdefault(title + (own.model_dump_json() if own else ""), (title, []))[1].append(name)
-    return sorted(found.values(), key=lambda group: bool(group[0]))
+        if step.evaluate and name not in own_texts and (predicts := recipe.predicts(name)):
+            found.setdefault((predicts[1], (recipe.own_data(name) or recipe.data).model_dump_json()), []).append(name)
+    return [each for each in (own_texts, *found.values()) if each]
+
+
+def _title(recipe: Recipe, step: str, dataset: Dataset) -> str:
+    """What the rows of a step's table are about; empty for texts about the recipe's own data."""
+    predicts = recipe.predicts(step)
+    if recipe.writes(step) or predicts is None:
+        return ""
+    return f"{PLURAL[predicts[1]]}, data '{data_name(recipe, step, dataset)}'"
+
+
+def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:
+    """What the data set that a step is scored on is called."""
+    return str(dataset.describe().get("name") or (recipe.own_data(step) or recipe.data).type)
 
 
 def gather_all(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[Table]:
     """The table of every group, of its steps that are finished."""
     found = []
-    for title, steps in groups(recipe):
+    for steps in groups(recipe):
         if finished := [name for name in steps if folder.finished(name)]:
-            table = _gathered(recipe, folder, finished, datasets.dataset_of(steps[0]), datasets.scored_by(steps[0]))
-            found.append(replace(table, title=title))
+            dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
+            own = _gathered(recipe, folder, finished, dataset, examples)
+            found.append(replace(own, title=_title(recipe, steps[0], dataset)))
     return found
 
 
@@ -103,14 +115,16 @@ def _gathered(
 def of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], datasets: ScoredOn) -> list[Table]:
     """The tables of scores that no file holds: step -> label of its row, or of its decoding's -> scores."""
     found = []
-    for title, steps in groups(recipe):
+    for steps in groups(recipe):
         own = {label: scores for step in steps for label, scores in rows.get(step, {}).items()}
         if own:
             notes = {note: None for scores in own.values() for note in scores.notes}
             columns = _columns([scores.values for scores in own.values()])
             references = _references(recipe.judging(steps[0]), datasets.scored_by(steps[0]), notes, columns)
-            published = _published(datasets.dataset_of(steps[0]), notes)
+            dataset = datasets.dataset_of(steps[0])
+            published = _published(dataset, notes)
             values = {label: scores.values for label, scores in own.items()}
+            title = _title(recipe, steps[0], dataset)
             found.append(Table(columns, values, references, published, tuple(notes), title=title))
     return found
 

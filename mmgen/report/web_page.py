@@ -22,6 +22,7 @@ def render(package: str, name: str, context: Mapping[str, Any], looks: Sequence[
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["percent"] = lambda share: "<1\u202f%" if 0 < share < 1 else f"{share:.0f}\u202f%"
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
 
     def own(package: str, file: str) -> Markup:

@@ -69,14 +69,18 @@ def _answered(recipe: Recipe, folder: RunFolder, step: str) -> bool:
 
 
 def _refuse_idle(recipe: Recipe, steps: Sequence[str], named: bool) -> None:
-    """Raises RecipeError where one of the metrics that were named, or each of the recipe's, judges what none of these
-    steps gives."""
-    gives = {predicts[1] for step in steps if (predicts := recipe.predicts(step))}
-    idle = {name: config for name, config in recipe.metrics.items() if not config.judges & gives}
-    if idle and (named or len(idle) == len(recipe.metrics)):
+    """Raises RecipeError where one of the metrics that were named, or each of the recipe's, judges nothing that these
+    steps give."""
+    judging = {name for step in steps for name in recipe.judging(step)}
+    idle = {name: config for name, config in recipe.metrics.items() if name not in judging}
+    if idle and (named or not judging):
         name, config = next(iter(idle.items()))
+        gives = {predicts[1] for step in steps if (predicts := recipe.predicts(step))}
         judged, given = " or ".join(sorted(config.judges)), " and ".join(sorted(gives))
-        raise RecipeError(f"metric {name}: judges {judged}, and the steps of this run give {given}; choose another")
+        needs = f" of examples with {' and '.join(config.labels)}" if config.labels else ""
+        raise RecipeError(
+            f"metric {name}: judges {judged}{needs}, and the steps of this run give {given}; choose another"
+        )
 
 
 def _rows(

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
-from ..errors import RunError
 from ..evaluation import generate, predict, score
 from ..model import Model
 from ..parts import Metric
@@ -109,8 +108,8 @@ def show(
         return
     together = [report.over_seeds(own, folder) for own in tables]
     report.write_tables(recipe, folder, tables, together)
-    if not tables[0].title:  # texts, which the page is about
-        report.try_page(recipe, folder, datasets.main, together[0] or tables[0], load, progress)
+    shown = [over or own for own, over in zip(tables, together, strict=True)]
+    report.try_page(recipe, folder, datasets, shown, load, progress)
     for number, (own, over) in enumerate(zip(tables, together, strict=True)):
         progress.say("\n" * bool(number) + report.markdown(own))
         if over:
@@ -174,11 +173,7 @@ def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = kept_examples.ScoredExamples(recipe, folder.path)
-    tables = report.gather_all(recipe, folder, datasets)
-    if not tables or tables[0].title:
-        raise RunError(f"{folder.path}: no row of the table is finished yet; go on with `mmgen run`")
-    found = report.over_seeds(tables[0], folder) or tables[0]
-    dataset = datasets.dataset_of(next(iter(tables[0].steps)))
+    tables = [report.over_seeds(own, folder) or own for own in report.gather_all(recipe, folder, datasets)]
     return report.write_page(
-        recipe, folder, dataset, found, lambda step: load_run(folder.path, step).model.to(device), progress, shown
+        recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device), progress, shown
     )

@@ -79,7 +79,7 @@ def make(
     key["sheet"] = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
     for item, example in zip(items, chosen, strict=True):
         item["caption"] = material.captions.get(example.id, "") if CAPTION in criteria else ""
-        item["shot"] = shots.get(example.id)
+        item["shot"] = next(iter(shots.get(example.id, ())), None)
     rounds = _rounds(criteria, together)
     if key_path.exists() and read_json(key_path) != key:  # the same one: a full disk had no room for the page
         raise RunError(f"{key_path}: is there already, and is another sheet's; give --out another name, or delete it")

@@ -13,6 +13,7 @@ class VqaAccuracy(mmgen.MetricConfig):
 
     type: Literal["vqa_accuracy"] = "vqa_accuracy"
     judges = frozenset({"text", "label"})
+    labels = ("answers",)
 
     question_types: bool = Field(False, description="a column for each question type too; VQA 2.0 has 65")
 
@@ -33,6 +34,7 @@ class PairAccuracy(mmgen.MetricConfig):
 
     type: Literal["pair_accuracy"] = "pair_accuracy"
     judges = frozenset({"label"})
+    labels = ("truth",)
 
     @classmethod
     def result_files(cls):
@@ -51,6 +53,7 @@ class ChoiceAccuracy(mmgen.MetricConfig):
 
     type: Literal["choice_accuracy"] = "choice_accuracy"
     judges = frozenset({"choice"})
+    labels = ("choice",)
 
     @classmethod
     def result_files(cls):
@@ -69,6 +72,7 @@ class BoxAccuracy(mmgen.MetricConfig):
 
     type: Literal["box_accuracy"] = "box_accuracy"
     judges = frozenset({"region"})
+    labels = ("box",)
 
     @classmethod
     def result_files(cls):
@@ -87,6 +91,7 @@ class PhraseRecall(mmgen.MetricConfig):
 
     type: Literal["phrase_recall"] = "phrase_recall"
     judges = frozenset({"boxes"})
+    labels = ("phrases",)
 
     types: bool = Field(False, description="a column of R@1 for each type of phrase too")
 

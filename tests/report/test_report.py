@@ -4,13 +4,13 @@ there is one."""
 import json
 import re
 import shutil
-import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import torch
 import toys
+from browsers import CHROMIUM, browse
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text
@@ -32,10 +32,6 @@ from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
-
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
-)
 
 ABOUT = "Toys and what is asked about them"
 
@@ -278,9 +274,9 @@ def test_texts_are_shown_and_never_run_and_published_rows_stand_beside_ours(done
     def unable(step):
         raise DataError("features are <gone>")
 
-    dataset = Odd(recipe.data.build())
-    (found,) = report.gather_all(recipe, folder, OneDataset(dataset))
-    path = report.write_page(recipe, folder, dataset, found, unable, Progress())
+    datasets = OneDataset(Odd(recipe.data.build()))
+    tables = report.gather_all(recipe, folder, datasets)
+    path = report.write_page(recipe, folder, datasets, tables, unable, Progress())
     page = path.read_text(encoding="utf-8")
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
     assert "No pictures: this data set has no raw images" in page
@@ -303,7 +299,7 @@ def test_a_report_that_fails_does_not_lose_the_run(done, tmp_path, monkeypatch):
     recipe = done.recipe(installed())
     progress = Progress()
     progress.say = said.append
-    report.try_page(recipe, done, recipe.data.build(), None, None, progress)
+    report.try_page(recipe, done, Datasets(recipe), (), None, progress)
     assert said == [
         f"report.html was not written: division by zero; the run is whole, `mmgen report {done.path}` tries again"
     ]
@@ -378,19 +374,6 @@ def test_the_table_is_the_one_of_the_run(done):
 
 
 # --- in a browser
-
-
-def browse(page: str, script: str, folder: Path) -> dict:
-    """What the script has put into `seen`, which it shows at its end."""
-    (folder / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900", "--virtual-time-budget=2000"]
-    dumped = subprocess.run(
-        [CHROMIUM, *options, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/page.html"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    return json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1])
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")

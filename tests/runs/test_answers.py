@@ -97,9 +97,17 @@ class Right(mmgen.MetricConfig):
 
     type: Literal["right"] = "right"
     judges = frozenset({"label"})
+    labels = ("color",)
 
     def build(self):
         return RightMetric()
+
+
+class Shaped(Right):
+    """Needs a label that no data here have."""
+
+    type: Literal["shaped"] = "shaped"
+    labels = ("shape",)
 
 
 class RightMetric(Metric):
@@ -120,7 +128,7 @@ def registry():
     return Registry(installed().parts + tuple(fakes), ())
 
 
-PARTS = (Coloured, WhichColor, Right)
+PARTS = (Coloured, WhichColor, Right, Shaped)
 RECIPE = """
 name = "toy"
 [backbone]
@@ -188,16 +196,19 @@ def test_a_label_is_predicted_scored_and_shown_in_a_table_of_its_own(done):
     assert all(one.value["probabilities"][one.value["label"]] == pytest.approx(one.score) for one in made)
     values = json.loads((folder.step("colors") / "scores.json").read_text())["values"]
     assert set(values) == {"right"} and values["right"] == 100.0
-    text, labels = (folder.path / "table.md").read_text().split("labels, data 'coloured':")
+    text, labels = (folder.path / "table.md").read_text().split("labels, data 'toy':")
     assert "| words " in text and "right" not in text and "relevance" in text
     assert "| colors |" in labels and "| chance |" in labels and " 25.00 |" in labels and "relevance" not in labels
     assert any(line.count(" <- ") == 4 and "red" in line and "a red chair" in line for line in lines)
     assert not (folder.step("colors") / "generations.jsonl").exists()
 
 
-def test_the_page_is_about_texts_and_is_whole(done):
+def test_the_page_shows_texts_and_labels(done):
     folder, lines = done
-    assert (folder.path / "report.html").exists() and not any("was not written" in line for line in lines)
+    page = (folder.path / "report.html").read_text(encoding="utf-8")
+    assert not any("was not written" in line for line in lines)
+    assert page.count("<article") == 8 and page.count('data-step="words"') == 4 == page.count('data-step="colors"')
+    assert page.count('class="bar chosen"') == 4 and "a red chair" in page
 
 
 def test_a_run_again_does_nothing_and_scores_anew_where_they_are_gone(done, tmp_path):
@@ -261,7 +272,7 @@ def test_a_run_is_scored_from_the_command_line_with_other_metrics(done, known, t
     said = toys.mmgen_here(
         tmp_path, "score", folder.path, "--metric", "right", "--metric", "diversity", "--json", "all.json"
     )
-    assert said.returncode == 0 and "labels, data 'coloured':" in said.stdout and "distinct-1" in said.stdout
+    assert said.returncode == 0 and "labels, data 'toy':" in said.stdout and "distinct-1" in said.stdout
     rows = json.loads((tmp_path / "all.json").read_text())
     assert rows["colors"]["per_example"][0] == {"id": "red-chair", "right": 100.0} and "words" in rows
 
@@ -270,8 +281,13 @@ def test_a_metric_that_judges_what_no_step_gives_is_refused(done, known, tmp_pat
     folder, _ = done
     shutil.copytree(folder.path, tmp_path / "run")
     (tmp_path / "run/steps/colors" / predictions.FILE).unlink()
-    said = toys.mmgen_here(tmp_path, "score", "run", "--metric", "right")
-    assert said.stderr == "error: metric right: judges label, and the steps of this run give text; choose another\n"
+    for name, judged in (
+        ("right", "label of examples with color"),
+        ("choice_accuracy", "choice of examples with choice"),
+    ):
+        said = toys.mmgen_here(tmp_path, "score", "run", "--metric", name)
+        told = f"error: metric {name}: judges {judged}, and the steps of this run give text; choose another\n"
+        assert said.stderr == told
     assert list(rescore(tmp_path / "run").rows) == ["words"]
 
 
@@ -353,6 +369,10 @@ def test_a_damaged_line_is_told(tmp_path):
         (
             RECIPE.format(more="evaluate = false"),
             "metrics.right: judges label, and the steps predict: text; leave it out",
+        ),
+        (
+            RECIPE.format(more="") + '[metrics.shaped]\ntype = "shaped"',
+            "metrics.shaped: needs examples with the label 'shape', and no data has them; leave it out",
         ),
         (
             RECIPE.format(more='[steps.last]\ninputs = ["caption"]\nlearn = ["backbone"]\nevaluate = "own"'),

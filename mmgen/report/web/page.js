@@ -20,7 +20,7 @@ function clear() {
   if (!on) return;
   const card = on.card;
   on = null;
-  card.querySelector(".frame svg")?.remove();
+  card.querySelector(".frame .looks")?.remove();
   card.querySelector(".told").textContent = "";
   for (const each of card.querySelectorAll(".unit, .word")) { each.style.background = ""; each.classList.remove("on"); }
 }
@@ -53,7 +53,7 @@ function turn(card, input, unit) {
   clear();
   on = { card, input, unit };
   const looks = data.looks[card.dataset.id], found = [];
-  for (const line of card.querySelectorAll(".wrote li")) {
+  for (const line of card.querySelectorAll(".wrote > li")) {
     const column = columnOf(looks, line.dataset.step, input, unit), rows = looks.weights[layers.value]?.[line.dataset.step];
     if (column === null || !rows) continue;
     [...line.querySelectorAll(".word")].forEach((word, i) => found.push([rows[i][column], word, line.dataset.step]));
@@ -122,7 +122,7 @@ function say(card, what, rest) {
 function drawBoxes(card, boxes, weights) {
   const frame = card.querySelector(".frame");
   if (!frame) return;
-  const drawing = svg("svg", { viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const drawing = svg("svg", { class: "looks", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" });
   boxes.forEach(([x0, y0, x1, y1], i) => {
     const strong = strength(weights[i]);
     if (!strong) return;
@@ -163,7 +163,7 @@ gallery.addEventListener("keydown", (event) => {
   }
   if (!word) return;
   const card = word.closest(".card"), words = [...card.querySelectorAll(".word")];
-  const lines = [...card.querySelectorAll(".wrote li")].filter((line) => line.querySelector(".word"));
+  const lines = [...card.querySelectorAll(".wrote > li")].filter((line) => line.querySelector(".word"));
   const line = lines.indexOf(word.closest("li")), place = [...word.parentNode.children].indexOf(word);
   const beside = (step) => { const next = lines[line + step]?.querySelectorAll(".word"); return next && next[Math.min(place, next.length - 1)]; };
   const to = { ArrowRight: () => words[words.indexOf(word) + 1], ArrowLeft: () => words[words.indexOf(word) - 1], ArrowDown: () => beside(1), ArrowUp: () => beside(-1),
@@ -179,21 +179,23 @@ gallery.addEventListener("keydown", (event) => {
 
 // --- finding, ordering, and how many are shown
 const at = (id) => document.getElementById(id);
-const find = at("find"), metric = at("metric"), order = at("order"), AT_ONCE = Number(gallery.dataset.atOnce);
+const find = at("find"), metric = at("metric"), order = at("order"), chosen = at("gallery"), AT_ONCE = Number(gallery.dataset.atOnce);
 at("choose").hidden = false;
 at("choose").addEventListener("submit", (event) => event.preventDefault());
 const texts = new Map(cards.map((card) => [card, card.querySelector(".say").textContent.toLowerCase()]));
+const named = () => metric.selectedOptions[0].dataset.name; // undefined for none
+const ofGallery = (each) => !chosen || each.dataset.gallery === chosen.value;
 let ordered = cards, most = AT_ONCE;
 
 const fitting = () => {
   const wanted = find.value.trim().toLowerCase();
-  return ordered.filter((card) => texts.get(card).includes(wanted));
+  return ordered.filter((card) => ofGallery(card) && texts.get(card).includes(wanted));
 };
 
 function show() {
-  const found = fitting(), shown = new Set(found.slice(0, most)), left = found.length - shown.size;
+  const all = cards.filter(ofGallery), found = fitting(), shown = new Set(found.slice(0, most)), left = found.length - shown.size;
   for (const card of cards) { card.hidden = !shown.has(card); card.classList.remove("later"); }
-  at("count").textContent = find.value.trim() ? `${found.length} of ${cards.length}` : left ? `${shown.size} of ${cards.length} shown` : "";
+  at("count").textContent = find.value.trim() ? `${found.length} of ${all.length}` : left ? `${shown.size} of ${all.length} shown` : "";
   at("none").hidden = found.length > 0;
   at("none").textContent = found.length ? "" : `No example has \u201c${find.value.trim()}\u201d in its id or its texts.`;
   at("more").parentNode.hidden = !left;
@@ -214,15 +216,16 @@ function reveal() { // an address may name a card that is not shown yet
   const card = gallery.querySelector(".card:target");
   if (!card?.hidden) return;
   find.value = "";
-  most = ordered.indexOf(card) + 1;
+  if (chosen && !ofGallery(card)) { chosen.value = card.dataset.gallery; offer(); }
+  most = Math.max(AT_ONCE, fitting().indexOf(card) + 1);
   show();
   card.scrollIntoView();
 }
 
 function score() {
-  const name = metric.value, binary = "binary" in (metric.selectedOptions[0]?.dataset || {});
+  const name = named(), binary = "binary" in metric.selectedOptions[0].dataset;
   for (const card of cards) {
-    for (const line of card.querySelectorAll(".wrote li")) {
+    for (const line of card.querySelectorAll(".wrote > li")) {
       const value = data.scores[card.dataset.id][line.dataset.step][name], shown = line.querySelector(".score");
       shown.textContent = value === undefined ? "" : binary ? (value ? `${name} \u2713` : `${name} \u2717`) : value.toFixed(1);
       shown.classList.toggle("no", binary && value === 0);
@@ -231,21 +234,29 @@ function score() {
   sort();
 }
 
+function offer() { // the metrics of the chosen data set
+  if (!metric) return;
+  for (const option of metric.options) option.hidden = option.disabled = option.value !== "" && !ofGallery(option);
+  metric.value = [...metric.options].find((option) => option.value !== "" && !option.disabled)?.value ?? "";
+  score();
+}
+
 function sort() {
-  const mean = (card) => {
-    const values = Object.values(data.scores[card.dataset.id]).map((each) => each[metric.value]).filter((value) => value !== undefined);
-    return values.length ? values.reduce((a, b) => a + b, 0) / values.length : 0;
-  };
   const sign = { low: 1, high: -1 }[order.value];
-  ordered = sign ? cards.map((card) => [mean(card), card]).sort((a, b) => sign * (a[0] - b[0])).map(([, card]) => card) : cards;
+  const rank = (card) => { // cards that the metric is not about come last
+    const values = Object.values(data.scores[card.dataset.id]).map((each) => each[named()]).filter((value) => value !== undefined);
+    return values.length ? sign * values.reduce((a, b) => a + b, 0) / values.length : Number.MAX_VALUE;
+  };
+  ordered = sign ? cards.map((card) => [rank(card), card]).sort((a, b) => a[0] - b[0]).map(([, card]) => card) : cards;
   gallery.append(...ordered);
   anew();
 }
 
 find.addEventListener("input", anew);
+chosen?.addEventListener("change", () => { clear(); offer(); anew(); });
 metric?.addEventListener("change", score);
 order?.addEventListener("change", sort);
-if (metric) score();
-else show();
+offer();
+show();
 addEventListener("hashchange", reveal);
 reveal();

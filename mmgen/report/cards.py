@@ -1,0 +1,154 @@
+"""Cards: an example each, with its pictures, what is read beside them, what each step answered, and what is right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..data.seeds import resolve
+from ..recipe.tables import GENERATOR, Recipe
+from ..storage import generations, predictions
+from ..storage.run_folder import RunFolder
+from ..tensors import Example, Generation, Prediction
+from .attention import AttentionPanel
+from .frames import Frame, outlines
+from .pictures import Shot
+from .predicted import Truth, letter, told, truth_of
+
+PEOPLE = 6  # texts by people that a card shows
+
+Answers = Mapping[str, "Generation | Prediction"]  # example id -> what a step answered
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Examples of one data set, and what steps answered for them.
+
+    number   of the galleries of a page, from 0
+    total    how many examples there are; `examples` are those that are shown
+    answers  step -> example id -> the best text, or the prediction
+    """
+
+    number: int
+    name: str
+    steps: tuple[str, ...]
+    examples: Sequence[Example]
+    total: int
+    answers: Mapping[str, Answers]
+
+    def key(self, example: Example) -> str:
+        """What tells a card from all others of a page."""
+        return f"{self.number}:{example.id}" if self.number else example.id
+
+
+def answers_of(recipe: Recipe, folder: RunFolder, step: str) -> Answers:
+    """What a step wrote or predicted. Raises RunError."""
+    if recipe.makes_texts(step):
+        return generations.best(folder.step(step))
+    return {one.id: one for one in predictions.read(folder.step(step))}
+
+
+def card(
+    recipe: Recipe, gallery: Gallery, example: Example, looks: AttentionPanel, shots: Sequence[Shot]
+) -> dict[str, Any]:
+    """What the template shows of an example."""
+    frame = Frame(tuple(shots)) if shots else None
+    truths = {step: _truth(recipe, step, example) for step in gallery.steps}
+    answered = [
+        _answer(recipe, step, made[example.id], looks, truths[step])
+        for step, made in gallery.answers.items()
+        if example.id in made
+    ]
+    boxes = {each["step"]: each["told"].box for each in answered if each["told"] and each["told"].box is not None}
+    right = next((truth.box for truth in truths.values() if truth.box is not None), None)
+    drawn = outlines(boxes, right) if frame and len(frame.shots) == 1 else []
+    return {
+        "key": gallery.key(example),
+        "id": example.id,
+        "gallery": gallery.number,
+        "frame": frame,
+        "outlines": drawn,
+        "regions": sum(map(len, looks.boxes.values())) if looks.weights else 0,
+        "read": _read(recipe, gallery, example, looks, truths),
+        "choices": _choices(truths),
+        "answers": answered,
+        "people": _counted(example.targets),
+        "right": [] if example.targets else _unsaid(truths, answered),
+    }
+
+
+def compact(looks: AttentionPanel, frame: Frame | None) -> dict[str, Any]:
+    """What the page's script reads of an example's attention: boxes are relative to the frame."""
+    found = {name: value for name, value in asdict(looks).items() if name not in ("words", "pictures")}
+    if frame and len(frame.shots) > 1:
+        pairs = {name: zip(boxes, looks.pictures[name], strict=True) for name, boxes in looks.boxes.items()}
+        found["boxes"] = {name: [frame.placed(box, picture) for box, picture in each] for name, each in pairs.items()}
+    return found
+
+
+def _truth(recipe: Recipe, step: str, example: Example) -> Truth:
+    predicts = recipe.predicts(step)
+    if predicts is None or predicts[0] == GENERATOR:
+        return Truth({})
+    objective, kind = predicts
+    names = recipe.objectives[objective].labels
+    return truth_of({name: example.labels[name] for name in names if name in example.labels}, kind)
+
+
+def _answer(
+    recipe: Recipe, step: str, made: Generation | Prediction, looks: AttentionPanel, truth: Truth
+) -> dict[str, Any]:
+    if isinstance(made, Prediction):
+        predicts = recipe.predicts(step)
+        assert predicts is not None  # it has just predicted
+        return {"step": step, "words": [], "seen": False, "told": told(made, predicts[1], truth)}
+    words = looks.words.get(step) or [made.text]
+    seen = bool(looks.weights.get("last", {}).get(step))  # not so where nothing was written
+    return {"step": step, "words": words, "seen": seen, "told": None}
+
+
+def _read(
+    recipe: Recipe, gallery: Gallery, example: Example, looks: AttentionPanel, truths: Mapping[str, Truth]
+) -> list[dict[str, Any]]:
+    """The texts among the inputs, in words where attention is known; what a box is of is marked."""
+    resolved = resolve(example)
+    found: list[dict[str, Any]] = []
+    for name, config in recipe.inputs.items():
+        if any(name in recipe.steps[step].inputs for step in gallery.steps):
+            units = [] if name in looks.boxes else looks.units.get(name, [])
+            texts = [*config.texts(resolved)] or [
+                value for field in config.reads if isinstance(value := resolved.inputs.get(field), str) and " " in value
+            ]  # keys have no spaces
+            if units or texts:
+                found.append({"name": name, "units": units, "parts": [("\n".join(texts), False)]})
+    spans = {truth.span for truth in truths.values() if truth.span}
+    plain = [each for each in found if not each["units"]]
+    if len(spans) == 1 and len(plain) == 1:
+        ((first, end),), ((text, _),) = spans, plain[0]["parts"]
+        plain[0]["parts"] = [(text[:first], False), (text[first:end], True), (text[end:], False)]
+    return found
+
+
+def _choices(truths: Mapping[str, Truth]) -> list[dict[str, Any]]:
+    """The texts that steps chose from."""
+    truth = next((truth for truth in truths.values() if truth.choices), Truth({}))
+    return [
+        {"letter": letter(place), "text": text, "right": place == truth.choice}
+        for place, text in enumerate(truth.choices)
+    ]
+
+
+def _counted(texts: Sequence[str]) -> dict[str, Any]:
+    """Texts by people, each once, with how many wrote it."""
+    counted = [*Counter(texts).items()]
+    return {"texts": counted[:PEOPLE], "more": max(0, len(counted) - PEOPLE)}
+
+
+def _unsaid(truths: Mapping[str, Truth], answered: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Answers that are right, best first, where the bars of some step do not show them all."""
+    answers = next((truth.answers for truth in truths.values() if truth.answers), {})
+    right = [answer for answer, weight in sorted(answers.items(), key=lambda pair: -pair[1]) if weight > 0]
+    shown = [{bar.text for bar in each["told"].bars} for each in answered if each["told"] and each["told"].bars]
+    return [] if all(set(right) <= each for each in shown) else right[:PEOPLE]

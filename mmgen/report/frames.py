@@ -1,0 +1,74 @@
+"""Frames: where the pictures of an example stand on its card, one or several side by side, and where boxes lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .pictures import Shot
+
+GAP = 0.02  # of a frame's width, between two pictures
+DASH = 11  # pixels of a box's line until the next of several that lie on each other shows
+COVERS = 0.85  # the overlap from which on a line hides the other
+
+Box = Sequence[float]  # x0, y0, x1, y1, relative to the picture's size
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Pictures of one height, side by side."""
+
+    shots: tuple[Shot, ...]
+
+    @property
+    def shares(self) -> list[float]:
+        """How wide each picture is, of the frame's width."""
+        ratios = [width / height for _, width, height in self.shots]
+        return [ratio / sum(ratios) * (1 - GAP * (len(ratios) - 1)) for ratio in ratios]
+
+    @property
+    def ratio(self) -> float:
+        """The frame's width over its height."""
+        ratios = [width / height for _, width, height in self.shots]
+        return sum(ratios) / (1 - GAP * (len(ratios) - 1))
+
+    def placed(self, box: Box, picture: int = 0) -> list[float]:
+        """A box of one of the pictures, relative to the frame's size."""
+        shares = self.shares
+        left, x0, y0, x1, y1 = sum(shares[:picture]) + GAP * picture, *box
+        corners = (left + x0 * shares[picture], y0, left + x1 * shares[picture], y1)
+        return [round(corner, 3) for corner in corners]
+
+
+def outlines(chosen: Mapping[str, Box], right: Box | None) -> list[dict[str, Any]]:
+    """The boxes to draw on a card, the last on top: the right one (step None) and that of every step. Of those that lie
+    on each other each shows in turn along the line."""
+    boxes: list[tuple[str | None, Box]] = [(None, right)] if right is not None else []
+    boxes += chosen.items()
+    drawn = []
+    for step, (x0, y0, x1, y1) in boxes:
+        alike = [other for other, box in boxes if other == step or overlap(box, (x0, y0, x1, y1)) > COVERS]
+        drawn.append(
+            {
+                "step": step,
+                "x": round(x0, 4),
+                "y": round(y0, 4),
+                "width": round(max(0.0, x1 - x0), 4),
+                "height": round(max(0.0, y1 - y0), 4),
+                "dashes": f"{DASH} {DASH * (len(alike) - 1)}" if len(alike) > 1 else "",
+                "offset": -DASH * alike.index(step),
+            }
+        )
+    return drawn
+
+
+def overlap(one: Box, other: Box) -> float:
+    """Intersection over union of two boxes; 0 where both are empty."""
+
+    def area(x0: float, y0: float, x1: float, y1: float) -> float:
+        return max(0.0, x1 - x0) * max(0.0, y1 - y0)
+
+    shared = area(max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3]))
+    whole = area(*one) + area(*other) - shared
+    return shared / whole if whole > 0 else 0.0

@@ -1,0 +1,24 @@
+"""Pages in a real browser, where there is one."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+)
+
+
+def browse(page: str, script: str, folder: Path) -> dict:
+    """What the script has put into `seen`, which it shows at its end."""
+    (folder / "page.html").write_text(page.replace("</body>", f"<script>{script}</script></body>"), encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=500,900", "--virtual-time-budget=2000"]
+    dumped = subprocess.run(
+        [CHROMIUM, *options, f"--user-data-dir={folder}/profile", "--dump-dom", f"file://{folder}/page.html"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return json.loads(re.search(r'<pre id="seen">(.*?)</pre>', dumped.stdout)[1])

@@ -1,0 +1,421 @@
+"""Cards of what is no text: labels, choices, regions, boxes and pairs of pictures, as a page shows them."""
+
+import json
+import re
+from typing import Literal
+
+import pytest
+from browsers import CHROMIUM, browse
+from mmgen_scenes import Scenes
+
+import mmgen
+from mmgen.data.datasets import Datasets
+from mmgen.errors import DataError
+from mmgen.evaluation.score import score_predictions, write_scores
+from mmgen.parts import Dataset
+from mmgen.progress import Progress
+from mmgen.recipe.load import load
+from mmgen.registry import Part, Registry, Source, installed
+from mmgen.report import gather_all, write_page
+from mmgen.report.frames import Frame, outlines, overlap
+from mmgen.report.predicted import Truth, told, truth_of
+from mmgen.storage import predictions
+from mmgen.storage.run_folder import RunFolder
+from mmgen.tensors import All, Example, Prediction
+
+SCENES = 6
+INPUTS = {
+    "answers": ("image", "question"),
+    "pairs": ("image", "statement"),
+    "choices": ("image", "question", "choice"),
+    "expressions": ("image", "expression"),
+    "phrases": ("image", "caption"),
+}
+OBJECTIVES = {
+    "answers": "answer_classes",
+    "pairs": "true_or_false",
+    "choices": "multiple_choice",
+    "expressions": "region_choice",
+    "phrases": "phrase_regions",
+}
+
+
+LABELS = {
+    "answers": ("answers",),
+    "pairs": ("truth",),
+    "choices": ("choices", "choice"),
+    "expressions": ("box",),
+    "phrases": ("phrases",),
+}
+
+
+def asked(task):
+    """The config of one of the tasks, about drawn scenes."""
+
+    class Asked(mmgen.DatasetConfig):
+        """Drawn."""
+
+        type: Literal[f"asked_{task}"] = f"asked_{task}"
+        labels = LABELS[task]
+
+        def build(self):
+            return AskedDataset(task)
+
+    return Asked
+
+
+class AskedDataset(Dataset):
+    def __init__(self, task):
+        self.task, self.scenes = task, Scenes(train_size=1, val_size=1, test_size=SCENES).build()
+
+    def splits(self):
+        return ("train", "test")
+
+    def split(self, name):
+        return [MAKE[self.task](f"{name}-{i}", i, self.seen(i)) for i in range(SCENES)]
+
+    def seen(self, i):
+        """Two scenes, as their examples."""
+        every = self.scenes.split("test")
+        return every[i], every[(i + 1) % SCENES]
+
+    def labels(self):
+        return {"answers": ("red", "blue", "green", "yes", "no"), "truth": ("False", "True")}
+
+    def describe(self):
+        return {"name": f"drawn {self.task}"}
+
+    def pictures(self):
+        return self.scenes.pictures()
+
+
+def thing(scene, place=0):
+    return scene.facts["things"][place]
+
+
+def answers(id_, i, seen):
+    said = ("red",) * 7 + ("dark <red>",) * 3
+    return Example(
+        id_,
+        {"image": seen[0].id, "question": f"what color is the {thing(seen[0])['kind']} ?"},
+        said if i else (),
+        {"question_type": "what color", "answer_type": "other"},
+        {"answers": {"red": 1.0, "blue": 0.9}},
+    )
+
+
+def pairs(id_, i, seen):
+    keys, labels = All(tuple(each.id for each in seen)), {"truth": bool(i % 2)}
+    statement = f"both pictures have a {thing(seen[0])['kind']}"
+    return Example(id_, {"image": keys, "statement": statement}, (), {"group": f"g{i // 2}"}, labels)
+
+
+def choices(id_, i, seen):
+    texts = ("it is near the tree", "it flies over the house , and nobody has seen it do so before", "it is red", "no")
+    inputs = {"image": seen[0].id, "question": "why is person1 here ?"}
+    return Example(id_, inputs, (), {"asks": "answer", "item": id_}, {"choices": texts, "choice": i % 4})
+
+
+def expressions(id_, i, seen):
+    box = tuple(thing(seen[0])["box"])
+    return Example(id_, {"image": seen[0].id, "expression": "left"}, (), {}, {"box": box})
+
+
+def phrases(id_, i, seen):
+    caption, box = f"there is a {thing(seen[0])['kind']} on the grass", tuple(thing(seen[0])["box"])
+    span = (9, caption.index(" on the grass"), box)
+    return Example(id_, {"image": seen[0].id, "caption": caption}, (), {"type": "other"}, {"phrases": (span,)})
+
+
+MAKE = {"answers": answers, "pairs": pairs, "choices": choices, "expressions": expressions, "phrases": phrases}
+
+
+def moved(box, by):
+    return [min(1.0, max(0.0, round(corner + by, 3))) for corner in box]
+
+
+def predicted(task, example, i, blind):
+    """What a step said: the seeing one is right, now and then."""
+    if task == "answers":
+        shares = {"red": 0.62, "blue": 0.21, "green": 0.1, "yes": 0.004, "no": 0.003}
+        shares = {answer: 0.2 for answer in shares} if blind else shares
+        return Prediction(example.id, {"label": "blue" if blind else "red", "probabilities": shares}, 0.62)
+    if task == "pairs":
+        return Prediction(example.id, {"label": "True", "probabilities": {"False": 0.28, "True": 0.72}}, 0.72)
+    if task == "choices":
+        shares = [0.1, 0.1, 0.1, 0.1]
+        shares[2 if blind else i % 4] = 0.7
+        return Prediction(example.id, {"choice": 2 if blind else i % 4, "probabilities": shares}, 0.7)
+    right = [*example.labels["box"]] if task == "expressions" else [*example.labels["phrases"][0][2]]
+    if task == "expressions":
+        return Prediction(example.id, {"box": moved(right, 0.3 if blind else 0.01 * i), "index": i}, 0.44)
+    boxes = [moved(right, 0.4), moved(right, 0.25), moved(right, 0.02), moved(right, 0.5)]
+    return Prediction(example.id, boxes[i % 3 :], 0.31)
+
+
+def recipe_text():
+    inputs = "\n".join(
+        f'[inputs.{name}]\ntype = "text"\n'
+        + {"question": "append_mask = true\n", "choice": 'reads = ["choice"]\n'}.get(name, "")
+        for name in ("question", "statement", "choice", "expression", "caption")
+    )
+    steps = ""
+    for task, read in INPUTS.items():
+        for step in [task, *([f"{task}_blind"] if task in ("answers", "choices", "expressions") else [])]:
+            steps += f'[steps.{step}]\ninputs = {json.dumps(read)}\nlearn = ["backbone"]\nobjectives = ["{task}"]\n'
+            steps += f'evaluate = "own"\ndata = {{ type = "asked_{task}" }}\n'
+    objectives = "".join(f'[objectives.{task}]\ntype = "{kind}"\n' for task, kind in OBJECTIVES.items())
+    metrics = ("vqa_accuracy", "pair_accuracy", "choice_accuracy", "box_accuracy", "phrase_recall")
+    return f"""
+name = "answers"
+[backbone]
+type = "bert"
+[inputs.image]
+type = "regions"
+extractor = {{ type = "roi" }}
+{inputs}
+[generator]
+type = "masked"
+{objectives}{steps}
+[data]
+type = "scenes"
+""" + "".join(f'[metrics.{name}]\ntype = "{name}"\n' for name in metrics)
+
+
+def registry():
+    source = Source("asked", "tests", "0")
+    return Registry(
+        (*installed().parts, *(Part("dataset", f"asked_{task}", asked(task), source) for task in LABELS)), ()
+    )
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run whose predictions are written by hand: its recipe, folder and data sets."""
+    place = tmp_path_factory.mktemp("cards")
+    (place / "toy.toml").write_text(recipe_text())
+    recipe = load(place / "toy.toml", registry())[0].model_copy(update={"output": str(place / "runs")})
+    return recipe, *filled(recipe, RunFolder.of(recipe))
+
+
+def filled(recipe, folder):
+    """The folder with predictions and scores, and the data sets of the recipe."""
+    datasets = Datasets(recipe)
+    folder.path.mkdir(parents=True)
+    about = {name: "x" for name in ("command", "written", "python", "platform", "device")}
+    (folder.path / "environment.json").write_text(json.dumps({**about, "versions": {}, "threads": 1}))
+    (folder.path / "data.json").write_text(json.dumps({"fingerprint": "0", "name": "drawn scenes"}))
+    for step in recipe.steps:
+        place, examples = folder.step(step), datasets.scored_by(step)
+        said = [predicted(step.split("_")[0], example, i, "blind" in step) for i, example in enumerate(examples)]
+        place.mkdir(parents=True)
+        lines = (json.dumps({"id": one.id, "value": one.value, "score": one.score}) for one in said)
+        (place / predictions.FILE).write_text("".join(f"{line}\n" for line in lines))
+        metrics = {name: config.build() for name, config in recipe.judging(step).items()}
+        write_scores(place, score_predictions(step, said, examples, metrics, place / predictions.FILE, Progress()))
+    return folder, datasets
+
+
+def page_of(recipe, folder, datasets, shown=200):
+    tables = gather_all(recipe, folder, datasets)
+    path = write_page(recipe, folder, datasets, tables, lambda step: None, Progress(), shown)
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(made):
+    return page_of(*made)
+
+
+def cards(page, gallery):
+    """The cards of a data set: their ids as the script knows them -> what they hold."""
+    found = re.findall(r'<article [^>]*data-id="(.*?)" data-gallery="(\d)">(.*?)</article>', page, re.DOTALL)
+    return {key: inner for key, number, inner in found if int(number) == gallery}
+
+
+def words(html):
+    """What a person reads, without the marks between."""
+    return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
+
+
+# --- what is told of a prediction
+
+
+def test_a_label_has_bars_of_its_likeliest_answers_and_what_is_right():
+    shares = {"a": 0.1, "b": 0.6, "c": 0.2, "d": 0.004, "e": 0.09, "f": 0.006}
+    found = told(Prediction("x", {"label": "b", "probabilities": shares}, 0.6), "label", Truth({"c": 0.3, "e": 0.0}))
+    assert [(bar.text, bar.share) for bar in found.bars] == [("b", 60), ("c", 20), ("a", 10), ("e", 9), ("f", 0.6)]
+    assert [bar.text for bar in found.bars if bar.right] == ["c"] and [bar.chosen for bar in found.bars][:2] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    "value, answers",
+    [
+        (True, {"True": 1.0}),
+        ("red", {"red": 1.0}),
+        (("red", "blue"), {"red": 1.0, "blue": 1.0}),
+        ({"red": 0.9}, {"red": 0.9}),
+        (3, {}),
+        ({}, {}),
+    ],
+)
+def test_right_answers_follow_from_what_a_label_is(value, answers):
+    assert truth_of({"any": value}, "label").answers == answers
+
+
+def test_a_region_is_right_from_an_overlap_of_half_on():
+    truth = truth_of({"box": (0.0, 0.0, 0.4, 1.0)}, "region")
+    for box, line, right in (((0.0, 0.0, 0.2, 1.0), "overlap 50", True), ((0.0, 0.0, 0.19, 1.0), "overlap 47", False)):
+        found = told(Prediction("x", {"box": [*box], "index": 0}, 0.25), "region", truth)
+        assert found.line.startswith(line) and found.right is right and found.sure == 25 and found.box == [*box]
+    unknown = told(Prediction("x", {"box": [0, 0, 1, 1], "index": 0}, 0.25), "region", truth_of({}, "region"))
+    assert unknown.right is None and unknown.line == "a region"
+
+
+def test_boxes_have_the_rank_of_the_first_that_is_right():
+    truth = truth_of({"phrases": ((3, 9, (0.0, 0.0, 0.5, 0.5)), (12, 15, (0.5, 0.5, 1.0, 1.0)))}, "boxes")
+    assert truth.span == (3, 9)
+    right, wrong = [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0]
+    lines = [told(Prediction("x", boxes, 0.5), "boxes", truth).line for boxes in ([wrong, right], [right], [wrong], [])]
+    assert lines == [
+        "right at rank 2 of 2",
+        "right at rank 1 of 1, overlap 100\u202f%",
+        "none of 1 boxes is right",
+        "no box",
+    ]
+
+
+def test_boxes_of_no_size_overlap_nothing():
+    assert overlap((0.5, 0.5, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5)) == 0
+    assert overlap((0, 0, 1, 1), (0, 0, 0.5, 1)) == 0.5 and overlap((0, 0, 0.2, 1), (0.3, 0, 1, 1)) == 0
+
+
+def test_a_line_that_lies_on_another_leaves_room_for_it():
+    box, far = (0.1, 0.1, 0.5, 0.5), (0.6, 0.6, 0.9, 0.9)
+    right, one, other, away = outlines({"one": box, "other": (0.1, 0.1, 0.5, 0.51), "away": far}, box)
+    assert [each["dashes"] for each in (right, one, other)] == ["11 22"] * 3 and away["dashes"] == ""
+    assert [each["offset"] for each in (right, one, other)] == [0, -11, -22]
+
+
+def test_pictures_side_by_side_are_equally_high_and_boxes_follow_them():
+    frame = Frame((("a", 200, 100), ("b", 100, 100)))
+    wide, narrow = frame.shares
+    assert wide == pytest.approx(2 * narrow) and wide + narrow == pytest.approx(0.98)
+    assert frame.ratio * wide == pytest.approx(2)  # a picture keeps its shape
+    assert frame.placed((0, 0, 1, 1)) == [0, 0, round(wide, 3), 1]
+    assert frame.placed((0.5, 0, 1, 0.5), 1) == [round(wide + 0.02 + narrow / 2, 3), 0, 1.0, 0.5]
+
+
+# --- the page
+
+
+def test_every_data_set_has_a_table_with_its_own_metrics_alone(made, page):
+    tables = {table.title: table for table in gather_all(*made)}
+    assert list(tables) == [
+        "labels, data 'drawn answers'",
+        "labels, data 'drawn pairs'",
+        "choices, data 'drawn choices'",
+        "regions, data 'drawn expressions'",
+        "boxes, data 'drawn phrases'",
+    ]
+    assert tables["labels, data 'drawn answers'"].columns == ("accuracy", "other")
+    assert tables["labels, data 'drawn pairs'"].columns == ("accuracy", "consistency")
+    assert [f"<h3>{title[0].upper()}{title[1:].replace(chr(39), '&#39;')}</h3>" in page for title in tables] == [
+        True
+    ] * 5
+
+
+def test_a_label_is_shown_with_bars_and_what_people_say(page):
+    first, second = list(cards(page, 0).values())[:2]
+    assert "red ✓ 62 % blue ✓ 21 % green 10 %" in words(first) and "people" not in words(first)
+    assert "people red × 7 dark &lt;red&gt; × 3" in words(second)
+    assert first.count('class="bar chosen"') == 2 and 'style="width: 62.0%"' in first
+
+
+def test_two_pictures_stand_side_by_side(page):
+    assert list(cards(page, 1))[:2] == ["1:test-0", "1:test-1"]  # apart from those of other data sets
+    first = cards(page, 1)["1:test-0"]
+    assert first.count("<img ") == 2 and first.count('style="width: 49.00%"') == 2
+    assert 'alt="Picture 2 of test-0"' in first and "True 72 % False ✓ 28 %" in words(first)
+
+
+def test_choices_are_listed_once_and_marked(page):
+    second = cards(page, 2)["2:test-1"]
+    assert second.count("it is near the tree") == 1
+    assert re.search(r'<li class="right"><b>B</b> <span>it flies', second) and second.count("✓ right") == 1
+    assert "choices A 10 % B ✓ 70 %" in words(second) and "choices_blind A 10 % B ✓ 10 % C 70 %" in words(second)
+
+
+def test_a_region_is_drawn_beside_the_right_one(page):
+    second = cards(page, 3)["3:test-1"]
+    assert second.count('<rect class="under"') == 3 and second.count('<rect class="right"') == 1
+    assert re.search(r"expressions overlap \d+ % ✓ 44 % sure", words(second))
+    assert "expression left" in words(second)  # a single word is no key
+
+
+def test_boxes_have_their_rank_and_the_phrase_is_marked(page):
+    first = cards(page, 4)["4:test-0"]
+    assert re.search(r"there is <mark>a \w+</mark> on the grass", first)
+    assert "right at rank 3 of 4 ✗ 31 % sure" in words(first) and first.count('<rect class="under"') == 2
+
+
+def test_fewer_pictures_are_shared_out(made, page):
+    few = page_of(*made, shown=10)
+    assert [len(cards(few, gallery)) for gallery in range(5)] == [2] * 5
+    assert "10 of 30 test examples of 5 data sets" in few and "30 of 30 test examples" in page
+
+
+def test_without_pictures_all_else_is_there(made, monkeypatch):
+    def gone(self):
+        raise DataError("no such folder <x>")
+
+    monkeypatch.setattr(AskedDataset, "pictures", gone)
+    page = page_of(*made)
+    assert page.count("No pictures: no such folder &lt;x&gt;") == 1 and "<img " not in page
+    assert "overlap" in cards(page, 3)["3:test-1"] and "<rect" not in page
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
+def test_in_a_browser_a_data_set_is_chosen_with_its_metrics(page, tmp_path):
+    script = """
+    const seen = {}, at = (id) => document.getElementById(id);
+    window.addEventListener("error", (event) => { seen.error = event.message; });
+    const cards = [...document.querySelectorAll(".card")];
+    const ids = () => cards.filter((card) => card.checkVisibility()).map((card) => card.dataset.id);
+    const metrics = () => [...at("metric").options].filter((each) => !each.disabled).map((each) => each.textContent);
+    const place = (element) => element.getBoundingClientRect();
+    const choose = (number) => { at("gallery").value = number; at("gallery").dispatchEvent(new Event("change")); };
+    setTimeout(() => {
+      seen.first = ids(); seen.metrics = metrics();
+      choose("3");
+      seen.regions = ids(); seen.own = metrics();
+      const card = document.getElementById("x-3:test-1");
+      seen.scores = [...card.querySelectorAll(".score")].map((each) => each.textContent);
+      const [image, drawn] = [".frame img", ".frame svg"].map((each) => place(card.querySelector(each)));
+      seen.covers = ["left", "top", "width", "height"].every((side) => Math.abs(image[side] - drawn[side]) < 1);
+      at("order").value = "low"; at("order").dispatchEvent(new Event("change"));
+      seen.count = ids().length;
+      location.hash = "#x-1:test-2";
+      setTimeout(() => {
+        seen.linked = ids(); seen.chosen = at("gallery").value;
+        const pair = document.getElementById("x-1:test-2").querySelectorAll("img");
+        const [left, right] = [...pair].map(place);
+        seen.pair = left.right < right.left && left.top === right.top && Math.abs(left.height - right.height) < 1;
+        seen.wide = document.documentElement.scrollWidth <= innerWidth;
+        const out = document.createElement("pre");
+        out.id = "seen"; out.textContent = JSON.stringify(seen);
+        document.body.append(out);
+      }, 100);
+    }, 200);
+    """
+    seen = browse(page, script, tmp_path)
+    assert "error" not in seen and seen["first"] == [f"test-{i}" for i in range(SCENES)]
+    assert seen["metrics"] == ["none", "accuracy", "other"] and seen["own"] == ["none", "accuracy"]
+    assert seen["regions"] == [f"3:test-{i}" for i in range(SCENES)] and seen["count"] == SCENES
+    assert seen["scores"] == ["accuracy ✓", "accuracy ✗"] and seen["covers"]
+    assert sorted(seen["linked"]) == [f"1:test-{i}" for i in range(SCENES)] and seen["chosen"] == "1"
+    assert seen["pair"] and seen["wide"]
