@@ -155,3 +155,31 @@ def vcr(folder: Path) -> Path:
             }
             (folder / "vcr1images" / row["metadata_fn"]).write_text(json.dumps(table))
     return folder
+
+
+FLICKR_CAPTIONS = (
+    "[/EN#1/people Two  men] with [/EN#2/clothing/other a red hat] sit on [/EN#0/notvisual it] .\n"
+    "[/EN#2/clothing A hat] .\n"
+    "Nothing here .\n"
+)
+FLICKR_BOXES = """<annotation>
+  <filename>NAME.jpg</filename>
+  <size><width>100</width><height>80</height><depth>3</depth></size>
+  <object><name>1</name><bndbox><xmin>11</xmin><ymin>9</ymin><xmax>31</xmax><ymax>41</ymax></bndbox></object>
+  <object><name>1</name><name>3</name>
+    <bndbox><xmin>21</xmin><ymin>17</ymin><xmax>51</xmax><ymax>81</ymax></bndbox></object>
+  <object><name>2</name><bndbox><xmin>61</xmin><ymin>1</ymin><xmax>81</xmax><ymax>21</ymax></bndbox></object>
+  <object><name>4</name><nobndbox>1</nobndbox><scene>0</scene></object>
+</annotation>
+"""
+
+
+def flickr30k(folder: Path) -> Path:
+    for name in ("Sentences", "Annotations"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for split, name in (("train", "1000"), ("val", "2000"), ("test", "3000")):
+        (folder / f"{split}.txt").write_text(f"{name}\n")
+        (folder / f"Sentences/{name}.txt").write_text(FLICKR_CAPTIONS)
+        (folder / f"Annotations/{name}.xml").write_text(FLICKR_BOXES.replace("NAME", name))
+        pictures(folder / "images", f"{name}.jpg")
+    return folder

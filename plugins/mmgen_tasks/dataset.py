@@ -25,6 +25,7 @@ ODD = {  # what is left out of a split -> how it is told
     "without_text": "example{s} without a text",
     "without_answers": "question{s} without answers",
     "without_box": "{what}{s} without a box",
+    "without_phrase": "caption{s} without a phrase that has one",
 }
 
 log = logging.getLogger("mmgen")

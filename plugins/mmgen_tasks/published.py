@@ -167,3 +167,25 @@ class Vcr(Published):
         from .vcr import VcrFiles
 
         return VcrFiles(self)
+
+
+class Flickr30kEntities(Published):
+    """Flickr30K Entities: which box of a picture is each phrase of its caption about?
+
+    `folder` has Sentences and Annotations, of annotations.zip, and the splits' files.
+    """
+
+    type: Literal["flickr30k_entities"] = "flickr30k_entities"
+    labels: ClassVar[tuple[str, ...]] = ("phrases",)
+
+    files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
+        {}, description="split -> the file that lists its images, instead of the published name"
+    )
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(("train", "val", "test", *self.files)))
+
+    def build(self):
+        from .flickr30k import Flickr30kFiles
+
+        return Flickr30kFiles(self)

@@ -1,0 +1,110 @@
+"""Flickr30K Entities: marked captions, boxes out of XML that may declare nothing, one phrase an example to score."""
+
+import published
+import pytest
+from mmgen_tasks import Flickr30kEntities
+from mmgen_tasks.flickr30k import read_boxes, unmarked
+
+from mmgen.errors import DataError
+from mmgen.testing import DatasetSuite
+
+
+class TestFlickr30kEntities(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def written(self, tmp_path):
+        self.folder = published.flickr30k(tmp_path)
+
+    def config(self):
+        return Flickr30kEntities(folder=self.folder, images="images")
+
+
+def test_a_caption_an_example_to_learn_from_and_a_phrase_to_score(tmp_path, caplog):
+    dataset = Flickr30kEntities(folder=published.flickr30k(tmp_path)).build()
+    first, second = dataset.split("train")
+    caption = "Two men with a red hat sit on it ."
+    assert (first.id, first.inputs) == ("1000-0", {"image": "1000", "caption": caption})
+    men, hat = first.labels["phrases"]
+    assert caption[men[0] : men[1]] == "Two men" and caption[hat[0] : hat[1]] == "a red hat"
+    assert men[2] == (0.1, 0.1, 0.5, 1.0) and hat[2] == (0.6, 0.0, 0.8, 0.25)  # of the men's two boxes the union
+    assert first.facts == {"image": "1000", "types": ["people", "clothing"]}
+    assert second.id == "1000-1" and second.labels == {"phrases": ((0, 5, hat[2]),)}
+    scored = dataset.split("test")
+    assert [(example.id, example.facts["type"]) for example in scored] == [
+        ("3000-0-0", "people"),
+        ("3000-0-1", "clothing"),
+        ("3000-1-0", "clothing"),
+    ]
+    assert [len(example.labels["phrases"]) for example in scored] == [1, 1, 1]
+    told = "left out 1 phrase without a box, 1 caption without a phrase that has one"
+    assert caplog.messages == [f"Flickr30K Entities {split}: {told}" for split in ("train", "test")]
+
+
+def test_a_caption_without_marks_is_itself():
+    assert unmarked("A [sic] b") == ("A [sic] b", [])
+
+
+def test_files_that_are_missing(tmp_path):
+    (tmp_path / "train.txt").write_text("1\n")
+    (tmp_path / "Sentences").mkdir()
+    with pytest.raises(DataError) as error:
+        Flickr30kEntities(folder=tmp_path).build()
+    source = "github.com/BryanPlummer/flickr30k_entities"
+    assert str(error.value).splitlines() == [
+        "Flickr30K Entities: 2 files are missing:",
+        f"  {tmp_path}/val.txt  <- {source}, val.txt",
+        f"  {tmp_path}/test.txt  <- {source}, test.txt",
+        "  put them there, or name others in data.files",
+        f"Flickr30K Entities: {tmp_path}/Annotations: no such folder; unpack annotations.zip of {source} "
+        "in data.folder",
+    ]
+    published.flickr30k(tmp_path)
+    (tmp_path / "train.txt").write_text("1000\n1\n")
+    with pytest.raises(DataError, match=r"train.txt: 2 files of its images are missing, .*Sentences/1.txt the first"):
+        Flickr30kEntities(folder=tmp_path).build().split("train")
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "told"),
+    [
+        ("train.txt", "1000\n../../1", ":2: '../../1' is no name of an image"),
+        ("train.txt", "1000\n\n1000", ":3: the image 1000 is line 1's already"),
+        ("Sentences/1000.txt", "a\n[/EN#1 men] b", ":2: '[/EN#1 men] b' is no marked phrase"),
+        ("Sentences/1000.txt", "[/EN#1/people  ]", ":1: the phrase of '[/EN#1/people ]' has no words"),
+        ("Annotations/1000.xml", "<a>\n<b></a>", ":2: not whole XML: mismatched tag"),
+        ("Annotations/1000.xml", "<a/>", ":1: has no size of the picture"),
+        ("Annotations/1000.xml", "", ":1: not whole XML: no element found"),
+        ("Annotations/1000.xml", "<?xml version='1.0' encoding='x'?><a/>", ":1: unknown encoding: x"),
+        ("Annotations/1000.xml", "<a>" * 20, ":1: over 16 elements inside one another"),
+        (
+            "Annotations/1000.xml",
+            published.FLICKR_BOXES.replace("<xmin>61</xmin>", ""),
+            ":7: a box without xmin",
+        ),
+        (
+            "Annotations/1000.xml",
+            published.FLICKR_BOXES.replace("<xmin>61</xmin>", "<xmin>nan</xmin>"),
+            ":7: xmin must be a number, and is 'nan'",
+        ),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path, file, text, told):
+    published.flickr30k(tmp_path)
+    (tmp_path / file).write_text(text)
+    with pytest.raises(DataError) as error:
+        Flickr30kEntities(folder=tmp_path).build().split("train")
+    assert str(error.value).startswith(f"{tmp_path / file}{told}") and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "<!DOCTYPE a [" + "".join(f"<!ENTITY b{n} '{f'&b{n - 1};' * 10}'>" for n in range(1, 12)) + "]><a>&b11;</a>",
+        "<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]><a>&b;</a>",
+        "<!DOCTYPE a SYSTEM 'http://example.org/a.dtd'><a/>",
+    ],
+    ids=["grows", "file", "network"],
+)
+def test_xml_that_declares_anything_is_not_read(tmp_path, declared):
+    (tmp_path / "1.xml").write_text(declared)
+    with pytest.raises(DataError, match=r"1.xml:1: declares a document type; annotations have none"):
+        read_boxes(tmp_path / "1.xml")
