@@ -116,12 +116,13 @@ class Model(nn.Module):
 
     def prefix(self, batch: Batch) -> Prefix:
         """The input X: `[CLS]`, the inputs in the batch's order, `[SEP]` between them -> P slots a row."""
-        return self._prefix(self._parts(batch), batch)
+        return self._prefix(self._parts(batch), batch, room=self.generator.max_tokens)
 
     def encode(self, batch: Batch) -> EncodedInputs:
-        """The prefixes through the encoder: states (B, P, H), and those of every input."""
+        """The prefixes through the encoder: states (B, P, H), and those of every input. Nothing is written behind them,
+        so they may take all positions."""
         parts = self._parts(batch)
-        states = self.backbone.encode(self._prefix(parts, batch).slots).last
+        states = self.backbone.encode(self._prefix(parts, batch, room=0).slots).last
         apart = states.split([segment.mask.shape[1] for _, segment in parts], 1)
         return EncodedInputs(states, {name: own for (name, _), own in zip(parts, apart, strict=True) if name})
 
@@ -137,10 +138,11 @@ class Model(nn.Module):
         dtype = start.states.dtype  # of word embeddings: a projection's may be half of it
         return [(name, replace(part, states=part.states.to(dtype))) for name, part in parts]
 
-    def _prefix(self, parts: Sequence[Part], batch: Batch) -> Prefix:
-        """Parts in a row, and what inputs add to slots that are not their own."""
+    def _prefix(self, parts: Sequence[Part], batch: Batch, room: int) -> Prefix:
+        """Parts in a row, and what inputs add to slots that are not their own. `room`: positions to leave for what is
+        written behind them."""
         slots, free = lay_out(parts)
-        self._fits(slots, free, any(part.positions is not None for _, part in parts))
+        self._fits(slots, free, any(part.positions is not None for _, part in parts), room)
         states, behind = slots.states, None
         wide = tuple(states.shape)
         for name, embedder in self.embedders.items():
@@ -175,14 +177,15 @@ class Model(nn.Module):
             raise _wrong(name, embedder, f"{wrong}; give the backbone more, or use another input")
         return segment
 
-    def _fits(self, slots: Slots, free: Tensor, own: bool) -> None:
+    def _fits(self, slots: Slots, free: Tensor, own: bool, room: int) -> None:
         """Raises DataError for rows that the encoder has no positions for. (Positions are looked at only where there
         are that many slots, or where an input has its `own`: looking waits for the device.)"""
-        most = self.backbone.max_positions - self.generator.max_tokens
+        most = self.backbone.max_positions - room
         if (own or slots.positions.shape[1] > most) and int(free.max()) > most:
+            written = f", {room} of them for what is written; lower max_tokens, or use" if room else "; use"
             raise DataError(
-                f"an example takes {int(free.max())} positions, and the encoder has {self.backbone.max_positions}, "
-                f"{self.generator.max_tokens} of them for what is written; lower max_tokens, or use shorter inputs"
+                f"an example takes {int(free.max())} positions, and the encoder has {self.backbone.max_positions}"
+                f"{written} shorter inputs"
             )
 
     def behind(self, prefix: Prefix, tail: Tail) -> Slots:

@@ -231,6 +231,21 @@ def test_only_positions_are_counted():
         generate(far, [Example("a", {"caption": "red"})])
 
 
+@torch.no_grad()
+def test_only_what_is_written_needs_room_behind_the_inputs():
+    """Eleven words and [CLS] fill the encoder's twelve positions: they are encoded, and nothing can be written."""
+    made = compose(Tiny(positions=12), {"caption": Words()}, Masked(max_tokens=8)).eval()
+
+    def batch(words):
+        return Collator(made, ["caption"], objectives=())([Example("a", {"caption": " ".join(["red"] * words)})])
+
+    assert made.encode(batch(11)).states.shape[:2] == (1, 12)
+    with pytest.raises(DataError, match="takes 12 positions, and the encoder has 12, 8 of them for what is written; "):
+        made.prefix(batch(11))
+    with pytest.raises(DataError, match="takes 13 positions, and the encoder has 12; use shorter inputs$"):
+        made.encode(batch(12))
+
+
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
