@@ -226,8 +226,8 @@ class Loss:
         return self.over(self.counts)
 
     def over(self, counts: Mapping[str, float]) -> Tensor:
-        """() each loss over the count of that name, added up. One with count 0 is left out."""
-        means = [self.sums[name] * (self.weights.get(name, 1.0) / count) for name, count in counts.items() if count]
+        """() each loss over the count of that name, added up. One with count 0, or with no sum here, is left out."""
+        means = [self.sums[name] * (self.weights.get(name, 1) / counts[name]) for name in self.sums if counts.get(name)]
         return torch.stack(means).sum() if means else torch.zeros(())
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 import torch
 import toys
 
+from mmgen.data.sources import Source
 from mmgen.errors import RunError
 from mmgen.model import Model
 from mmgen.recipe.tables import Step, Training
@@ -49,7 +50,7 @@ def work(way: str, rank: int, folder: Path, model: Model) -> None:
         inputs=("caption",), learn=("backbone",), training=Training(batch_size=12, micro_batch=6, epochs=1, workers=0)
     )
     with distributed.peer_failures(accelerator):
-        train(model, toys.context(folder, step, accelerator=accelerator), toys.examples(20), ())
+        train(model, toys.context(folder, step, accelerator=accelerator), [Source(toys.examples(20))])
         last = rank == accelerator.num_processes - 1
         if way == "error" or (way == "one error" and last):
             raise RunError("as asked")

@@ -17,6 +17,7 @@ from mmgen import Decoding
 from mmgen.attention_maps import all_layers, collate, token_attention
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve, seeded
+from mmgen.data.sources import Source
 from mmgen.errors import RunError
 from mmgen.evaluation.generate import generate
 from mmgen.model import compose
@@ -138,14 +139,14 @@ def learner(model, examples, folder):
     training = Training(batch_size=4, micro_batch=2, epochs=2, precision="fp32")
     step = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training)
     context = toys.context(folder, step, accelerator=accelerator)
-    return Learner(model, context, make_material(model, context, examples))
+    return Learner(model, context, make_material(model, context, [Source(examples, examples)]))
 
 
 def update(one):
     """The learner's next update; what the log says of it."""
     cursor, material = one.cursor, one.material
-    visits = enumerate(one.plan.updates[cursor.done])
-    micros = [(number, material.collate([material.examples[v.index] for v in micro])) for number, micro in visits]
+    pool, visits = material.pools[0], enumerate(one.plan.updates[cursor.done])
+    micros = [(number, pool.collate([pool.examples[v.index] for v in micro])) for number, micro in visits]
     cursor.records.append(one.update(cursor.done, micros))
     cursor.done += 1
     return cursor.last, len(micros)
@@ -160,7 +161,7 @@ def test_updates_validation_and_a_resume_work_there(tmp_path):
         gpu.waits.clear()
         _, micros = update(one)
         assert sum(gpu.waits.values()) <= 4 + 4 * micros, gpu.waits
-        assert validate(one, examples) > 0
+        assert validate(one)["validation_loss"] > 0
         one.save()
         two = learner(again.to("cuda"), examples, tmp_path)
         kept = {value.device.type for p in two.learning.values() for value in two.optimizer.state[p].values()}

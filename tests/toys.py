@@ -104,10 +104,17 @@ def recipe(**changes) -> str:
 
 
 def toml(table: dict, path: str = "") -> str:
-    """Nested tables of numbers, texts and lists as TOML."""
-    own = "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items() if not isinstance(value, dict))
+    """Nested tables of numbers, texts and lists as TOML; lists of tables too."""
+    own = "".join(f"{key} = {_value(value)}\n" for key, value in table.items() if not isinstance(value, dict))
     below = "".join(toml(value, f"{path}{key}.") for key, value in table.items() if isinstance(value, dict))
     return (f"[{path.rstrip('.')}]\n{own}" if path and (own or not below) else own) + below
+
+
+def _value(value) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items()) + " }"
+    several = isinstance(value, list) and any(isinstance(each, dict) for each in value)
+    return "[\n" + "".join(f"  {_value(each)},\n" for each in value) + "]" if several else json.dumps(value)
 
 
 def pictured(output: Path, epochs: int, rate: float, train: int, val: int, test: int) -> str:

@@ -13,6 +13,7 @@ from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
 from ..tensors import Example
 from .checked import Examples
+from .sources import Source, check_ids
 
 
 class ScoredOn(Protocol):
@@ -29,27 +30,40 @@ class Datasets:
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
         self.main = recipe.data.build()
-        own = {step.data.model_dump_json(): step.data for step in recipe.steps.values() if step.data is not None}
-        scored = {data.model_dump_json() for name in recipe.steps if (data := recipe.own_data(name)) is not None}
-        self._own = {key: (config, _own(config, recipe, key in scored)) for key, config in own.items()}
-        self._scored = [self.main, *(self._own[key][1] for key in scored)]
-        self._checks = {id(dataset): Examples(config) for config, dataset in self._all()}
+        self._built: dict[str, tuple[DatasetConfig, Dataset]] = {_key(recipe.data): (recipe.data, self.main)}
+        scored = {_key(data) for name in recipe.steps if (data := recipe.own_data(name)) is not None}
+        for name, step in recipe.steps.items():
+            for config in step.own:
+                if (key := _key(config)) not in self._built:
+                    self._built[key] = config, _own(config, name, key in scored)
+        self._scored = [self.main, *(self._built[key][1] for key in scored)]
+        self._checks = {id(dataset): Examples(config) for config, dataset in self._built.values()}
+        self._splits: dict[tuple[int, str], Sequence[Example]] = {}
+        self._sources: dict[str, dict[str, Source]] = {}
 
-    def learnt(self, step: str) -> Sequence[Example]:
-        """What a step learns from."""
-        config, dataset = self._of(step)
-        return self._split(dataset, config.train)
+    def sources(self, step: str) -> dict[str, Source]:
+        """What a step learns from, by the names that people read. Raises DataError where two have an example of one
+        id."""
+        if step not in self._sources:
+            told = self.recipe.sources(step).items()
+            found = {
+                name: Source(
+                    self._split(self._built[_key(each.data)][1], each.data.train),
+                    self._watched(each.data),
+                    each.share,
+                    each.inputs,
+                    each.objectives,
+                    name,
+                )
+                for name, each in told
+            }
+            check_ids(step, found)
+            self._sources[step] = found
+        return self._sources[step]
 
-    def learnt_by(self, steps: Sequence[str]) -> list[Sequence[Example]]:
-        """What these steps learn from, every data set once."""
-        own = {step: self.recipe.steps[step].data for step in steps}
-        first = {data.model_dump_json() if data else None: step for step, data in own.items()}
-        return [self.learnt(step) for step in first.values()]
-
-    def validated(self, step: str) -> Sequence[Example]:
-        """What a step's progress is measured on; empty where its data set has no such split, or the step learns from
-        it."""
-        config, dataset = self._of(step)
+    def _watched(self, config: DatasetConfig) -> Sequence[Example]:
+        """What progress is measured on; empty where a data set has no such split, or that is learnt from."""
+        dataset = self._built[_key(config)][1]
         has_split = config.validate_on in dataset.splits() and config.validate_on != config.train
         return self._split(dataset, config.validate_on) if has_split else ()
 
@@ -66,7 +80,7 @@ class Datasets:
         example."""
         if (own := self.recipe.own_data(step)) is None:
             return self.scored
-        if not (examples := self._split(self._of(step)[1], own.evaluate)):
+        if not (examples := self._split(self.dataset_of(step), own.evaluate)):
             raise DataError(
                 f"steps.{step}.data.evaluate: split '{own.evaluate}' has no examples, so nothing can be scored"
             )
@@ -74,12 +88,13 @@ class Datasets:
 
     def dataset_of(self, step: str) -> Dataset:
         """The data set that a step is scored on."""
-        return self.main if self.recipe.own_data(step) is None else self._of(step)[1]
+        own = self.recipe.own_data(step)
+        return self.main if own is None else self._built[_key(own)][1]
 
     def texts(self) -> Iterator[str]:
         """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data
         first."""
-        for config, dataset in self._all():
+        for config, dataset in self._built.values():
             for example in self._split(dataset, config.train):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
@@ -88,7 +103,7 @@ class Datasets:
     def labels(self) -> dict[str, tuple[str, ...]]:
         """What there is to choose from, by the name of a label. Raises DataError where two data sets disagree."""
         found: dict[str, tuple[str, ...]] = {}
-        for config, dataset in self._all():
+        for config, dataset in self._built.values():
             for name, values in dataset.labels().items():
                 if found.setdefault(name, values) != values:
                     raise DataError(
@@ -100,7 +115,7 @@ class Datasets:
     def pictures(self) -> Iterator[Picture]:
         """Every picture once. Raises DataError where a data set has none, or only keys of them."""
         seen: set[str] = set()
-        for _, dataset in self._all():
+        for _, dataset in self._built.values():
             for picture in dataset.pictures():
                 if picture.key not in seen:
                     seen.add(picture.key)
@@ -109,7 +124,7 @@ class Datasets:
     def fingerprint(self) -> str:
         """A hash of every example that the run can see."""
         digest = hashlib.sha256()
-        for config, dataset in self._all():
+        for config, dataset in self._built.values():
             scored = any(dataset is each for each in self._scored)
             for split in (config.train, config.validate_on, *([config.evaluate] if scored else [])):
                 if split in dataset.splits():
@@ -120,27 +135,26 @@ class Datasets:
         return digest.hexdigest()
 
     def _split(self, dataset: Dataset, name: str) -> Sequence[Example]:
-        """A split, whose examples are checked the first time. Raises PluginError."""
-        checks = self._checks[id(dataset)]
-        with checks.calls(name):
-            examples = dataset.split(name)
-        return checks.check(name, examples)
-
-    def _of(self, step: str) -> tuple[DatasetConfig, Dataset]:
-        own = self.recipe.steps[step].data
-        return (self.recipe.data, self.main) if own is None else self._own[own.model_dump_json()]
-
-    def _all(self) -> Iterator[tuple[DatasetConfig, Dataset]]:
-        yield self.recipe.data, self.main
-        yield from self._own.values()
+        """A split, read and checked the first time. Raises PluginError."""
+        key = id(dataset), name
+        if key not in self._splits:
+            checks = self._checks[id(dataset)]
+            with checks.calls(name):
+                examples = dataset.split(name)
+            self._splits[key] = checks.check(name, examples)
+        return self._splits[key]
 
 
-def _own(config: DatasetConfig, recipe: Recipe, scored: bool) -> Dataset:
+def _key(config: DatasetConfig) -> str:
+    """Equal configs are one data set."""
+    return config.model_dump_json()
+
+
+def _own(config: DatasetConfig, step: str, scored: bool) -> Dataset:
     """A step's own data. Where no step is scored on them, the files of a split to evaluate are not asked for."""
     try:
         return (config if scored else config.model_copy(update={"evaluate": config.train})).build()
     except DataError as error:
-        step = next(name for name, step in recipe.steps.items() if step.data == config)
         raise DataError(f"steps.{step}.data: {error}") from None
 
 

@@ -9,9 +9,8 @@ from typing import TypeVar
 import torch
 from torch.utils.data import DataLoader
 
-from ..tensors import Batch, Example
-from .collate import Collator
-from .plan import Plan
+from ..tensors import Batch
+from .plan import Plan, Pool
 
 T = TypeVar("T")
 
@@ -21,14 +20,13 @@ class MicroBatches(torch.utils.data.Dataset):
 
     def __init__(
         self,
-        examples: Sequence[Example],
+        pools: Sequence[Pool],
         plan: Plan,
-        collate: Collator,
         start: int = 0,
         rank: int = 0,
         world: int = 1,
     ) -> None:
-        self.examples, self.plan, self.collate, self.start = examples, plan, collate, start
+        self.pools, self.plan, self.start = pools, plan, start
         self.places = [
             (update, micro)
             for update in range(start, len(plan))
@@ -41,8 +39,8 @@ class MicroBatches(torch.utils.data.Dataset):
     def __getitem__(self, place: int) -> tuple[int, int, Batch]:
         update, micro = self.places[place]
         visits = self.plan.updates[update][micro]
-        examples = [self.examples[visit.index] for visit in visits]
-        return update, micro, self.collate(examples, [visit.epoch for visit in visits])
+        pool = self.pools[visits[0].source]
+        return update, micro, pool.batch([(pool.examples[visit.index], visit.epoch) for visit in visits])
 
 
 def share(micros: int, rank: int, world: int) -> list[int]:

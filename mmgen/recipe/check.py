@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..configs import Config, FeaturesConfig, PartConfig, nested_kinds
+from ..configs import Config, DatasetConfig, FeaturesConfig, PartConfig, nested_kinds
 from ..errors import PluginError
 from ..registry import Registry, did_you_mean
 from .layers import Layered
 from .learnt import misfits, unjudged
 from .messages import mistaken
 from .paths import counted
-from .tables import NAME, PRETRAINED, WEIGHTS, Recipe, Step
+from .tables import NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, laid_over
 
@@ -57,7 +57,8 @@ class _Check:
     def part(self, kind: str, table: Any, path: Key) -> PartConfig | None:
         """The config of a part, by its `type`."""
         if not isinstance(table, dict):
-            self.problem(path, "must be a table")
+            several = kind == "dataset" and isinstance(table, list)
+            self.problem(path, "must be a table" + "; steps alone learn from a list of data sets" * several)
             return None
         if not isinstance(table.get("type"), str):
             names = ", ".join(self.registry.names(kind))
@@ -107,7 +108,7 @@ class _Check:
             if own
             else self.table(Training, training, ("training",))
         )
-        parts = {"data": self.part("dataset", table["data"], (*path, "data"))} if table.get("data") is not None else {}
+        parts = {"data": self.data(table["data"], (*path, "data"))} if table.get("data") is not None else {}
         step = self.table(
             Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path
         )
@@ -116,6 +117,23 @@ class _Check:
             if step and whole and None not in parts.values()
             else None
         )
+
+    def data(self, table: Any, path: Key) -> PartConfig | tuple[SourceConfig, ...] | None:
+        """What a step learns from: one data set, or a list of them."""
+        if not isinstance(table, list):
+            return self.part("dataset", table, path)
+        sources = [self.mixed(entry, (*path, str(number))) for number, entry in enumerate(table)]
+        return None if None in sources else tuple(filter(None, sources))
+
+    def mixed(self, table: Any, path: Key) -> SourceConfig | None:
+        """One entry of such a list."""
+        if not isinstance(table, dict):
+            self.problem(path, "must be a table")
+            return None
+        own = {name: value for name, value in table.items() if name in SOURCE_KEYS}
+        data = self.part("dataset", {name: value for name, value in table.items() if name not in own}, path)
+        source: SourceConfig | None = self.table(SourceConfig, own, path, {"data": data or DatasetConfig(type="")})
+        return source if data else None
 
     def top(self, values: dict[str, Any]) -> None:
         """The recipe's own keys."""

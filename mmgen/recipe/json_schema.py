@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..configs import Config
-from ..registry import KINDS, Registry
-from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step
+from ..registry import KINDS, Part, Registry
+from .tables import NAMED_PARTS, PARTS, SOURCE_KEYS, TABLES, Recipe, SourceConfig, Step
 from .training import Training
 
 Schema = dict[str, Any]
+SOURCE = "source"  # the definition of a data set that is one of several
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -55,6 +56,9 @@ def _tables() -> dict[str, Schema]:
 def _step() -> Schema:
     step = closed(Step)
     step["properties"]["training"] = closed(Training)
+    told = step["properties"]["data"]["description"]
+    several = {"type": "array", "minItems": 1, "items": _reference(SOURCE)}
+    step["properties"]["data"] = {"description": told, "anyOf": [_reference("dataset"), several]}
     return step
 
 
@@ -62,27 +66,31 @@ def _definitions(registry: Registry) -> dict[str, Schema]:
     """A definition a kind, which hands on to that of the part which `type` names."""
     found: dict[str, Schema] = {}
     for kind, (_, config) in KINDS.items():
-        if not config.in_recipes:
-            continue
-        parts = registry.names(kind)
-        choices = [{"const": name, "description": f"{part.summary} ({part.source})"} for name, part in parts.items()]
-        asked = [{"pattern": "^[^:]+:[^:]+$"}] if parts else []  # by its owner, which any part may be
-        found[kind] = {
-            "type": "object",
-            "properties": {"type": {"type": "string", "anyOf": [*choices, *asked] or [{}]}},
-            "allOf": [
-                {
-                    "if": {
-                        "properties": {"type": {"enum": list(dict.fromkeys([name, part.owned]))}},
-                        "required": ["type"],
-                    },
-                    "then": {"$ref": f"#/$defs/{kind}.{name}"},
-                }
-                for name, part in parts.items()
-            ],
+        if config.in_recipes:
+            found |= _kind(kind, registry.names(kind))
+    more = {name: told for name, told in closed(SourceConfig)["properties"].items() if name in SOURCE_KEYS}
+    return found | _kind(SOURCE, registry.names("dataset"), more)
+
+
+def _kind(kind: str, parts: Mapping[str, Part], more: Schema | None = None) -> dict[str, Schema]:
+    """The definitions of a kind and its parts. `more`: keys that every one has besides its own."""
+    choices = [{"const": name, "description": f"{part.summary} ({part.source})"} for name, part in parts.items()]
+    asked = [{"pattern": "^[^:]+:[^:]+$"}] if parts else []  # by its owner, which any part may be
+    handed = [
+        {
+            "if": {
+                "properties": {"type": {"enum": list(dict.fromkeys([name, part.owned]))}},
+                "required": ["type"],
+            },
+            "then": {"$ref": f"#/$defs/{kind}.{name}"},
         }
-        for name, part in parts.items():
-            found[f"{kind}.{name}"] = closed(part.config)
+        for name, part in parts.items()
+    ]
+    types = {"type": "string", "anyOf": [*choices, *asked] or [{}]}
+    found: dict[str, Schema] = {kind: {"type": "object", "properties": {"type": types}, "allOf": handed}}
+    for name, part in parts.items():
+        own = closed(part.config)
+        found[f"{kind}.{name}"] = {**own, "properties": {**own["properties"], **(more or {})}}
     return found
 
 

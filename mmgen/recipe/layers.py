@@ -48,6 +48,10 @@ class Layered:
                 self._drop(there, name in below)
                 below[name] = value
                 self.origins[there] = origins.get(here, "")
+                inside = (
+                    {key: place for key, place in origins.items() if key[: len(here)] == here} if _tables(value) else {}
+                )
+                self.origins |= {(*there, *key[len(here) :]): place for key, place in inside.items()}
 
     def _replace(self, below: dict, above: dict, name: str, table: Key) -> None:
         """Take away what a key of [training] stands in place of, unless its layer has that as well: a mistake, told
@@ -112,6 +116,11 @@ def profiles(path: Path) -> list[str]:
         merged.lay(table, origins)
     found = merged.values.get("profiles", {})
     return list(found) if isinstance(found, dict) else []
+
+
+def _tables(value: Any) -> bool:
+    """Whether a value is an array of tables, whose entries have places of their own."""
+    return isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
 
 
 def _files(path: Path, seen: tuple[Path, ...] = (), asked: str = "") -> list[tuple[dict, dict[Key, str]]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..configs import GeneratorConfig, ObjectiveConfig
 from ..errors import did_you_mean
-from .tables import GENERATOR, Step
+from .mixtures import Wrong, unmixable
+from .tables import GENERATOR, SourceConfig, Step
 
 
-def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """What is wrong with the objectives of a step: (place in the recipe, what and what to do)."""
+def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[Wrong]:
+    """What is wrong with the objectives of a step, and with what it learns them from."""
     place = ("steps", name, "objectives")
     known: dict[str, ObjectiveConfig | GeneratorConfig | None] = {GENERATOR: built.get("generator")}
     known |= built["objectives"] or {}
@@ -23,44 +24,60 @@ def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[tuple[t
         if count > 1:
             yield place, f"'{wanted}' is named twice"
     inputs = {each: config for each, config in (built["inputs"] or {}).items() if each in step.inputs and config}
-    learnt = {each: known[each] for each in step.objectives if known.get(each) is not None}
+    learnt = {each: config for each in step.objectives if (config := known.get(each)) is not None}
     objectives = {each: config for each, config in learnt.items() if isinstance(config, ObjectiveConfig)}
-    for each, config in objectives.items():
-        if wrong := config.misfits(inputs):
-            yield place, f"'{each}' {wrong}"
-        data = step.data or built.get("data")
-        if data is not None and (absent := [label for label in config.labels if label not in data.labels]):
-            have = ", ".join(data.labels) or "none"
-            yield place, f"'{each}' needs examples with the label '{absent[0]}', and data '{data.type}' has: {have}"
-    hidden = [(part, each) for each, config in objectives.items() for part in config.hidden(inputs)]
+    data = built.get("data")
+    if isinstance(step.data, tuple):
+        yield from unmixable(name, step, inputs, objectives, data)
+    for default in [*step.own[:1], *([data] if data is not None else [])][:1]:
+        for number, source in enumerate(step.sources(default, inputs, objectives).values()):
+            own = ("steps", name, "data", str(number), "objectives") if isinstance(step.data, tuple) else place
+            yield from ((own, wrong) for wrong in _unlearnable(source, inputs, objectives))
+    yield from _unscored(name, step, [*learnt], {each: config.gives for each, config in learnt.items()})
+
+
+def _unlearnable(
+    source: SourceConfig, inputs: Mapping[str, Any], objectives: Mapping[str, ObjectiveConfig]
+) -> Iterator[str]:
+    """What is wrong with the objectives that learn from one data set together."""
+    there = {each: config for each, config in inputs.items() if each in source.inputs}
+    learnt = {each: config for each, config in objectives.items() if each in source.objectives}
+    for each, config in learnt.items():
+        if wrong := config.misfits(there):
+            yield f"'{each}' {wrong}"
+        if absent := [label for label in config.labels if label not in source.data.labels]:
+            have = ", ".join(source.data.labels) or "none"
+            yield f"'{each}' needs examples with the label '{absent[0]}', and data '{source.data.type}' has: {have}"
+    hidden = [(part, each) for each, config in learnt.items() for part in config.hidden(there)]
     for part, count in Counter(part for part, _ in hidden).items():
         if count > 1:
             both = " and ".join(f"'{each}'" for other, each in hidden if other == part)
-            yield place, f"{both} hide the input '{part}', and only one of them can; part them into two steps"
-    makers = [each for each, config in objectives.items() if config.makes_rows]
+            yield f"{both} hide the input '{part}', and only one of them can; part them into two steps"
+    makers = [each for each, config in learnt.items() if config.makes_rows]
     if len(makers) > 1:
+        yield f"'{makers[0]}' and '{makers[1]}' make rows of their own, and one of a step may; part them into two"
+
+
+def _unscored(name: str, step: Step, learnt: Sequence[str], gives: Mapping[str, str | None]) -> Iterator[Wrong]:
+    """What is wrong with the predictions of a step."""
+    giving = [each for each in learnt if gives[each]]
+    if len(giving) > 1:
         yield (
-            place,
-            f"'{makers[0]}' and '{makers[1]}' make rows of their own, and one of a step may; part them into two",
+            ("steps", name, "objectives"),
+            f"'{giving[0]}' and '{giving[1]}' both make predictions; part them into two steps",
         )
-    gives = [each for each, config in learnt.items() if config is not None and config.gives]
-    if len(gives) > 1:
-        yield (
-            place,
-            f"'{gives[0]}' and '{gives[1]}' both make predictions; part them into two steps",
-        )
-    if step.evaluate == "own" and step.data is None:
+    if step.evaluate == "own" and not step.own:
         yield (
             ("steps", name, "evaluate"),
             f"it has no data of its own; write [steps.{name}.data], or evaluate = true",
         )
-    if step.evaluate and learnt and not any(config.gives for config in learnt.values() if config is not None):
+    if step.evaluate and learnt and not giving:
         what = " and ".join(f"'{each}'" for each in learnt)
         yield ("steps", name, "evaluate"), f"{what} give nothing that could be scored; write evaluate = false"
 
 
-def unjudged(built: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Metrics that judge what no step predicts: (place in the recipe, what and what to do)."""
+def unjudged(built: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Metrics that judge what no step predicts."""
     learnt = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
     steps = [step for step in (built["steps"] or {}).values() if step is not None and step.evaluate]
     gives = {learnt[each].gives for step in steps for each in step.objectives if learnt.get(each) is not None}

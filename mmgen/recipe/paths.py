@@ -57,6 +57,8 @@ def located(config: Some) -> Some:
             change[name] = located(value)
         elif isinstance(value, dict):
             change[name] = {key: located(each) if isinstance(each, Config) else each for key, each in value.items()}
+        elif isinstance(value, tuple):
+            change[name] = tuple(located(each) if isinstance(each, Config) else each for each in value)
     return config.model_copy(update=change)
 
 

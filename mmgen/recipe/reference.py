@@ -9,7 +9,7 @@ from typing import Any
 from ..configs import Config
 from ..registry import KINDS, Part, Registry
 from .json_schema import closed
-from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, Step
+from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, SourceConfig, Step
 from .training import Training
 
 BOUNDS = {
@@ -46,6 +46,7 @@ def reference(registry: Registry) -> str:
         "",
         f"`training` overrides any of {', '.join(f'`{key}`' for key in Training.model_fields)} for this step.",
     ]
+    lines += ["", "## A data set among several", "", *_about(SourceConfig), *_table(SourceConfig, leave_out={"data"})]
     for kind, (_, config) in KINDS.items():
         if not config.in_recipes:
             continue

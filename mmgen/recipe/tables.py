@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, get_origin
 
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer
 
 from ..configs import (
     BackboneConfig,
@@ -33,6 +33,41 @@ PRETRAINED = "pretrained"  # where a step may start besides an earlier step
 WEIGHTS = "weights:"  # what begins a start from weights that somebody published
 
 
+class SourceConfig(Config):
+    """One of several data sets that a step learns from. In a recipe its keys stand among the data set's own."""
+
+    data: SerializeAsAny[DatasetConfig] = Field(description="the data set")
+    share: float = Field(1.0, gt=0, description="how much of every update it is, in ratio to the others' shares")
+    inputs: tuple[str, ...] = Field(
+        (), description="those of the step's inputs that its examples have; by default all of them"
+    )
+    objectives: tuple[str, ...] = Field(
+        (), description="those of the step's objectives that learn from it; by default all that fit its inputs"
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        table: dict[str, Any] = handler(self)
+        return {**table.pop("data"), **table}
+
+    def filled(
+        self,
+        step: Step,
+        inputs: Mapping[str, EmbedderConfig],
+        objectives: Mapping[str, ObjectiveConfig],
+    ) -> SourceConfig:
+        """The same with every key that is not written: the recipe has these inputs and objectives."""
+        read = self.inputs or step.inputs
+        there = {name: inputs[name] for name in read if name in inputs}
+        fitting = tuple(
+            name for name in step.objectives if name not in objectives or not objectives[name].misfits(there)
+        )
+        return self.model_copy(update={"inputs": read, "objectives": self.objectives or fitting})
+
+
+SOURCE_KEYS = tuple(name for name in SourceConfig.model_fields if name != "data")
+
+
 class Step(Config):
     """One row of the table: which inputs it reads, what it learns, where it starts."""
 
@@ -51,13 +86,15 @@ class Step(Config):
         description='what it learns, by the names of [objectives.NAME] tables; "generator", the default: to write',
     )
     training: Training = Field(Training(), description="the recipe's training settings, with this step's own")
-    data: SerializeAsAny[DatasetConfig] | None = Field(
-        None, description="what it learns from, a table like [data]; by default the recipe's own data"
+    data: SerializeAsAny[DatasetConfig] | tuple[SourceConfig, ...] | None = Field(
+        None,
+        description="what it learns from, a table like [data], or a list of such tables; by default the recipe's own "
+        "data",
     )
     evaluate: bool | Literal["own"] = Field(
         True,
         description="write or predict for the recipe's data.evaluate and score it, a row of the table; "
-        '"own": for its own data; false for a warm start',
+        '"own": for its own data, the first where there are several; false for a warm start',
     )
 
     @property
@@ -69,6 +106,30 @@ class Step(Config):
     def before(self) -> str | None:
         """The step that it starts from."""
         return None if self.start == PRETRAINED or self.weights is not None else self.start
+
+    @property
+    def own(self) -> tuple[DatasetConfig, ...]:
+        """The data sets of its own, the first one first."""
+        if isinstance(self.data, tuple):
+            return tuple(source.data for source in self.data)
+        return () if self.data is None else (self.data,)
+
+    def sources(
+        self,
+        data: DatasetConfig,
+        inputs: Mapping[str, EmbedderConfig],
+        objectives: Mapping[str, ObjectiveConfig],
+    ) -> dict[str, SourceConfig]:
+        """What it learns from, each under the name that people read, its `type`; by default the recipe's `data`."""
+        if not isinstance(self.data, tuple):
+            whole = SourceConfig(data=self.data or data, inputs=self.inputs, objectives=self.objectives)
+            return {whole.data.type: whole}
+        found: dict[str, SourceConfig] = {}
+        for source in self.data:
+            kind = source.data.type
+            count = sum(other.data.type == kind for other in found.values())
+            found[f"{kind} {count + 1}" if count else kind] = source.filled(self, inputs, objectives)
+        return found
 
 
 class Recipe(Config):
@@ -106,11 +167,12 @@ class Recipe(Config):
         return None
 
     def own_data(self, step: str) -> DatasetConfig | None:
-        """The data of its own that a step is scored on: where it says so, or needs labels that the recipe's data
-        lack."""
+        """The data of its own that a step is scored on (of several the first): where it says so, or needs labels that
+        the recipe's data lack."""
         own = self.steps[step]
         needed = {label for name in own.objectives if name != GENERATOR for label in self.objectives[name].labels}
-        return own.data if own.evaluate == "own" or not needed <= set(self.data.labels) else None
+        scored = own.evaluate == "own" or not needed <= set(self.data.labels)
+        return own.own[0] if scored and own.own else None
 
     def judging(self, step: str) -> dict[str, MetricConfig]:
         """The metrics that score what a step predicts, by name: those that judge its kind, and whose labels the
@@ -130,15 +192,14 @@ class Recipe(Config):
         predicts = self.predicts(step)
         return predicts is None or predicts[1] == "text"
 
-    def asked(self, step: str | None = None) -> tuple[str, ...]:
-        """The inputs of a step (by default of any) that its data must have; objectives may fill others."""
-        names = [name for name in (self.steps[step].objectives if step else self.objectives) if name != GENERATOR]
-        filled = {field for name in names for field in self.objectives[name].fills()}
-        return tuple(
-            name
-            for name in (self.steps[step].inputs if step else self.inputs)
-            if not set(self.inputs[name].reads) <= filled
-        )
+    def sources(self, step: str) -> dict[str, SourceConfig]:
+        """What a step learns from: see `Step.sources`."""
+        return self.steps[step].sources(self.data, self.inputs, self.objectives)
+
+    def asked(self, inputs: Iterable[str], objectives: Iterable[str]) -> tuple[str, ...]:
+        """Those of these inputs that data must have, where these objectives learn from it: they may fill others."""
+        filled = {field for name in objectives if name != GENERATOR for field in self.objectives[name].fills()}
+        return tuple(name for name in inputs if not set(self.inputs[name].reads) <= filled)
 
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""
@@ -175,8 +236,8 @@ TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Train
 def _parts(value: Any) -> Iterator[PartConfig]:
     if isinstance(value, PartConfig):
         yield value
-    inner = (
-        value.values() if isinstance(value, dict) else [each for _, each in value] if isinstance(value, Config) else ()
-    )
+    inner: Any = [each for _, each in value] if isinstance(value, Config) else ()
+    if isinstance(value, dict | tuple):
+        inner = value.values() if isinstance(value, dict) else value
     for each in inner:
         yield from _parts(each)

@@ -26,17 +26,20 @@ def too_deep(text: str) -> int | None:
 
 
 def lines(text: str) -> dict[Key, int]:
-    """The line of every key and table of a TOML text (tomllib keeps none). Values over several lines are passed
-    over."""
+    """The line of every key and table of a TOML text (tomllib keeps none). Entries of an array of tables are numbered
+    from 0: ("data", "0", "type"). Inside of values over several lines, only such entries are looked for."""
     found: dict[Key, int] = {}
-    table: Key = ()
-    depth, quotes = 0, ""  # open brackets, or the triple quote, of a value over several lines
+    arrays: dict[Key, int] = {}  # array of tables -> the number of its last entry
+    table, path = Key(), Key()
+    depth, entries, quotes = 0, 0, ""  # open brackets, entries, or the triple quote, of a value over several lines
     for number, line in enumerate(text.splitlines(), 1):
         if quotes:
             quotes = "" if quotes in line else quotes
             continue
         if depth > 0:
-            depth += _brackets(line)
+            depth, more = _opened(line, depth)
+            found |= {(*path, str(entries + each)): number for each in range(more)}
+            entries += more
             continue
         header = line.lstrip().startswith("[")
         match = _KEY.match(line.lstrip().lstrip("[") if header else line)
@@ -44,17 +47,33 @@ def lines(text: str) -> dict[Key, int]:
             continue
         names = tuple(name.strip("\"'") for name in _NAME.findall(match[1]))
         if header:
-            table = names
-        path = names if header else (*table, *names)
+            table = _table(names, arrays, line.lstrip().startswith("[["))
+        path = table if header else (*table, *names)
         for size in range(1, len(path) + 1):
             found.setdefault(path[:size], number)
         if not header:
             value = line.lstrip()[match.end() :]
             quotes = next((q for q in ('"' * 3, "'" * 3) if value.count(q) % 2), "")
-            depth = 0 if quotes else max(0, _brackets(value))
+            depth, entries = (0, 0) if quotes else _opened(value, 0)
+            found |= {(*path, str(each)): number for each in range(entries)}
     return found
 
 
-def _brackets(line: str) -> int:
-    bare = re.sub(r"\"(?:\\.|[^\"\\])*\"|'[^']*'|#.*", "", line)
-    return bare.count("[") + bare.count("{") - bare.count("]") - bare.count("}")
+def _table(names: Key, arrays: dict[Key, int], another: bool) -> Key:
+    """The path of a table's header. `another`: it begins an entry of an array."""
+    path = Key()
+    for place, name in enumerate(names):
+        path = (*path, name)
+        if another and place == len(names) - 1:
+            arrays[path] = arrays.get(path, -1) + 1
+        path = (*path, str(arrays[path])) if path in arrays else path
+    return path
+
+
+def _opened(line: str, depth: int) -> tuple[int, int]:
+    """How many brackets are open behind a line, and how many tables begin in it that are an array's entries."""
+    entries = 0
+    for sign in re.sub(r"\"(?:\\.|[^\"\\])*\"|'[^']*'|#.*", "", line):
+        entries += sign == "{" and depth == 1
+        depth += (sign in "[{") - (sign in "]}")
+    return max(0, depth), entries

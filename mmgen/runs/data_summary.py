@@ -39,15 +39,16 @@ class DataSummary:
         splits = {name: dataset.split(name) for name in dataset.splits()}
         yield from _described(dataset.describe(), splits)
         for name, examples in splits.items():
-            yield from self._split(name, examples, recipe.asked(), self._stops(name))
+            yield from self._split(name, examples, self._asked(), self._stops(name))
             for what, images in dataset.lacking(name).items():
                 yield self._named(name, what.replace("_", " "), images)
         own = {}
         for step, each in recipe.steps.items():
-            if each.data is not None:
-                own[name := f"what '{step}' learns from"] = examples = self.datasets.learnt(step)
-                asked = recipe.asked(step)
-                yield from self._split(name, examples, asked, {read: f"step '{step}'" for read in asked})
+            for source in self.datasets.sources(step).values() if each.own else ():
+                several = f", '{source.name}'" * (len(each.own) > 1)
+                own[name := f"what '{step}' learns from{several}"] = source.examples
+                asked = recipe.asked(source.inputs, source.objectives)
+                yield from self._split(name, source.examples, asked, {read: f"step '{step}'" for read in asked})
         yield from _overlaps(recipe, splits | own)
         yield ""
         yield from self._lengths(splits, own)
@@ -57,10 +58,15 @@ class DataSummary:
         """Inputs without which a run stops in this split of the recipe's own data -> a step that reads them there."""
         data, found = self.recipe.data, {}
         for name, step in self.recipe.steps.items():
-            learnt = step.data is None and split in (data.train, data.validate_on)
+            learnt = not step.own and split in (data.train, data.validate_on)
             if learnt or (step.evaluate and split == data.evaluate):
-                found.update({read: f"step '{name}'" for read in self.recipe.asked(name) if read not in found})
+                asked = self.recipe.asked(step.inputs, step.objectives)
+                found.update({read: f"step '{name}'" for read in asked if read not in found})
         return found
+
+    def _asked(self) -> tuple[str, ...]:
+        """Inputs that no objective fills."""
+        return self.recipe.asked(self.recipe.inputs, self.recipe.objectives)
 
     def _split(
         self, name: str, examples: Sequence[Example], inputs: Iterable[str], stops: Mapping[str, str]

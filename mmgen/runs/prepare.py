@@ -21,9 +21,9 @@ from ..features import extract
 from ..features.store import FeatureStore
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
-from ..parts import Dataset, Embedder, Metric, Picture
+from ..parts import Dataset, Embedder, Metric, Picture, Reader
 from ..progress import Progress
-from ..recipe.tables import Recipe, Step
+from ..recipe.tables import SOURCE_KEYS, Recipe, Step
 from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example
 from ..training.optimizer import frozen
@@ -149,7 +149,7 @@ def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
 def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
     """Where the features of an input lie that its extractor makes of the run's pictures."""
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
-    configs = [recipe.data, *(step.data for step in recipe.steps.values() if step.data is not None)]
+    configs = [recipe.data, *(config for step in recipe.steps.values() for config in step.own)]
     data = [config.model_dump(mode="json") for config in configs]
     made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
@@ -168,7 +168,7 @@ def _features_of_the_kept(
     path = folder.path / "recipe.json"
     try:
         tables = read_table(path, inputs=dict, data=dict, steps=dict)
-        own = [step["data"] for step in tables["steps"].values() if step.get("data") is not None]
+        own = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
         data = [tables["data"], *own, fingerprint]
         if _without_texts(data[:-1]) != _without_texts(now):
             return None  # other pictures
@@ -178,6 +178,12 @@ def _features_of_the_kept(
         return None
     files = [_features_path(name, made_from, folder) for made_from in names]
     return next((file for file in files if file.exists()), None)
+
+
+def _data_sets(kept: Any) -> list[dict[str, Any]]:
+    """The data sets that a kept step has of its own, one or several."""
+    several = kept if isinstance(kept, list) else [kept] if kept is not None else []
+    return [{key: value for key, value in one.items() if key not in SOURCE_KEYS} for one in several]
 
 
 def _without_texts(value: Any) -> Any:
@@ -228,21 +234,34 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
     for name in steps:
         step = recipe.steps[name]
         _check_frozen(name, step, model)
-        for wanted in recipe.asked(name):
-            embedder, fields = model.embedders[wanted], recipe.inputs[wanted].reads
-            scored = datasets.scored_by(name) if step.evaluate else ()
-            for examples in (datasets.learnt(name), datasets.validated(name), scored):
-                lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
-                try:
-                    if lacking:
-                        embedder.reader.read(lacking[0])  # a reader may do without
-                    embedder.reader.find_gaps(examples)
-                except DataError as error:
-                    are = "is" if len(lacking) == 1 else "are"
-                    count = f" ({len(lacking)} of {len(examples)} examples {are} like that)" if lacking else ""
-                    mend = f"; leave such examples out, or take '{wanted}' out of the step's inputs" if lacking else ""
-                    raise DataError(f"step '{name}': {error}{count}{mend}") from None
-            _look(wanted, embedder, datasets.learnt(name)[:LOOKED_AT])
+        sources = datasets.sources(name)
+        for source in sources.values():
+            place, of = f"step '{name}'", "the step's inputs"
+            if len(sources) > 1:
+                place, of = f"step '{name}', data '{source.name}'", "its inputs"
+            for wanted in recipe.asked(source.inputs, source.objectives):
+                for examples in (source.examples, source.validation):
+                    _find_gap(place, of, wanted, model.embedders[wanted].reader, examples, recipe.inputs[wanted].reads)
+                _look(wanted, model.embedders[wanted], source.examples[:LOOKED_AT])
+        for wanted in recipe.asked(step.inputs, step.objectives) if step.evaluate else ():
+            reader, examples = model.embedders[wanted].reader, datasets.scored_by(name)
+            _find_gap(f"step '{name}'", "the step's inputs", wanted, reader, examples, recipe.inputs[wanted].reads)
+
+
+def _find_gap(
+    place: str, inputs: str, wanted: str, reader: Reader, examples: Sequence[Example], fields: Sequence[str]
+) -> None:
+    """Raises DataError where examples lack what a reader reads of these fields."""
+    lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
+    try:
+        if lacking:
+            reader.read(lacking[0])  # a reader may do without
+        reader.find_gaps(examples)
+    except DataError as error:
+        are = "is" if len(lacking) == 1 else "are"
+        count = f" ({len(lacking)} of {len(examples)} examples {are} like that)" if lacking else ""
+        mend = f"; leave such examples out, or take '{wanted}' out of {inputs}" if lacking else ""
+        raise DataError(f"{place}: {error}{count}{mend}") from None
 
 
 def _check_frozen(name: str, step: Step, model: Model) -> None:

@@ -137,7 +137,7 @@ def run_step(
             load_state(model, initial, "the model as it was built")
             given = load_start(model, folder, name) if step.weights is not None else given
         begin(recipe, name, model, given)
-        train.train(model, context, datasets.learnt(name), datasets.validated(name))
+        train.train(model, context, [*datasets.sources(name).values()])
         if context.accelerator.is_main_process:
             (place / kept_start.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:

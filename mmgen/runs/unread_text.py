@@ -10,7 +10,7 @@ from ..data.seeds import resolve
 from ..model import Model
 from ..parts import Backbone
 from ..progress import Progress
-from ..recipe.tables import Recipe
+from ..recipe.tables import GENERATOR, Recipe
 from ..tensors import Example
 
 LOOKED_AT = 1000  # examples of a step
@@ -34,9 +34,9 @@ def warn_of_unread_text(
     examples show."""
     _warn_of_cut(model, datasets, steps, progress)
     told: dict[str, None] = {}
-    for step in steps:
-        examples = [resolve(example) for example in datasets.learnt(step)[:LOOKED_AT]]
-        for name in recipe.asked(step):
+    for source in (source for step in steps for source in datasets.sources(step).values()):
+        examples = [resolve(example) for example in source.examples[:LOOKED_AT]]
+        for name in recipe.asked(source.inputs, source.objectives):
             config = recipe.inputs[name]
             texts = [text for example in examples for text in config.texts(example)]
             found = [_looked_at(text, config, model.backbone) for text in texts]
@@ -52,7 +52,8 @@ def warn_of_unread_text(
 
 def _warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
     """Of targets, all that are learnt."""
-    for examples in datasets.learnt_by(steps):
+    sources = [source for step in steps for source in datasets.sources(step).values()]
+    for examples in {id(each.examples): each.examples for each in sources if GENERATOR in each.objectives}.values():
         cut, total = model.generator.reader.cut(examples), sum(len(example.targets) for example in examples)
         if cut:
             progress.say(

@@ -20,8 +20,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache
 from torch import Tensor, nn
 
-from ..data.collate import Collator
-from ..data.plan import Plan
+from ..data.plan import Plan, Pool, Visit
 from ..data.seeds import draw_from
 from ..errors import RunError
 from ..oom import ADVICE_SMALLER, halves, out_of_memory
@@ -32,7 +31,7 @@ from .distributed import all_reduce_sum, any_rank
 from .fsdp import too_large
 
 Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
-Visited = list[tuple[Example, int]]  # examples, each with the number of the pass over the data
+Cell = tuple[int, str]  # a source, by its number, and one of the losses that are learnt from it
 Piece = tuple[tuple[int, ...], Batch]  # where in an update a piece is, and the piece
 Losses = list[tuple[Batch, Tensor]]  # what this process has passed through the model, and each one's share of the loss
 
@@ -43,39 +42,51 @@ class Means:
 
     loss: float  # what is learnt: the weighted sum of the means
     each: dict[str, float]  # loss -> its mean; of those that counted anything
+    by_source: dict[str, dict[str, float]]  # the same of every source by itself
 
 
 @dataclass(frozen=True)
 class Material:
-    """What a step learns from: `plan` says which of the examples an update takes, `collate` makes batches of them."""
+    """What a step learns from: `plan` says which of the pools' examples an update takes."""
 
     plan: Plan
-    examples: Sequence[Example]
-    collate: Collator
+    pools: Sequence[Pool]
 
-    def cut(self, number: int, micro: int, times: int) -> list[Visited]:
+    @property
+    def cells(self) -> list[Cell]:
+        """All losses, of every source by itself."""
+        return [(number, name) for number, pool in enumerate(self.pools) for name in pool.collate.losses]
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Names of all losses."""
+        return tuple(dict.fromkeys(name for _, name in self.cells))
+
+    def source(self, number: int, micro: int) -> int:
+        """Which source an update's micro-batch is from."""
+        return self.plan.updates[number][micro][0].source
+
+    def pairs(self, visit: Visit) -> int:
+        pool = self.pools[visit.source]
+        return pool.collate.pairs(pool.examples[visit.index])
+
+    def cut(self, number: int, micro: int, times: int) -> list[list[tuple[Example, int]]]:
         """The examples of an update's micro-batch, each with its pass over the data, cut in two so many times; a single
-        one's targets are parted, and a single pair stays whole."""
-        visits = self.plan.updates[number][micro]
-        pieces = [[(self.examples[visit.index], visit.epoch) for visit in visits]]
+        one's questions are parted, and a single pair stays whole."""
+        pool = self.pools[self.source(number, micro)]
+        pieces = [[(pool.examples[visit.index], visit.epoch) for visit in self.plan.updates[number][micro]]]
         for _ in range(times):
-            pieces = [half for piece in pieces for half in halves(piece, self._parted)]
+            pieces = [half for piece in pieces for half in halves(piece, pool.parted)]
         return pieces
-
-    def _parted(self, visited: tuple[Example, int]) -> Visited:
-        return [(half, visited[1]) for half in self.collate.halves(visited[0])]
-
-    def batch(self, piece: Visited) -> Batch:
-        """Examples, each with its pass over the data, as a batch."""
-        return self.collate([example for example, _ in piece], [which for _, which in piece])
 
     def pieces(self, number: int, micro: int, whole: Batch, times: int) -> Iterator[Piece]:
         """A micro-batch, or what it is cut into."""
         if not times:
             yield (micro,), whole
             return
-        for piece, examples in enumerate(self.cut(number, micro, times)):
-            yield (micro, piece, times), self.batch(examples)
+        pool = self.pools[self.source(number, micro)]
+        for piece, visited in enumerate(self.cut(number, micro, times)):
+            yield (micro, piece, times), pool.batch(visited)
 
     def passes(self, number: int, times: int, world: int) -> int:
         """How many passes the process makes that has most of them in an update."""
@@ -114,7 +125,7 @@ class Accumulator:
         spare = micros[-1]
         if self.accelerator.process_index >= len(self.material.plan.updates[number]):
             micros = ()  # there are fewer micro-batches than processes
-        counts = self._counts([batch for _, batch in micros])
+        counts = self._counts(number, micros)
         while True:
             found = self._attempt(number, micros, spare, counts)
             mine = [parameter.grad is not None for parameter in self.learning.values()]
@@ -134,18 +145,24 @@ class Accumulator:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
         all_reduce_sum(self.accelerator, [totals, *gradients])
-        loss, *sums = totals.tolist()
-        return (
-            losses,
-            Means(loss, {name: total / counts[name] for name, total in zip(counts, sums, strict=True)}),
-            stopping,
-        )
+        return losses, self._means(totals.tolist(), counts), stopping
 
-    def _counts(self, batches: Sequence[Batch]) -> dict[str, float]:
+    def _means(self, totals: Sequence[float], counts: Mapping[Cell, float]) -> Means:
+        """What `_attempt` has summed up, over its counts."""
+        loss, *sums = totals
+        whole, each = _by_name(counts), dict(zip(counts, sums, strict=True))
+        by_source: dict[str, dict[str, float]] = {}
+        for (number, name), total in each.items():
+            of_source = by_source.setdefault(self.material.pools[number].source.name, {})
+            of_source[name] = total / counts[number, name]
+        return Means(loss, {name: total / whole[name] for name, total in _by_name(each).items()}, by_source)
+
+    def _counts(self, number: int, micros: Micros) -> dict[Cell, float]:
         """Over how many things the losses of an update are sums, in all processes; those that count nothing are left
         out."""
-        names = self.material.collate.losses
-        own = [sum(batch.counts.get(name, 0) for batch in batches) for name in names]
+        names = self.material.cells
+        sources = [(self.material.source(number, micro), batch.counts) for micro, batch in micros]
+        own = [sum(counts.get(name, 0) for source, counts in sources if source == of) for of, name in names]
         if self.accelerator.num_processes > 1:
             together = torch.tensor(own, dtype=torch.float64, device=self.accelerator.device)
             all_reduce_sum(self.accelerator, [together])
@@ -153,29 +170,30 @@ class Accumulator:
         return {name: count for name, count in zip(names, own, strict=True) if count}
 
     def _attempt(
-        self, number: int, micros: Micros, spare: tuple[int, Batch], counts: Mapping[str, float]
+        self, number: int, micros: Micros, spare: tuple[int, Batch], counts: Mapping[Cell, float]
     ) -> tuple[Losses, Tensor] | None:
-        """The losses of this process's micro-batches, and their sums: what is learnt, then every one that `counts`
-        names, in float64; None without memory. Of a sharded model every process makes as many passes, those with fewer
+        """The losses of this process's micro-batches, and their sums: what is learnt, then every cell of `counts`, in
+        float64; None without memory. Of a sharded model every process makes as many passes, those with fewer
         micro-batches through `spare`, with no weight; and it raises RunError without memory, since the others wait
         half-way."""
         losses: Losses = []
         totals = torch.zeros(1 + len(counts), dtype=torch.float64, device=self.accelerator.device)
         # `fully_shard` gives the mean of gradients over processes, and not their sum
         scale = self.accelerator.num_processes if self.sharded else 1
-        slots = self.slots.clone()
+        slots, whole_counts = self.slots.clone(), _by_name(counts)
         try:
             for micro, whole in micros:
                 for place, batch in self.material.pieces(number, micro, whole, self.cursor.halved):
                     batch = batch.to(self.accelerator.device)
                     draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
                     loss = self.loss(batch)
-                    mean = loss.over(counts)
+                    mean = loss.over(whole_counts).to(self.accelerator.device)
                     if mean.requires_grad:  # a batch that counts nothing teaches nothing
                         self.accelerator.backward(mean * scale if self.sharded else mean)
                     losses.append((batch, mean.detach()))
-                    sums = [loss.sums[name].detach().double() for name in counts]
-                    totals += torch.stack([mean.detach().double(), *sums])
+                    own = self.material.source(number, micro)
+                    sums = [loss.sums[name] if of == own else torch.zeros_like(mean) for of, name in counts]
+                    totals += torch.stack([one.detach().double() for one in (mean, *sums)])
                     slots += 0 if loss.slots is None else loss.slots
             self._keep_up(number, spare, len(losses))
         except Exception as error:
@@ -206,13 +224,22 @@ class Accumulator:
         clear_device_cache(garbage_collection=True)
         where = f"step '{self.context.name}', update {number}: out of memory"
         halved = self.cursor.halved
-        pieces = [piece for micro, _ in micros for piece in self.material.cut(number, micro, halved)]
-        if failed and all(len(piece) == 1 and len(self.material.collate.halves(piece[0][0])) == 1 for piece in pieces):
+        smaller = [self.material.cut(number, micro, halved + 1) for micro, _ in micros]
+        pieces = [self.material.cut(number, micro, halved) for micro, _ in micros]
+        if failed and [*map(len, smaller)] == [*map(len, pieces)]:
             raise RunError(
-                f"{where} with a single pair (example '{pieces[0][0][0].id}'); {ADVICE_SMALLER}; the last checkpoint "
-                "is kept"
+                f"{where} with a single pair (example '{pieces[0][0][0][0].id}'); {ADVICE_SMALLER}; the last "
+                "checkpoint is kept"
             )
         self.cursor.halved += 1
         self.context.progress.say(
             f"{where}; from here on micro-batches are cut into {2**self.cursor.halved}, for the same optimiser update"
         )
+
+
+def _by_name(cells: Mapping[Cell, float]) -> dict[str, float]:
+    """Numbers of every source by itself, added up."""
+    found: dict[str, float] = {}
+    for (_, name), number in cells.items():
+        found[name] = found.get(name, 0) + number
+    return found

@@ -73,7 +73,8 @@ class Learner:
             "update": number,
             "epoch": self.plan.epoch(number),
             "loss": means.loss,
-            **({"losses": means.each} if len(means.each) > 1 else {}),
+            **({"losses": means.each} if len(self.material.losses) > 1 else {}),
+            **({"sources": means.by_source} if len(self.material.pools) > 1 else {}),
             **rates(self.optimizer),
             **clipped,
         }

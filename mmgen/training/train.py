@@ -16,12 +16,12 @@ import torch
 
 from ..data.collate import Collator
 from ..data.loader import MicroBatches, timed, updates
-from ..data.plan import Plan, PlanOptions
+from ..data.plan import Plan, PlanOptions, Pool
 from ..data.seeds import Place
+from ..data.sources import Source
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
 from ..storage.weights import load_state, read_tensors, save_weights, state
-from ..tensors import Example
 from .accumulate import Material
 from .context import StepContext
 from .distributed import any_rank, broadcast
@@ -31,11 +31,11 @@ from .signals import interruptions
 from .validate import validate
 
 
-def train(model: Model, context: StepContext, examples: Sequence[Example], validation: Sequence[Example]) -> None:
+def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None:
     """Teach a step and write `weights.safetensors` and `log.jsonl` into its folder. The model holds the step's
     start."""
     accelerator, training = context.accelerator, context.step.training
-    material = make_material(model, context, examples)
+    material = make_material(model, context, sources)
     _warn(context, material.plan)
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with (
@@ -47,7 +47,7 @@ def train(model: Model, context: StepContext, examples: Sequence[Example], valid
             "cpu" if shards(training, accelerator) else accelerator.device
         )  # each process takes its slices from there
         learner = Learner(model, context, material)
-        spent = _learn(learner, validation, asked.is_set)
+        spent = _learn(learner, asked.is_set)
         finish(learner)
     if spent:
         context.progress.say(f"{context.name}: {spent}")
@@ -56,11 +56,14 @@ def train(model: Model, context: StepContext, examples: Sequence[Example], valid
     accelerator.free_memory()
 
 
-def make_material(model: Model, context: StepContext, examples: Sequence[Example]) -> Material:
+def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
     """What a step learns from, in the order and the batches that its seed and its settings give."""
     training, step = context.step.training, context.step
     place = Place(context.seed, context.name)
-    collate = Collator(model, step.inputs, step.objectives, place, examples)
+    pools = [
+        Pool(one, Collator(model, one.inputs or step.inputs, one.objectives or step.objectives, place, one.examples))
+        for one in sources
+    ]
     options = PlanOptions(
         seed=context.seed,
         step=context.name,
@@ -69,8 +72,7 @@ def make_material(model: Model, context: StepContext, examples: Sequence[Example
         micro_batch=training.micro_batch or training.batch_size,
         bucket=training.bucket,
     )
-    plan = Plan.make(examples, options, lengths=collate)
-    return Material(plan, examples, collate)
+    return Material(Plan.make(pools, options), pools)
 
 
 def _warn(context: StepContext, plan: Plan) -> None:
@@ -88,22 +90,23 @@ def _warn(context: StepContext, plan: Plan) -> None:
         )
 
 
-def _learn(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> str:
+def _learn(learner: Learner, stop: Callable[[], bool]) -> str:
     """The updates that are left. Returns what work was for nothing, as a person reads it."""
     plan, cursor = learner.plan, learner.cursor
+    validation = any(pool.source.validation for pool in learner.material.pools)
     before = _pairs(plan.updates[: cursor.done], learner)
     name = learner.context.name
     with learner.context.progress.task(f"{name}: learning", _pairs(plan.updates, learner), "pairs", before) as advance:
         waits: list[float] = []
         began = time.perf_counter()
         if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # it was stopped before
-            _end_epoch(learner, validation, stop)
+            _end_epoch(learner, stop)
             _keep(learner)
         for number, micros in timed(_updates(learner), waits):
             cursor.records.append(learner.update(number, micros, stop=stop))
             cursor.done = number + 1
             if cursor.done in plan.epochs:
-                _end_epoch(learner, validation, stop)
+                _end_epoch(learner, stop)
             _keep(learner)  # first of all: saying something fails where the terminal has gone
             advance(_pairs(plan.updates[number : number + 1], learner), _summary(cursor.records))
     return _spent(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
@@ -120,9 +123,8 @@ def _spent(learner: Learner, waiting: float) -> str:
 def _updates(learner: Learner) -> Iterator[Any]:
     accelerator, material = learner.accelerator, learner.material
     micro_batches = MicroBatches(
-        material.examples,
+        material.pools,
         material.plan,
-        material.collate,
         start=learner.cursor.done,
         rank=accelerator.process_index,
         world=accelerator.num_processes,
@@ -130,16 +132,16 @@ def _updates(learner: Learner) -> Iterator[Any]:
     return updates(micro_batches, workers=learner.training.workers, pin=accelerator.device.type == "cuda")
 
 
-def _end_epoch(learner: Learner, validation: Sequence[Example], stop: Callable[[], bool]) -> None:
+def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
     """What the log's last record says of the epoch that it ends."""
     record = learner.cursor.last
     record |= clipping(learner.cursor.records)
-    if not validation:
+    if not any(pool.source.validation for pool in learner.material.pools):
         return
     if learner.stopping:
         learner.save()
         raise KeyboardInterrupt
-    record["validation_loss"] = validate(learner, validation)
+    record |= validate(learner)
     (learner.stopping,) = any_rank(learner.accelerator, [stop()])
 
 
@@ -186,8 +188,7 @@ def clipping(records: Sequence[dict]) -> dict[str, float]:
 
 
 def _pairs(updates: Sequence, learner: Learner) -> int:
-    examples, pairs = learner.material.examples, learner.material.collate.pairs
-    return sum(pairs(examples[visit.index]) for update in updates for micro in update for visit in micro)
+    return sum(learner.material.pairs(visit) for update in updates for micro in update for visit in micro)
 
 
 def _summary(records: Sequence[dict]) -> str:

@@ -10,15 +10,37 @@ import toys
 
 from mmgen.data.collate import Collator, by_length
 from mmgen.data.loader import MicroBatches, share, timed, updates
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.plan import Plan, PlanOptions, Pool
 from mmgen.data.seeds import draw_from, resolve, seed_from
+from mmgen.data.sources import Source
 from mmgen.errors import DataError
 from mmgen.tensors import Example
 
 
+class Alike(Collator):
+    """All rows are alike."""
+
+    def __init__(self):
+        self.readers, self.targets = {}, {}
+
+    def pairs(self, example):
+        return len(example.targets)
+
+    def tails(self, examples):
+        return [1.0] * len(examples)
+
+
 def plan(examples, lengths=None, **changes):
+    return mixed([Source(examples)], lengths, **changes)
+
+
+def mixed(sources, lengths=None, **changes):
     shape = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch": 3, **changes}
-    return Plan.make(examples, PlanOptions(**shape), lengths)
+    return Plan.make([Pool(source, lengths or Alike()) for source in sources], PlanOptions(**shape))
+
+
+def pools(model, examples):
+    return [Pool(Source(examples), Collator(model, ["caption"]))]
 
 
 def visits(plan):
@@ -78,8 +100,8 @@ def test_draws_on_the_processor_follow_from_the_place_and_note_nothing_for_gpus(
 @pytest.mark.parametrize("workers", [0, 2])
 def test_loader_workers_change_nothing(workers):
     model, examples = toys.model(), toys.examples(20)
-    loaded = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"])), workers=workers))
-    expected = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"]))))
+    loaded = list(updates(MicroBatches(pools(model, examples), plan(examples)), workers=workers))
+    expected = list(updates(MicroBatches(pools(model, examples), plan(examples))))
     assert [number for number, _ in loaded] == list(range(len(plan(examples))))
     for (_, micros), (_, others) in zip(loaded, expected, strict=True):
         for (place, batch), (other, again) in zip(micros, others, strict=True):
@@ -96,8 +118,8 @@ def test_processes_share_every_update_out_completely():
 
 def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
     model, examples = toys.model(), toys.examples(20)
-    whole = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"]))))
-    late = list(updates(MicroBatches(examples, plan(examples), Collator(model, ["caption"]), start=3)))
+    whole = list(updates(MicroBatches(pools(model, examples), plan(examples))))
+    late = list(updates(MicroBatches(pools(model, examples), plan(examples), start=3)))
     assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [
         (n, [b.ids for _, b in micros]) for n, micros in whole[3:]
     ]
@@ -225,3 +247,43 @@ def test_waiting_is_timed_and_changes_nothing():
     waits = []
     assert list(timed(iter("abc"), waits)) == list("abc")
     assert len(waits) == 3 and all(wait >= 0 for wait in waits)
+
+
+def singles(name, count):
+    return [Example(f"{name}{i}", {"caption": "w " * (1 + i % 7)}, ("q",)) for i in range(count)]
+
+
+@pytest.mark.parametrize("bucket", [1, 3])
+@pytest.mark.parametrize("micro_batch", [3, 16])
+def test_sources_are_in_every_update_as_their_shares_say(bucket, micro_batch):
+    """Two thirds and one third of 8 pairs are no whole examples: over all updates they are."""
+    sources = [Source(singles("a", 50), share=2), Source(singles("b", 30), share=1)]
+    lengths = Collator(toys.model(), ["caption"])
+    made = mixed(sources, lengths, epochs=3, bucket=bucket, micro_batch=micro_batch)
+    assert all(len({visit.source for visit in micro}) == 1 for update in made.updates for micro in update)
+    counts = [Counter(visit.source for visit in update) for update in visits(made)]
+    assert Counter(count[0] for count in counts) == {6: 24, 2: 3}  # one update an epoch has what is left of the first
+    assert all(abs(count[1] - count[0] / 2) <= 1 for count in counts)
+    assert abs(sum(count[1] for count in counts) - 3 * 50 / 2) <= 1
+
+
+def test_an_epoch_is_one_pass_over_the_first_source_and_the_others_go_round():
+    sources = [Source(singles("a", 40)), Source(singles("b", 7))]
+    made = mixed(sources, epochs=2, batch_size=20)
+    order = [visit for update in visits(made) for visit in update]
+    assert Counter((v.index, v.epoch) for v in order if not v.source) == {(i, e): 1 for i in range(40) for e in (0, 1)}
+    passes = [visit.epoch for visit in order if visit.source]
+    assert Counter(passes) == {**dict.fromkeys(range(11), 7), 11: 3} and sorted(passes) == passes
+    assert made.epochs == (4, 8) and made.epoch(2) == 0.5
+    assert made == mixed(sources, epochs=2, batch_size=20) != mixed(sources, epochs=2, batch_size=20, seed=1)
+
+
+def test_one_more_source_changes_nothing_of_the_first():
+    examples = toys.examples(60)
+    alone, both = plan(examples, batch_size=8), mixed([Source(examples), Source(singles("b", 9))], batch_size=16)
+    assert [[v for v in update if not v.source] for update in visits(both)] == visits(alone)
+
+
+def test_a_source_without_pairs_is_told():
+    with pytest.raises(DataError, match="the examples have no pair of an input and a question"):
+        mixed([Source(toys.examples(5)), Source([Example("b", {})])])

@@ -18,6 +18,7 @@ from mmgen_text import Text
 import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import Place
+from mmgen.data.sources import Source
 from mmgen.errors import DataError
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
@@ -147,9 +148,9 @@ def test_writing_and_words_are_learnt_together_however_an_update_is_split(tmp_pa
     results = []
     for micro, times in ((100, 0), (2, halved)):
         context = toys.context(tmp_path, step(micro_batch=micro))
-        material = make_material(made, context, EXAMPLES)
+        material = make_material(made, context, [Source(EXAMPLES)])
         accumulator = Accumulator(context, material, Cursor(halved=times), made, dict(made.named_parameters()), False)
-        micros = [(n, material.batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
+        micros = [(n, material.pools[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
         _, means, _ = accumulator.gradients(0, micros, bool)
         results.append((means, {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}))
         made.zero_grad(set_to_none=True)

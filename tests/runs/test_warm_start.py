@@ -131,8 +131,9 @@ def test_equal_data_of_two_steps_is_built_once(place):
     recipe, _ = load(place / "toy.toml", installed())
     both = recipe.model_copy(update={"steps": {**recipe.steps, "again": recipe.steps["warm"]}})
     datasets = Datasets(both)
-    assert datasets.learnt("warm") is datasets.learnt("again") and datasets.validated("warm") == ()
-    assert datasets.learnt("first") == datasets.main.split("train") and len(datasets.scored) == 6
+    warm, again, first = (datasets.sources(step) for step in ("warm", "again", "first"))
+    assert warm["jsonl"].examples is again["jsonl"].examples and warm["jsonl"].validation == ()
+    assert first["scenes"].examples == datasets.main.split("train") and len(datasets.scored) == 6
     assert Datasets(both).fingerprint() == Datasets(recipe).fingerprint()
 
 

@@ -1,5 +1,6 @@
 """Several processes (gloo, on CPUs) train, write and score what one does; when one dies the others say so."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -13,16 +14,40 @@ import pytest
 import test_learner
 import test_oom
 import toys
+from accelerate import Accelerator
 from toys import PLACE, weights
 from toys import mmgen_here as mmgen
 
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.datasets import Datasets
+from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
+from mmgen.runs.load import load_run
 from mmgen.storage import generations
+from mmgen.training.context import StepContext
+from mmgen.training.train import make_material
 
 TESTS = [Path(__file__).parents[1], *(Path(__file__).parents[1] / room for room in ("features", "runs", "training"))]
-RECIPE = toys.recipe(training={"micro_batch": 4, "epochs": 2, "checkpoint_every": 2}, data={"train_size": 21})
+BOTH = {"inputs": ["caption"], "learn": ["backbone"], "objectives": ["generator", "words"]}
+RECIPE = toys.recipe(  # two losses with counts of their own
+    training={"micro_batch": 4, "epochs": 2, "checkpoint_every": 2},
+    objectives={"words": {"type": "masked_words"}},
+    steps={"first": BOTH, "second": {**BOTH, "start": "first"}},
+    data={"train_size": 21},
+)
+MIXED = f"""{RECIPE}
+[[steps.second.data]]
+type = "scenes"
+train_size = 21
+val_size = 4
+test_size = 6
+[[steps.second.data]]
+type = "jsonl"
+folder = "texts"
+evaluate = "train"
+share = 0.5
+objectives = ["words"]
+"""
 
 # Runs `mmgen` with this process's files opened for writing noted down, and dies in the middle where it is told to.
 WATCHED = """
@@ -64,13 +89,14 @@ CRAMPED = """
     import toys
     from test_learner import Cramped, step
     from test_oom import cramp, written
+    from mmgen.data.sources import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
     model = toys.model(dropout=0.0)
     accelerator = distributed.start()
     if accelerator.process_index == 1:
         Cramped(model, pairs=4)
-    train(model, toys.context(Path("learnt"), step(), accelerator=accelerator), toys.examples(20), ())
+    train(model, toys.context(Path("learnt"), step(), accelerator=accelerator), [Source(toys.examples(20))])
     model = toys.model()
     if accelerator.process_index == 1:
         cramp(model, most=3)
@@ -102,27 +128,46 @@ def log(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
+def prepare(folder: Path) -> None:
+    """The recipe whose second step learns from texts too."""
+    (folder / "toy.toml").write_text(MIXED)
+    (folder / "texts").mkdir()
+    for split, first in (("train", 0), ("val", 9)):
+        texts = [
+            {"id": example.id, "caption": example.inputs["caption"][0], "questions": ["why ?"]}
+            for example in toys.examples(12)[first : first + 9]
+        ]
+        (folder / f"texts/{split}.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+
+
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> Path:
     """A finished run of one process."""
     folder = tmp_path_factory.mktemp("one")
-    (folder / "toy.toml").write_text(RECIPE)
+    prepare(folder)
     done = mmgen(folder, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     return folder
 
 
-def test_three_processes_learn_what_one_learns_and_only_the_first_writes(one, tmp_path):
-    """Updates of four micro-batches and of one, so that some process has more to do, or nothing; of unlike numbers of
-    tokens."""
-    (tmp_path / "toy.toml").write_text(RECIPE)
-    recipe, _ = load(tmp_path / "toy.toml", installed())
-    shape = {name: getattr(recipe.training, name) for name in ("epochs", "batch_size", "micro_batch")}
-    plan = Plan.make(recipe.data.build().split("train"), PlanOptions(seed=0, step="first", **shape))
-    assert {len(update) for update in plan.updates} == {1, 4}
-    done = several(3, tmp_path, WATCHED, "run", "toy.toml")
+def sizes(folder: Path, step: str) -> set[int]:
+    """How many micro-batches the updates of a step have."""
+    recipe, _ = load(folder / "toy.toml", installed(), None, (f'output="{folder}"',))
+    with contextlib.chdir(folder):
+        sources = Datasets(recipe).sources(step)
+    context = StepContext(step, recipe.steps[step], 0, folder, Accelerator(cpu=True), Progress())
+    material = make_material(load_run(folder / PLACE).model, context, [*sources.values()])
+    return {len(update) for update in material.plan.updates}
+
+
+@pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
+def test_several_processes_learn_what_one_learns_and_only_the_first_writes(one, tmp_path, processes):
+    """Two losses, and in the second step two data sets. Some process has more to do, or nothing."""
+    assert {1, 4} <= sizes(one, "first") and max(sizes(one, "second")) > 4
+    prepare(tmp_path)
+    done = several(processes, tmp_path, WATCHED, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / PLACE / "environment.json").read_text())["processes"] == 3
+    assert json.loads((tmp_path / PLACE / "environment.json").read_text())["processes"] == processes
     for step in ("first", "second"):
         ours, theirs = weights(one, step), weights(tmp_path, step)
         assert ours.keys() == theirs.keys()
@@ -130,15 +175,28 @@ def test_three_processes_learn_what_one_learns_and_only_the_first_writes(one, tm
             assert (ours[name] - theirs[name]).abs().max() < 2e-5 or name.endswith("key.bias"), (
                 name
             )  # their gradient is rounding alone
+        told = {}
         for our, their in zip(log(one / PLACE / "steps" / step), log(tmp_path / PLACE / "steps" / step), strict=True):
-            assert our["loss"] == pytest.approx(their["loss"], abs=1e-5) and our.get(
-                "validation_loss"
-            ) == pytest.approx(their.get("validation_loss"), abs=1e-5)
+            assert flat(our) == pytest.approx(flat(their), abs=1e-5)
+            told |= flat(our)
+        assert {"losses generator.loss", "losses words.loss"} <= told.keys()
+    assert {"sources scenes generator.loss", "sources jsonl words.loss", "validation_losses jsonl"} <= told.keys()
     said = done.stdout + done.stderr
     assert said.count("first: learning") == said.count("built on the spot") == said.count("everything is in") == 1
     assert (tmp_path / "opened-0.txt").read_text()
-    assert (tmp_path / "opened-1.txt").read_text() == (tmp_path / "opened-2.txt").read_text() == ""
-    assert [(tmp_path / f"left-{rank}.txt").read_text() for rank in range(3)] == ["True"] * 3
+    assert "".join((tmp_path / f"opened-{rank}.txt").read_text() for rank in range(1, processes)) == ""
+    assert [(tmp_path / f"left-{rank}.txt").read_text() for rank in range(processes)] == ["True"] * processes
+
+
+def flat(record: dict, before: str = "") -> dict[str, float]:
+    """All losses of a log's record."""
+    found = {}
+    for name, value in record.items():
+        if isinstance(value, dict):
+            found |= flat(value, f"{before}{name} ")
+        elif "loss" in before + name:
+            found[before + name] = value
+    return found
 
 
 def test_two_processes_write_and_score_what_one_does(one, tmp_path):
@@ -161,7 +219,7 @@ def test_two_processes_write_and_score_what_one_does(one, tmp_path):
 
 
 def test_a_process_that_dies_ends_the_others_and_one_goes_on(one, tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
+    prepare(tmp_path)
     died = several(2, tmp_path, WATCHED, "run", "toy.toml", "--step", "first", DIE_1="7")
     assert died.returncode != 0
     (told,) = [line for line in died.stderr.splitlines() if line.startswith("error: ")]

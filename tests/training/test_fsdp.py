@@ -22,6 +22,7 @@ from toys import PLACE, weights
 from toys import mmgen_here as mmgen
 
 import mmgen as front_door
+from mmgen.data.sources import Source
 from mmgen.errors import MmgenError, RunError
 from mmgen.model import compose
 from mmgen.parts import Embedder
@@ -141,20 +142,20 @@ def in_slices(folder: Path, names: list[str]) -> None:
         make = MODELS[name]
         model = make()
         modules, tied = [type(module) for module in model.modules()], len(model.state_dict())
-        train(model, context(name, chosen(name, shard=True)), examples(name), VALIDATION)
+        train(model, context(name, chosen(name, shard=True)), [Source(examples(name), VALIDATION)])
         assert [type(module) for module in model.modules()] == modules and len(model.state_dict()) == tied
         assert not [parameter for parameter in model.parameters() if isinstance(parameter, DTensor)]
         load_weights(written := make(), folder / name / "weights.safetensors")
         assert apart(model, written) == 0, name  # in every process, whoever wrote the file
     bf16 = context("bf16", step(shard=True, epochs=1, precision="bf16"))
-    train(toys.model(dropout=0.0), bf16, toys.examples(20), ())
+    train(toys.model(dropout=0.0), bf16, [Source(toys.examples(20))])
     often = step(shard=True, checkpoint_every=1)
     for name, more in RESUMED.items():
         chosen_so = step(shard=True, checkpoint_every=1, **more)
-        train(toys.model(dropout=0.3), context(name, chosen_so), toys.examples(20), VALIDATION)
+        train(toys.model(dropout=0.3), context(name, chosen_so), [Source(toys.examples(20), VALIDATION)])
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
         stop(patch)
-        train(toys.model(dropout=0.3), context("stopped", often), toys.examples(20), VALIDATION)
+        train(toys.model(dropout=0.3), context("stopped", often), [Source(toys.examples(20), VALIDATION)])
     accelerator.wait_for_everyone()
     held = counted(context("counted", step(shard=True, epochs=1)))
     (folder / f"told-{accelerator.process_index}.json").write_text(json.dumps(held))
@@ -201,7 +202,7 @@ def counted(context) -> dict:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Learner, "update", measured)
-        train(model, context, toys.examples(8), ())
+        train(model, context, [Source(toys.examples(8))])
     return told | {"parameters": parameters, "gathered": sorted(gathered)}
 
 
@@ -220,7 +221,7 @@ def with_little_memory(folder: Path) -> None:
     try:
         with distributed.peer_failures(accelerator):
             cramped = toys.context(folder / "cramped", step(shard=True), accelerator=accelerator)
-            train(model, cramped, toys.examples(20), ())
+            train(model, cramped, [Source(toys.examples(20))])
     except MmgenError as error:
         (folder / f"said-{accelerator.process_index}.txt").write_text(str(error))
     os._exit(0)  # not waiting for each other
@@ -295,8 +296,8 @@ def test_the_best_weights_are_kept(slices):
     assert losses[-1] > min(losses)
     model = bent()
     load_weights(model, slices / "best/weights.safetensors")
-    learner = learner_of(model, slices, chosen=chosen("best"))
-    assert validate(learner, VALIDATION) == pytest.approx(min(losses), abs=1e-5)
+    learner = learner_of(model, slices, chosen=chosen("best"), validation=VALIDATION)
+    assert validate(learner)["validation_loss"] == pytest.approx(min(losses), abs=1e-5)
 
 
 def test_what_is_frozen_by_name_stays_in_slices_too(slices):
@@ -382,10 +383,10 @@ def test_out_of_memory_ends_the_run_with_one_line_of_what_to_do(slices):
 
 def test_out_of_memory_while_validating_too(tmp_path):
     model = toys.model()
-    learner = learner_of(model, tmp_path)
+    learner = learner_of(model, tmp_path, validation=VALIDATION)
     learner.sharded = type("InSlices", (), {"loss": Cramped(model, pairs=0)})()
     with pytest.raises(RunError) as error:
-        validate(learner, VALIDATION)
+        validate(learner)
     assert str(error.value) == f"step 's', validation: {TOO_LARGE}"
 
 

@@ -17,7 +17,8 @@ import torch
 import toys
 
 from mmgen.data.collate import Collator
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.plan import Plan, PlanOptions, Pool
+from mmgen.data.sources import Source
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER, halves, out_of_memory, targets_parted
 from mmgen.progress import Progress
@@ -66,14 +67,14 @@ def step(**training):
 
 def learn(folder, model, chosen=None, examples=None, told=None, validation=()):
     folder.mkdir(exist_ok=True)
-    train(model, toys.context(folder, chosen or step(), told), examples or toys.examples(20), validation)
+    train(model, toys.context(folder, chosen or step(), told), [Source(examples or toys.examples(20), validation)])
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def learner_of(model, folder, examples=None, chosen=None):
+def learner_of(model, folder, examples=None, chosen=None, validation=()):
     """The learner of `step()`, as far as its checkpoint in the folder is."""
     context = toys.context(folder, chosen or step())
-    return Learner(model, context, make_material(model, context, examples or toys.examples(20)))
+    return Learner(model, context, make_material(model, context, [Source(examples or toys.examples(20), validation)]))
 
 
 def apart(one, other):
@@ -192,17 +193,17 @@ def test_one_pair_that_is_too_large_is_named(tmp_path):
 
 def test_validation_is_cut_as_well(tmp_path):
     model, examples = toys.model(), toys.examples(9)
-    learner = learner_of(model, tmp_path, examples)
-    expected = validate(learner, examples)
+    learner = learner_of(model, tmp_path, examples, validation=examples)
+    expected = validate(learner)["validation_loss"]
     memory = Cramped(model, pairs=5)
-    assert validate(learner, examples) == pytest.approx(expected, abs=1e-6)
+    assert validate(learner)["validation_loss"] == pytest.approx(expected, abs=1e-6)
     assert max(memory.seen) <= 5
     Cramped(model, pairs=0)
     with pytest.raises(
         RunError,
         match=r"^step 's', validation: out of memory with a single example \('e\d+'\); use shorter .* is kept$",
     ):
-        validate(learner, examples)
+        validate(learner)
 
 
 @pytest.mark.parametrize(
@@ -342,7 +343,7 @@ def plan(bucket=1):
     """That of `step()`; with its bucket of 16, examples come in another order."""
     examples = toys.examples(20)
     options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch=6, bucket=bucket)
-    return Plan.make(examples, options, lengths=Collator(toys.model(), ["caption"]))
+    return Plan.make([Pool(Source(examples), Collator(toys.model(), ["caption"]))], options)
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):

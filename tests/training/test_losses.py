@@ -10,6 +10,7 @@ import toys
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
 from mmgen.data.collate import Collator
+from mmgen.data.sources import Source
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import MASK, Loss
 from mmgen.training.accumulate import Accumulator
@@ -66,7 +67,7 @@ def written_out(model, material, number):
     total, counts = {}, {}
     for micro in range(len(material.plan.updates[number])):
         for example, which in material.cut(number, micro, 0)[0]:
-            loss = model(material.batch([(example, which)]))
+            loss = model(material.pools[0].batch([(example, which)]))
             for name, one in loss.sums.items():
                 total[name] = total.get(name, 0) + one
                 counts[name] = counts.get(name, 0) + loss.counts[name]
@@ -83,13 +84,13 @@ def gradients(model):
 def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, micro_batch, halved):
     model = two_losses()
     context = toys.context(tmp_path, step(micro_batch=micro_batch))
-    material = make_material(model, context, EXAMPLES)
+    material = make_material(model, context, [Source(EXAMPLES, EXAMPLES[:2])])
     losses = written_out(model, material, 0)
     expected = gradients(model)
     model.zero_grad()
     learning = dict(model.named_parameters())
     accumulator = Accumulator(context, material, Cursor(halved=halved), model, learning, sharded=False)
-    micros = [(n, material.batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
+    micros = [(n, material.pools[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
     _, means, _ = accumulator.gradients(0, micros, bool)
     assert means.each == pytest.approx(losses, abs=1e-5)
     assert means.loss == pytest.approx(sum(losses.values()), abs=1e-5)
@@ -98,7 +99,7 @@ def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, 
 
 def test_losses_are_in_the_log_by_name_and_validation_adds_their_means(tmp_path):
     model = two_losses()
-    train(model, toys.context(tmp_path, step()), EXAMPLES, EXAMPLES[:5])
+    train(model, toys.context(tmp_path, step()), [Source(EXAMPLES, EXAMPLES[:5])])
     records = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     for record in records:
         assert set(record["losses"]) == {"generator.loss", "generator.begin"}
@@ -113,7 +114,7 @@ def toys_resolved(example):
 
 
 def test_one_loss_is_not_named_in_the_log(tmp_path):
-    train(toys.model(), toys.context(tmp_path, step(epochs=1)), EXAMPLES, ())
+    train(toys.model(), toys.context(tmp_path, step(epochs=1)), [Source(EXAMPLES)])
     assert all("losses" not in json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines())
 
 
@@ -125,9 +126,9 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     )
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     context = toys.context(tmp_path, step(workers=0))
-    learner = Learner(model, context, make_material(model, context, EXAMPLES))
-    micros = [(0, learner.material.batch(learner.material.cut(0, 0, 0)[0]))]
+    learner = Learner(model, context, make_material(model, context, [Source(EXAMPLES, EXAMPLES[:2])]))
+    micros = [(0, learner.material.pools[0].batch(learner.material.cut(0, 0, 0)[0]))]
     record = learner.update(0, micros)
-    assert record["loss"] == 0 and "losses" not in record
+    assert record["loss"] == 0 and record["losses"] == {}
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
-    assert validate(learner, EXAMPLES[:2]) == 0
+    assert validate(learner) == {"validation_loss": 0}

@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from mmgen import Decoding
+from mmgen.data.sources import Source
 from mmgen.evaluation.generate import generate
 from mmgen.oom import OomRetry
 from mmgen.progress import Progress
@@ -72,7 +73,7 @@ def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> L
         context = StepContext("cut", step, 0, Path(folder), Accelerator(cpu=not memory.on_gpu), told)
         tight = memory.short(limit, composed, rows) if limit or rows else memory.measured(found)
         with tight:
-            train(composed, context, material[: 3 * chosen.images], validation)
+            train(composed, context, [Source(material[: 3 * chosen.images], validation)])
         log = [json.loads(line) for line in (Path(folder) / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     after = _weights(composed)
     del composed

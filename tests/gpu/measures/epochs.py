@@ -18,7 +18,8 @@ from statistics import median
 
 from mmgen.data.collate import Collator
 from mmgen.data.loader import MicroBatches, updates
-from mmgen.data.plan import Plan, PlanOptions
+from mmgen.data.plan import Plan, PlanOptions, Pool
+from mmgen.data.sources import Source
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.recipe.tables import Recipe
@@ -94,9 +95,10 @@ def loaded(place: Path, recipe: Recipe, pin: bool) -> float | None:
     training, collate = recipe.steps["both"].training, Collator(model, model.inputs)
     batch = training.batch_size
     options = PlanOptions(0, "both", training.epochs, batch_size=batch, micro_batch=batch, bucket=training.bucket)
-    plan = Plan.make(examples, options, lengths=collate)
+    pools = [Pool(Source(examples), collate)]
+    plan = Plan.make(pools, options)
     questions, began = 0, 0.0
-    for number, _ in updates(MicroBatches(examples, plan, collate), workers=training.workers, pin=pin):
+    for number, _ in updates(MicroBatches(pools, plan), workers=training.workers, pin=pin):
         if not number:
             began = time.perf_counter()
         elif number < LOADED:

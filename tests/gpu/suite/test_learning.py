@@ -18,6 +18,7 @@ from PIL import Image
 
 from mmgen.data.collate import Collator
 from mmgen.data.seeds import resolve
+from mmgen.data.sources import Source
 from mmgen.evaluation.generate import generate
 from mmgen.model import compose
 from mmgen.parts import Picture, Record
@@ -101,7 +102,7 @@ def learn(folder, device, precision, stop_at=None, **more):
         return forward(batch)
 
     model.forward = stopping
-    train(model, toys.context(folder, step, accelerator=accelerator(device)), examples[:18], examples[18:])
+    train(model, toys.context(folder, step, accelerator=accelerator(device)), [Source(examples[:18], examples[18:])])
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
     return {name: tensor.cpu().clone() for name, tensor in state(model).items()}, log
 

@@ -1,0 +1,51 @@
+"""Several data sets of one step: what is built, and whose ids collide."""
+
+import json
+
+import pytest
+import toys
+
+from mmgen.data.datasets import Datasets
+from mmgen.errors import DataError
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+
+
+def written(folder, name, lines):
+    place = folder / name
+    place.mkdir()
+    (place / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return {"type": "jsonl", "folder": name, "validate_on": "", "evaluate": "train"}
+
+
+def datasets(folder, *data):
+    """Those of a recipe whose step "mixed" learns from these."""
+    step = {"inputs": ["caption"], "learn": ["backbone"], "data": list(data)}
+    (folder / "toy.toml").write_text(toys.recipe(steps={"mixed": step}))
+    return Datasets(load(folder / "toy.toml", installed())[0])
+
+
+LINE = {"id": "1", "caption": "a red ball", "questions": ["why ?"]}
+
+
+def test_sources_have_names_shares_and_examples_of_their_own(tmp_path):
+    one, two = written(tmp_path, "one", [LINE]), written(tmp_path, "two", [{**LINE, "id": "2"}])
+    same = {"type": "scenes", "train_size": 24, "val_size": 4, "test_size": 6}  # as the recipe's [data]
+    found = datasets(tmp_path, one, {**two, "share": 2.5}, same)
+    sources = found.sources("mixed")
+    assert [*sources] == [source.name for source in sources.values()] == ["jsonl", "jsonl 2", "scenes"]
+    assert [source.share for source in sources.values()] == [1, 2.5, 1]
+    assert [len(source.examples) for source in sources.values()] == [1, 1, 24]
+    assert [len(source.validation) for source in sources.values()] == [0, 0, 4]
+    assert sources["scenes"].examples[0] is found.main.split("train")[0]  # built once
+    assert "a red ball" in found.texts() and found.fingerprint() != datasets(tmp_path, one, same).fingerprint()
+
+
+def test_ids_that_collide_are_told(tmp_path):
+    one, two = written(tmp_path, "one", [LINE]), written(tmp_path, "two", [{**LINE, "id": "2"}, LINE])
+    with pytest.raises(DataError) as error:
+        datasets(tmp_path, one, two).sources("mixed")
+    assert str(error.value) == (
+        "steps.mixed.data: 'jsonl' and 'jsonl 2' both have an example 'train-1'; give the examples of one of them "
+        "other ids"
+    )

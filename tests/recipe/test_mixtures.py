@@ -1,0 +1,231 @@
+"""A step that learns from several data sets, as a recipe says it, and what `mmgen check` refuses."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from mmgen.errors import RecipeError
+from mmgen.recipe.json_schema import schema
+from mmgen.recipe.load import from_json, load
+from mmgen.recipe.paths import located
+from mmgen.recipe.show import toml
+from mmgen.recipe.toml_lines import lines
+from mmgen.registry import installed
+
+REGISTRY = installed()
+RECIPE = """\
+name = "toy"
+[backbone]
+type = "bert"
+[inputs.caption]
+type = "text"
+[inputs.image]
+type = "regions"
+features = "regions.h5"
+[generator]
+type = "masked"
+[objectives.words]
+type = "masked_words"
+[objectives.pictured]
+type = "masked_words"
+inputs = ["caption"]
+[objectives.fits]
+type = "sentence_image"
+second = "caption"
+[steps.pre]
+inputs = ["caption", "image"]
+learn = ["backbone", "image"]
+objectives = ["words"]
+evaluate = false
+{data}
+[data]
+type = "scenes"
+"""
+TWO = """\
+data = [
+  {{ type = "jsonl", folder = "pictures", share = 3{first} }},
+  {{ type = "jsonl", folder = "texts", inputs = ["caption"]{second} }},
+]"""
+
+
+def read(folder, data, *changes):
+    text = RECIPE.replace("{data}", data)
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    (folder / "toy.toml").write_text(text)
+    return load(folder / "toy.toml", REGISTRY)
+
+
+def mistakes(folder, data, *changes):
+    with pytest.raises(RecipeError) as error:
+        read(folder, data, *changes)
+    return str(error.value).replace(f"{folder}/", "").splitlines()
+
+
+def two(first="", second=""):
+    return TWO.format(first=first, second=second)
+
+
+def test_what_is_not_written_follows_from_the_step(tmp_path):
+    recipe, layers = read(tmp_path, two())
+    pictures, texts = recipe.sources("pre").values()
+    assert [*recipe.sources("pre")] == ["jsonl", "jsonl 2"]
+    assert (pictures.share, pictures.inputs, pictures.objectives) == (3, ("caption", "image"), ("words",))
+    assert (texts.share, texts.inputs, texts.objectives) == (1, ("caption",), ("words",))
+    assert pictures.data.folder == tmp_path / "pictures" and recipe.own_data("pre") is None
+    assert layers.place(("steps", "pre", "data", "1", "folder")) == f"{tmp_path}/toy.toml:26"
+    assert [part.type for part in recipe.parts()].count("jsonl") == 2
+
+
+def test_an_objective_is_left_out_where_its_inputs_are_not(tmp_path):
+    matching = ('objectives = ["words"]', 'objectives = ["words", "fits"]')
+    second = ('second = "caption"', 'caption = "image"\nsecond = "caption"')
+    recipe, _ = read(tmp_path, two(), matching, second)
+    assert [source.objectives for source in recipe.sources("pre").values()] == [("words", "fits"), ("words",)]
+    apart = (', objectives = ["pictured"]', ', objectives = ["words"]')  # both hide captions, never of one example
+    recipe, _ = read(tmp_path, two(*apart), ('objectives = ["words"]\nev', 'objectives = ["words", "pictured"]\nev'))
+    assert [source.objectives for source in recipe.sources("pre").values()] == [("pictured",), ("words",)]
+
+
+def test_a_kept_and_a_shown_recipe_are_the_same_recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    recipe, layers = read(tmp_path, two(', objectives = ["words"]'))
+    assert from_json(json.dumps(recipe.identity()), REGISTRY, "recipe.json").identity() == recipe.identity()
+    shown = toml(recipe.identity(), layers)
+    (tmp_path / "shown.toml").write_text(shown)
+    assert load(tmp_path / "shown.toml", REGISTRY)[0].identity() == recipe.identity()
+    table = recipe.model_dump(mode="json")["steps"]["pre"]["data"][1]
+    assert (table["type"], table["share"], table["inputs"]) == ("jsonl", 1, ["caption"]) and "data" not in table
+    (tmp_path / "link").symlink_to(tmp_path)
+    elsewhere = load(Path("link/toy.toml"), REGISTRY)[0]
+    assert elsewhere.identity() != recipe.identity() and located(elsewhere).identity() == located(recipe).identity()
+
+
+def test_editors_complete_it():
+    table = {"type": "scenes", "share": 2, "inputs": ["caption"]}
+    made = schema(REGISTRY)
+    jsonschema.validate({"steps": {"pre": {"data": [table, {"type": "jsonl", "folder": "x"}]}}}, made)
+    for wrong in ([], [{**table, "shares": 2}], table):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({"steps": {"pre": {"data": wrong}}}, made)
+
+
+def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
+    own, another = '[data]\ntype = "scenes"\n', "[[profiles.other.steps.pre.data]]\n"
+    first, second = another + 'type = "scenes"\n', another + 'type = "jsonl"\nfolder = "x"\nshare = 2\n'
+    read(tmp_path, two(), (own, own + first + second))
+    recipe, layers = load(tmp_path / "toy.toml", REGISTRY, "other")
+    assert [(name, source.share) for name, source in recipe.sources("pre").items()] == [("scenes", 1), ("jsonl", 2)]
+    assert layers.origins["steps", "pre", "data", "1", "share"] == f"{tmp_path}/toy.toml:35"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (
+            "data = []",
+            "24: steps.pre.data: must not be empty; name a data set, or leave the key out to learn from [data]",
+        ),
+        ('data = [{ type = "scenes", share = 0 }]', "24: steps.pre.data.0.share: must be more than 0, not 0"),
+        (two(second=", share = -1.5"), "26: steps.pre.data.1.share: must be more than 0, not -1.5"),
+        (two(second=', share = "2"'), '26: steps.pre.data.1.share: must be a number, not "2"'),
+        ('data = [{ type = "scenes" }, 3]', "24: steps.pre.data.1: must be a table"),
+        (two(second=", shares = 2"), "26: steps.pre.data.1.shares: no such key"),
+        (
+            'data = [\n  { type = "scenes" },\n  { type = "scenes", share = 2 },\n]',
+            "26: steps.pre.data.1: is data.0 again, so ids of examples collide; write it once, with the shares added "
+            "up",
+        ),
+        (
+            two(', inputs = ["captoin"]'),
+            "25: steps.pre.data.0.inputs: 'captoin' is not among the step's inputs; did you mean 'caption'?; there "
+            "are: caption, image",
+        ),
+        (
+            two(second=', objectives = ["generator"]'),
+            "26: steps.pre.data.1.objectives: 'generator' is not among the step's objectives; there are: words",
+        ),
+        (
+            two(', inputs = ["image"]'),
+            "25: steps.pre.data.0: none of the step's objectives fits its inputs: image; leave it out",
+        ),
+        (
+            two(', inputs = ["image"], objectives = ["words"]'),
+            "25: steps.pre.data.0.objectives: 'words' hides words, and the step reads no text; add an input of type "
+            '"text" to it',
+        ),
+    ],
+)
+def test_what_cannot_be_learnt_together_is_refused_with_its_line(tmp_path, data, expected):
+    assert mistakes(tmp_path, data) == [f"toy.toml:{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("data", "change", "expected"),
+    [
+        (
+            two(),
+            ("evaluate = false", "evaluate = false\ntraining = { shard = true }"),
+            "24: steps.pre.training.shard: processes that hold slices of a model pass through it together, and "
+            "micro-batches of several data sets do not; learn this step without it",
+        ),
+        (
+            two(', objectives = ["words"]', ', objectives = ["words"]'),
+            ('objectives = ["words"]\nev', 'objectives = ["words", "pictured"]\nev'),
+            "22: steps.pre.objectives: 'pictured' learns from none of the step's data sets: no data set has all that "
+            "it reads",
+        ),
+        (
+            'data = [{ type = "jsonl", folder = "t", inputs = ["caption"] }, { type = "scenes", train_size = 9 }]',
+            ('objectives = ["words"]\nevaluate = false', 'objectives = ["generator"]\nevaluate = "own"'),
+            "23: steps.pre.evaluate: it is scored on the first of its data sets, 'jsonl', which has no input 'image'; "
+            "put one that has it first, or write evaluate = false",
+        ),
+        (
+            "",
+            ('[data]\ntype = "scenes"', '[[data]]\ntype = "scenes"'),
+            "25: data: must be a table; steps alone learn from a list of data sets",
+        ),
+    ],
+)
+def test_what_a_mixture_cannot_do_is_refused(tmp_path, data, change, expected):
+    assert mistakes(tmp_path, data, change) == [f"toy.toml:{expected}"]
+
+
+def test_lines_of_arrays_of_tables():
+    text = """\
+[[a.b]]
+c = 1
+[a.b.d]
+e = 2
+[[a.b]]
+c = 3
+f = [{ g = 1 }, { g = 2 }]
+h = [
+  { i = [1, { j = 2 }] }, { i = "{" },
+  # { }
+  { i = 4 },
+]
+k = [[1], [{ l = 1 }]]
+"""
+    assert {".".join(key): line for key, line in lines(text).items()} == {
+        "a": 1,
+        "a.b": 1,
+        "a.b.0": 1,
+        "a.b.0.c": 2,
+        "a.b.0.d": 3,
+        "a.b.0.d.e": 4,
+        "a.b.1": 5,
+        "a.b.1.c": 6,
+        "a.b.1.f": 7,
+        "a.b.1.f.0": 7,
+        "a.b.1.f.1": 7,
+        "a.b.1.h": 8,
+        "a.b.1.h.0": 9,
+        "a.b.1.h.1": 9,
+        "a.b.1.h.2": 11,
+        "a.b.1.k": 13,
+    }

@@ -1,0 +1,197 @@
+"""A step that learns from several data sets: losses by source, splits of every kind, and resumes to the bit."""
+
+import json
+
+import pytest
+import test_learner
+import torch
+import toys
+from mmgen_encoders import Bert
+from mmgen_masked import Masked
+from mmgen_objectives import MaskedWords, SentenceImage
+from mmgen_text import Text
+from test_learner import apart
+
+from mmgen.data.loader import MicroBatches, updates
+from mmgen.data.sources import Source
+from mmgen.model import Objectives, compose
+from mmgen.recipe.tables import Step, Training
+from mmgen.tensors import Example
+from mmgen.training.accumulate import Accumulator
+from mmgen.training.checkpoint import Cursor
+from mmgen.training.learner import Learner
+from mmgen.training.train import make_material, train
+from mmgen.training.validate import validate
+
+PAIRS = toys.examples(14)
+TEXTS = [Example(f"t{number}", {"caption": example.inputs["caption"][0]}) for number, example in enumerate(PAIRS[:5])]
+OBJECTIVES = ("generator", "words", "fits")
+
+
+def sources(**shares):
+    """Pairs of texts for all objectives, and single texts without targets for masked words alone."""
+    texts = Source(TEXTS, TEXTS[:2], shares.get("texts", 1.0), ("caption",), ("words",), "texts")
+    return [Source(PAIRS, PAIRS[:3], shares.get("pairs", 1.0), (), (), "pairs"), texts]
+
+
+def model(dropout=0.0):
+    """Writes, predicts masked words, and tells pairs of captions apart."""
+    torch.manual_seed(0)
+    made = compose(
+        Bert(layers=1, width=32, heads=4, vocabulary=90, dropout=dropout),
+        {"caption": Text(), "second": Text(reads=("second",))},
+        Masked(max_tokens=9),
+        texts=[" ".join(toys.WORDS)] * 3,
+        objectives=Objectives({"words": MaskedWords(inputs=("caption",), rate=0.4), "fits": SentenceImage()}),
+    )
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return made.eval()
+
+
+def step(**training):
+    chosen = {"batch_size": 12, "micro_batch": 4, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", "bucket": 2}
+    return Step(
+        inputs=("caption", "second"),
+        learn=("backbone",),
+        objectives=OBJECTIVES,
+        training=Training(**{**chosen, **training}),
+    )
+
+
+def learn(folder, made, **training):
+    folder.mkdir(exist_ok=True)
+    train(made, toys.context(folder, step(**training)), sources())
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def written_out(made, material, number):
+    """The losses of an update by their definition, from single examples, by source; gradients are left on the model."""
+    total, count = {}, {}
+    for micro in range(len(material.plan.updates[number])):
+        pool = material.pools[material.source(number, micro)]
+        for visited in material.cut(number, micro, 0)[0]:
+            loss = made(pool.batch([visited]))
+            for name, one in loss.sums.items():
+                for key in ((pool.source.name, name), ("", name)):
+                    total[key] = total.get(key, 0) + one
+                    count[key] = count.get(key, 0) + loss.counts[name]
+    means = {key: total[key] / count[key] for key in total}
+    sum(mean for (source, _), mean in means.items() if not source).backward()
+    return {key: mean.item() for key, mean in means.items()}
+
+
+@pytest.mark.parametrize("micro_batch, halved", [(100, 0), (4, 0), (1, 0), (4, 2)])
+def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_path, micro_batch, halved):
+    made = model()
+    context = toys.context(tmp_path, step(micro_batch=micro_batch))
+    material = make_material(made, context, sources())
+    expected = written_out(made, material, 0)
+    gradients = {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}
+    made.zero_grad()
+    accumulator = Accumulator(context, material, Cursor(halved=halved), made, dict(made.named_parameters()), False)
+    ((_, micros), *_) = updates(MicroBatches(material.pools, material.plan))
+    _, means, _ = accumulator.gradients(0, micros, bool)
+    found = {("", name): mean for name, mean in means.each.items()}
+    found |= {(source, name): mean for source, own in means.by_source.items() for name, mean in own.items()}
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert {source: [*own] for source, own in means.by_source.items()} == {
+        "pairs": [f"{name}.loss" for name in OBJECTIVES],
+        "texts": ["words.loss"],
+    }
+    split = {name: p.grad for name, p in made.named_parameters() if p.grad is not None}
+    torch.testing.assert_close(split, gradients, atol=1e-6, rtol=1e-3)
+
+
+def test_an_objective_is_asked_only_where_its_source_has_what_it_reads(tmp_path):
+    material = make_material(model(), toys.context(tmp_path, step()), sources())
+    for number, micros in updates(MicroBatches(material.pools, material.plan)):
+        for micro, batch in micros:
+            texts = material.source(number, micro) == 1
+            assert [*batch.inputs] == (["caption"] if texts else ["caption", "second"])
+            assert {*batch.targets} == ({"words"} if texts else {*OBJECTIVES})
+            assert {id_[0] for id_ in batch.ids} == {"t" if texts else "e"}
+
+
+def test_the_log_has_losses_by_name_and_by_source_and_so_has_validation(tmp_path):
+    made = model()
+    records = learn(tmp_path, made)
+    names = [f"{name}.loss" for name in OBJECTIVES]
+    for record in records:
+        assert [*record["losses"]] == names and [*record["sources"]] == ["pairs", "texts"]
+        assert record["loss"] == pytest.approx(sum(record["losses"].values()), abs=1e-5)
+        assert min(own["words.loss"] for own in record["sources"].values()) <= record["losses"]["words.loss"]
+    context = toys.context(tmp_path, step())
+    for watched, expected in ((slice(0, 1), "pairs"), (slice(1, 2), "texts")):
+        alone = Learner(made, context, make_material(made, context, sources()[watched]))
+        assert validate(alone) == {"validation_loss": pytest.approx(records[-1]["validation_losses"][expected])}
+    both = validate(Learner(made, context, make_material(made, context, sources())))
+    assert both["validation_loss"] == pytest.approx(records[-1]["validation_loss"])
+    assert both["validation_loss"] < sum(both["validation_losses"].values())
+
+
+@pytest.mark.slow
+def test_a_resume_at_any_update_gives_the_same_bits(tmp_path, monkeypatch):
+    whole = model(dropout=0.3)
+    expected = learn(tmp_path / "whole", whole)
+    update = Learner.update
+    assert len(expected) > 4
+    for last in (1, len(expected) // 2, len(expected) - 1):
+
+        def stops(learner, number, *arguments, last=last, **more):
+            if number == last:
+                raise KeyError("as good as a kill")
+            return update(learner, number, *arguments, **more)
+
+        folder = tmp_path / str(last)
+        monkeypatch.setattr(Learner, "update", stops)
+        with pytest.raises(KeyError):
+            learn(folder, model(dropout=0.3), checkpoint_every=1)
+        monkeypatch.setattr(Learner, "update", update)
+        again = model(dropout=0.3)
+        assert learn(folder, again, checkpoint_every=1, workers=last % 2) == expected and apart(again, whole) == 0
+
+
+@pytest.mark.slow
+def test_lack_of_memory_changes_nothing(tmp_path, monkeypatch):
+    """Micro-batches of both sources are cut, the second time after some updates."""
+    free, cramped = model(), model()
+    whole = learn(tmp_path / "free", free)
+    forward, passed = cramped.forward, []
+
+    def short(batch):
+        if batch.size > (1 if len(passed) > 9 else 2):
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        passed.append({*batch.targets})
+        return forward(batch)
+
+    cramped.forward = short
+    cut = learn(tmp_path / "cramped", cramped)
+    assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
+    assert cut[-1]["halved"] > cut[0]["halved"] > 0 and {"words"} in passed and {*OBJECTIVES} in passed
+    for ours, theirs in zip(cut, whole, strict=True):
+        for source, own in theirs["sources"].items():
+            assert ours["sources"][source] == pytest.approx(own, abs=1e-5)
+
+
+def test_one_text_that_is_too_large_is_named(tmp_path):
+    made = model()
+
+    def short(batch):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    made.forward = short
+    with pytest.raises(test_learner.RunError, match=r"update 0: out of memory with a single pair \(example 'e\d+'\)"):
+        learn(tmp_path, made)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_change_nothing(tmp_path, workers):
+    material = make_material(model(), toys.context(tmp_path, step()), sources())
+    batches = [[*updates(MicroBatches(material.pools, material.plan), workers=count)] for count in (0, workers)]
+    for (one, ours), (other, theirs) in zip(*batches, strict=True):
+        assert one == other and [micro for micro, _ in ours] == [micro for micro, _ in theirs]
+        for (_, mine), (_, their) in zip(ours, theirs, strict=True):
+            assert mine.ids == their.ids and mine.counts == their.counts
+            torch.testing.assert_close(mine.inputs, their.inputs, atol=0, rtol=0)
