@@ -148,6 +148,9 @@ class FeaturesConfig(EmbedderConfig):
         description="features as they are; each region's scaled to length 1; or each dimension to mean 0 and deviation "
         "1 over the store",
     )
+    blind: bool = Field(
+        False, description="features are read as 0, and only where regions are is left: for a row that sees nothing"
+    )
     allow_other_features: bool = Field(
         False, description="read a store that another extractor made than the one learnt from"
     )

@@ -36,7 +36,7 @@ class StoreReader(Reader):
     """
 
     def __init__(self, config: FeaturesConfig, limit: int | None) -> None:
-        self.field, self.limit, self.boxes = config.reads[0], limit, config.boxes
+        self.field, self.limit, self.boxes, self.blind = config.reads[0], limit, config.boxes, config.blind
         self.allow_other = config.allow_other_features
         self.width, self.fingerprint = config.width, config.fingerprint
         self.path = Path(config.features) if config.features is not None else None
@@ -112,7 +112,7 @@ class StoreReader(Reader):
                 f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
                 "relative to the image's size"
             )
-        return features, boxes
+        return np.zeros_like(features) if self.blind else features, boxes
 
     def slots(self, example: Example) -> int:
         """Its regions, as the store's index counts them."""

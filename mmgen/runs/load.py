@@ -124,7 +124,7 @@ def load_run(
         config = recipe.inputs[name]
         made = None
         if isinstance(config, FeaturesConfig) and config.extractor is not None and config.features is None:
-            made = features_file(name, config.extractor, recipe, folder)
+            made = features_file(config.extractor, recipe, folder)
         features = {"features": made} if made and made.exists() else {}
         inputs[name] = as_kept(config, kept[name], path_kept, name).model_copy(update=features)
     model = build_model(recipe.model_copy(update={"inputs": inputs}), folder=folder.backbone)

@@ -124,7 +124,7 @@ def fill_stores(
     for name, config in recipe.inputs.items():
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.features is not None:
             continue
-        path = features_file(name, config.extractor, recipe, folder)
+        path = features_file(config.extractor, recipe, folder)
         if accelerator.is_main_process and not all_in(
             path, pictures := list(datasets.pictures())
         ):  # broken ones may have been mended
@@ -146,8 +146,14 @@ def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
         return all(picture.key in store for picture in pictures)
 
 
-def features_file(name: str, extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
-    """Where the features of an input lie that its extractor makes of the run's pictures."""
+def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
+    """Where the features lie that an extractor makes of the run's pictures. All inputs that have it share the file,
+    which is called after the first of them."""
+    name = next(
+        name
+        for name, config in recipe.inputs.items()
+        if isinstance(config, FeaturesConfig) and config.features is None and config.extractor == extractor
+    )
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
     configs = [recipe.data, *(config for step in recipe.steps.values() for config in step.own)]
     data = [config.model_dump(mode="json") for config in configs]

@@ -112,6 +112,12 @@ def test_several_pictures_in_one_segment(store):
         model.reader.find_gaps([example(All(("3", "absent")))])
 
 
+def test_blind_regions_are_where_they_are_and_look_like_nothing(store):
+    ((visual, boxes),) = embedder(features=store, blind=True).reader.read(example("5"))
+    ((_, there),) = embedder(features=store).reader.read(example("5"))
+    assert not visual.any() and visual.shape == (5, D) and np.array_equal(boxes, there)
+
+
 def test_an_image_without_regions_is_an_error(store):
     with pytest.raises(DataError) as error:
         states(embedder(features=store), "3", "0")
