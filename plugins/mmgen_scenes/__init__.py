@@ -136,6 +136,35 @@ class ScenePhrases(Proposals):
         return DrawnPhrases(self)
 
 
+class SceneChoices(Drawn):
+    """Questions about drawn scenes with four answers, and four rationales for the right one: VCR, drawn.
+
+    Wrong ones fit the scene's things. Who has learnt from the words of 4,000 scenes alone (naive Bayes) is right 29
+    times in 100 about answers and 24 times about rationales; chance is 25.
+    """
+
+    type: Literal["scene_choices"] = "scene_choices"
+    labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice")
+    min_things: int = Field(6, ge=6, le=7, description="fewest things in a scene")
+    max_things: int = Field(7, ge=6, le=7, description="most things in a scene")
+    items: int = Field(2, ge=1, le=2, description="questions a scene")
+    asks: Literal["answer", "rationale", "both", "every"] = Field(
+        "both",
+        description="answers; rationales of the right answer; both; or, as VCR's leaderboard wants it, rationales of "
+        "each of the four answers too",
+    )
+    tags: Literal["kinds", "names"] = Field(
+        "kinds",
+        description="things are called by their kinds; or, as people are in VCR, by names that say nothing, so that "
+        "only the mentions tell which thing is meant",
+    )
+
+    def build(self):
+        from .tasks import DrawnChoices
+
+        return DrawnChoices(self)
+
+
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
@@ -153,7 +182,7 @@ class Discovery(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases]
+    return [Scenes, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases, SceneChoices]
 
 
 @mmgen.hookimpl

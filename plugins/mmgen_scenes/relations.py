@@ -60,20 +60,21 @@ def only(scene: Scene, thing: int, relation: str) -> int | None:
 def ahead(scene: Scene, thing: int) -> int | None:
     """What a thing looks at, or goes towards: the first thing on its way, where there is no doubt about it."""
     own = scene.things[thing]
-    first, doubtful = [], []
-    for i, other in enumerate(scene.things):
-        if i == thing or (run := toward(own, other)) < 0:
-            continue
-        rise = abs(center(other)[1] - center(own)[1])
-        if run > AHEAD and rise < CONE * run:
-            first.append((distance(own, other), i))
-        elif rise < 2 * CONE * (run + AHEAD):
-            doubtful.append(distance(own, other))
-    if not first:
+    ways = [(on_the_way(own, other), distance(own, other), i) for i, other in enumerate(scene.things) if i != thing]
+    certain = [(apart, i) for is_there, apart, i in ways if is_there]
+    if not certain:
         return None
-    nearest, found = min(first)
-    rest = [apart for apart, i in first if i != found] + doubtful
+    nearest, found = min(certain)
+    rest = [apart for is_there, apart, i in ways if is_there is not False and i != found]
     return found if all(apart > CLOSER * nearest for apart in rest) else None
+
+
+def on_the_way(a: Thing, b: Thing) -> bool | None:
+    """Whether `b` lies where `a` looks or goes; None where people may differ."""
+    run, rise = toward(a, b), abs(center(b)[1] - center(a)[1])
+    if run > AHEAD and rise < CONE * run:
+        return True
+    return False if run < 0 or rise >= 2 * CONE * (run + AHEAD) else None
 
 
 def toward(a: Thing, b: Thing) -> float:
