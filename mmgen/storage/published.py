@@ -20,6 +20,7 @@ from ..recipe.weight_files import IN_FOLDERS, INDEX, WANTED, names_in, weight_fi
 from .weights import read_tensors
 
 STATES = ("state_dict", "model")  # where files have their tensors that keep more, an optimiser's say
+LONGEST_NAME = 500  # letters of what a tensor is called
 PARALLEL = "module."  # begins every name of a model that was saved inside of torch's DataParallel
 
 
@@ -90,6 +91,8 @@ def _read(path: Path) -> dict[str, Tensor]:
     found = _by_name(tensors)
     if not found:
         raise DataError(f"{path}: holds no tensors by name; {WANTED}")
+    if odd := next((name for name in found if not name.isprintable() or len(name) > LONGEST_NAME), None):
+        raise DataError(f"{path}: damaged: it calls a tensor {odd[:60]!r}; take it from where it was published")
     return found
 
 

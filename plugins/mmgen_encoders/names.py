@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -74,13 +75,18 @@ def pooler_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> dic
 
 
 def front_of(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> str:
-    """What stands in front of the encoder's names there: "bert.", "visual_bert.", or nothing. Told by its word
-    embeddings; the shortest where several have some."""
+    """What stands in front of the encoder's names there: "bert.", "visual_bert.", or nothing. Of several, the one with
+    most of its names; the encoder's own where none has any."""
     base: Any = model.base_model
+    inside = set(base.state_dict())
+    fronts: Counter[str] = Counter()
+    for name in weights:
+        parts = name.split(".")
+        fronts.update(
+            "".join(f"{each}." for each in parts[:at]) for at in range(len(parts)) if ".".join(parts[at:]) in inside
+        )
     own = f"{model.base_model_prefix}."
-    words = next(name for name, each in base.named_parameters() if each is model.get_input_embeddings().weight)
-    fronts = [name.removesuffix(words) for name in weights if name == words or name.endswith(f".{words}")]
-    return own if own in fronts or not fronts else min(fronts, key=len)
+    return max(fronts, key=lambda front: (fronts[front], front == own, -len(front)), default=own)
 
 
 def _own(model: PreTrainedModel) -> dict[str, tuple[Tensor, list[str]]]:

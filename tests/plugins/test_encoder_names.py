@@ -3,7 +3,7 @@
 import pytest
 import torch
 import toys
-from mmgen_encoders import Bert, Roberta
+from mmgen_encoders import FAMILIES, Bert, Roberta
 from mmgen_encoders.encoder import EncoderBackbone
 from mmgen_encoders.names import Renamed
 from transformers import (
@@ -105,6 +105,17 @@ def test_roberta_and_its_pooler():
         out = theirs(IDS)
         torch.testing.assert_close(encoded(backbone), out.last_hidden_state, atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(backbone.pooled(encoded(backbone)), out.pooler_output, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+@pytest.mark.parametrize("front", ["", "model."])
+def test_every_family_knows_its_own_names(family, front):
+    made = toys.model(family).backbone
+    tensors = {front + name: torch.randn(tensor.shape) for name, tensor in state(made.model).items()}
+    weights = PublishedWeights("file", tensors, {})
+    found = made.published(weights)
+    assert weights.left_over == []
+    assert found.keys() == state(made).keys() and all(found[n] is tensors[f"{front}{n[6:]}"] for n in found)
 
 
 def test_rows_that_were_added_to_tables_stay(bert):

@@ -119,12 +119,16 @@ def test_damage_is_one_line(tmp_path, name, content, told):
 def test_what_is_no_weights_is_one_line(tmp_path):
     torch.save([1, 2], tmp_path / "list.bin")
     torch.save({"step": 3}, tmp_path / "numbers.bin")
+    torch.save({"a\nb": torch.ones(1)}, tmp_path / "lines.pt")
+    torch.save({"a." * 300: torch.ones(1)}, tmp_path / "long.pt")
     torch.save(TENSORS, tmp_path / "a.bin")
     (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes()[:-300])
     (tmp_path / "none").mkdir()
     for name, told in [
         ("list.bin", "holds no tensors by name"),
         ("numbers.bin", "holds no tensors by name"),
+        ("lines.pt", r"damaged: it calls a tensor 'a\nb'; take it"),
+        ("long.pt", "damaged: it calls a tensor 'a.a.a.a.a.a.a.a.a."),
         ("a.bin", "damaged, or no file of weights"),
         ("none", "the folder has no file of weights"),
         ("gone.bin", "no such file or folder"),
