@@ -132,7 +132,7 @@ def test_what_is_no_weights_is_one_line(tmp_path):
         ("a.bin", "damaged, or no file of weights"),
         ("none", "the folder has no file of weights"),
         ("gone.bin", "no such file or folder"),
-        ("", r"the folder has several files of weights (a.bin, list.bin)"),
+        ("", r"the folder has several files of weights (a.bin, lines.pt)"),
     ]:
         with pytest.raises(DataError) as error:
             read_published(str(tmp_path / name))
