@@ -82,10 +82,11 @@ def _of_data(setting: str) -> bool:
 
 
 def _last(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: str) -> str:
-    """The last step that has weights and predicts what the metric judges. Raises RunError."""
+    """The last step that has weights and predicts what the metric judges, of data with its labels. Raises RunError."""
     for step in reversed(recipe.steps):
-        predicts = recipe.predicts(step)
-        if predicts and predicts[1] in judge.judges and folder.finished(step, "weights.safetensors"):
+        predicts, known = recipe.predicts(step), {*(recipe.own_data(step) or recipe.data).labels}
+        fits = predicts and predicts[1] in judge.judges and known >= {*judge.labels}
+        if fits and folder.finished(step, "weights.safetensors"):
             return step
     raise RunError(
         f"{folder.path}: no step that has been learnt predicts {' or '.join(sorted(judge.judges))} for {form}"

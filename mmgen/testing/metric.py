@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from ..configs import MetricConfig
 from ..parts import Metric
@@ -12,6 +14,7 @@ from .suite import Suite, expect
 from .toy import Toy
 
 SCORE, SCORES = "mmgen.parts.Metric.score", "mmgen.tensors.Scores"
+FILES = "mmgen.reading.results.ResultFiles"
 
 
 class MetricSuite(Suite[MetricConfig]):
@@ -99,6 +102,26 @@ class MetricSuite(Suite[MetricConfig]):
                     f"{name} of one example with {one.value!r} is {value}",
                     SCORES,
                 )
+
+    def test_result_files(self) -> None:
+        """Predictions that have been written and read again have the same scores."""
+        files = self.config().result_files()
+        if files is None:
+            return
+        examples = self.examples()
+        made = self.generations(examples)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "results")
+            path.write_text(files.write({one.id: one.value for one in made}, examples), encoding="utf-8")
+            read = files.read(path, examples)
+        lost = [example.id for example in examples if example.id not in read]
+        expect(not lost, f"'{', '.join(lost[:3])}' is written, and not read again", FILES)
+        again = [
+            Generation(own, value, (), 0.0) if isinstance(value, str) else Prediction(own, value, 0.0)
+            for own, value in ((example.id, read[example.id]) for example in examples)
+        ]
+        before, after = (self.metric().score(each, examples).values for each in (made, again))
+        expect(before == after, f"what is written and read again scores {after}, and scored {before}", FILES)
 
     def test_references(self) -> None:
         scores = self.metric().references(self.examples())

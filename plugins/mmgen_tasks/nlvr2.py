@@ -50,7 +50,7 @@ class Nlvr2Files(PublishedDataset):
         counts: Counter[str] = Counter()
 
         def take(row: Any) -> None:
-            example = _example(row)
+            example = read_example(row)
             if example.id in found:
                 raise DataError(f"the identifier '{example.id}' came before")
             if example.inputs["statement"]:
@@ -62,7 +62,8 @@ class Nlvr2Files(PublishedDataset):
         return Read([*found.values()], counts)
 
 
-def _example(row: Any) -> Example:
+def read_example(row: Any) -> Example:
+    """A line's example. Raises DataError."""
     wanted(row, "identifier", "sentence")
     own, sentence = tidy(row["identifier"], "identifier"), tidy(row["sentence"], "sentence")
     parts = own.rsplit("-", 3)
@@ -84,4 +85,4 @@ def _truth(label: Any) -> bool:
 
 
 def _told(label: Any) -> str:
-    return f"'{label:.60}'" if isinstance(label, str) else kind(label)
+    return f"{label!r:.60}" if isinstance(label, str) else kind(label)

@@ -13,6 +13,9 @@ from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import each, image_id, json_lines, kind, listed, read_text, tidy, wanted
 from mmgen.tensors import Example
 
+from .dataset import placed
+from .nlvr2 import read_example
+
 
 class VqaResults(ResultFiles):
     """`[{"question_id": 262148000, "answer": "red"}, ...]`; references are a file of annotations."""
@@ -78,17 +81,12 @@ class PairResults(ResultFiles):
 
     def read_references(self, path: Path) -> list[Example]:
         found: dict[str, Example] = {}
-        for number, row in json_lines(path):
-            try:
-                wanted(row, "identifier", "label")
-                own, label = tidy(row["identifier"], "identifier"), _truth(_text(row["label"], "label"))
-                parts = own.rsplit("-", 3)
-                if len(parts) != 4:
-                    raise DataError(f"identifier '{own:.60}' is none like split-set-pair-sentence")
-                group = {"group": f"{parts[0]}-{parts[1]}--{parts[3]}"}
-                put(found, own, Example(own, {}, (), group, {"truth": label == "True"}))
-            except DataError as error:
-                raise DataError(f"{path}:{number}: {error}") from None
+
+        def take(row: Any) -> None:
+            example = read_example(row)
+            put(found, example.id, example)
+
+        placed(json_lines(path), path, take)
         return [*found.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:

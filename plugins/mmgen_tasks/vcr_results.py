@@ -8,10 +8,12 @@ from typing import Any
 
 from mmgen.errors import DataError
 from mmgen.reading.results import ResultFiles
-from mmgen.reading.text import json_lines, tidy, wanted
+from mmgen.reading.text import json_lines, tidy
 from mmgen.tensors import Example
 
+from .dataset import placed
 from .results import csv_rows, each_row, put
+from .vcr import read_item
 
 CHOICES = range(4)
 
@@ -62,18 +64,15 @@ class VcrResults(ResultFiles):
 
     def read_references(self, path: Path) -> list[Example]:
         found: dict[str, Example] = {}
-        for number, row in json_lines(path):
-            try:
-                wanted(row, "annot_id", "answer_label", "rationale_label")
-                item = tidy(row["annot_id"], "annot_id")
-                for asks in ("answer", "rationale"):
-                    right = row[f"{asks}_label"]
-                    if isinstance(right, bool) or not isinstance(right, int) or right not in CHOICES:
-                        raise DataError(f"{asks}_label must be 0, 1, 2 or 3, and is {right!r:.40}")
-                    own, facts = f"{item}-{asks}", {"asks": asks, "item": item, "group": item}
-                    put(found, own, Example(own, {}, (), facts, {"choice": right}))
-            except DataError as error:
-                raise DataError(f"{path}:{number}: {error}") from None
+
+        def take(row: Any) -> None:
+            item = read_item(row)
+            for asks, right in (("answer", item.answer), ("rationale", item.rationale)):
+                facts = {"asks": asks, "item": item.own, "group": item.own, "image": item.image}
+                own = f"{item.own}-{asks}"
+                put(found, own, Example(own, {}, (), facts, {} if right is None else {"choice": right}))
+
+        placed(json_lines(path), path, take)
         return [*found.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:

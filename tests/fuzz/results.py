@@ -22,10 +22,18 @@ WHOLE: dict[str, tuple[str, Any]] = {  # form -> a file's name, and what is in i
     "phrases": ("r.json", [{"id": 1, "boxes": [[0, 0.5, 1, 1], [0, 0, 1, 1]]}, {"id": "b", "boxes": []}]),
 }
 ANSWERS = [{"answer": "red"}] * 9 + [{"answer": "blue"}]
+ITEM = {
+    "img_fn": "film/still.jpg",
+    "objects": ["person"],
+    "question": ["why", "?"],
+    "answer_choices": [["it", "is", [0]]] * 4,
+    "rationale_choices": [["so"]] * 4,
+    "rationale_label": 2,
+}
 TRUTHS: dict[str, tuple[str, Any]] = {
     "vqa": ("t.json", {"annotations": [{"question_id": 1, "image_id": 9, "answer_type": "other", "answers": ANSWERS}]}),
-    "nlvr2": ("t.json", [{"identifier": f"dev-1-{pair}-0", "label": "True"} for pair in range(3)]),
-    "vcr": ("t.json", [{"annot_id": f"val-{n}", "answer_label": n, "rationale_label": 3 - n} for n in range(3)]),
+    "nlvr2": ("t.json", [{"identifier": f"dev-1-{pair}-0", "sentence": "a", "label": "True"} for pair in range(3)]),
+    "vcr": ("t.json", [{**ITEM, "annot_id": f"val-{n}", "answer_label": n} for n in range(3)]),
     "boxes": ("t.json", {"references": [{"id": 1, "box": [0, 0, 1, 1], "type": "people", "image": 9}]}),
     "phrases": ("t.json", [{"id": 1, "box": [0, 0, 1, 1], "type": "people"}, {"id": 2, "box": [0, 0, 2, 3]}]),
 }
@@ -134,10 +142,12 @@ def _check_truths(path: Path, content: list[Any], _: Any) -> None:
         said = [tuple(answer["answer"] for answer in row["answers"]) for row in rows]
         assert said == [example.targets for example in content]
     elif form == "nlvr2":
-        assert [row["label"].lower() == "true" for row in rows] == [example.labels["truth"] for example in content]
+        said = [row.get("label") for row in rows]
+        said = [label if label is None or isinstance(label, bool) else label.lower() == "true" for label in said]
+        assert said == [example.labels.get("truth") for example in content]
     elif form == "vcr":
-        said = [row[f"{asks}_label"] for row in rows for asks in ("answer", "rationale")]
-        assert said == [example.labels["choice"] for example in content]
+        said = [row.get(f"{asks}_label") for row in rows for asks in ("answer", "rationale")]
+        assert said == [example.labels.get("choice") for example in content]
     else:
         boxes = [example.labels["box"] if form == "boxes" else example.labels["phrases"][0][2] for example in content]
         assert [tuple(row["box"]) for row in rows] == boxes

@@ -92,13 +92,22 @@ class TestPairAccuracy(Judges):
 
 
 class TestChoiceAccuracy(Judges):
-    given = ITEMS
+    given = [
+        *ITEMS,
+        *(
+            Example(f"v-{item}-rationale-{k}", {}, facts={"asks": "rationale", "item": f"v-{item}"})
+            for item in range(3)
+            for k in range(4)
+        ),
+    ]
 
     def config(self):
         return ChoiceAccuracy()
 
     def value(self, n, example):
-        return {"choice": n % 4, "probabilities": [0.25] * 4}
+        item = int(example.facts["item"][-1])  # all its rationales alike, whatever answer is given
+        place = item if example.facts["asks"] == "answer" else item + 1
+        return {"choice": place, "probabilities": [0.4 if k == place else 0.2 for k in range(4)]}
 
 
 class TestBoxAccuracy(Judges):

@@ -6,7 +6,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
-from mmgen_tasks import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
+from mmgen_tasks import BoxAccuracy, ChoiceAccuracy, Nlvr2, PairAccuracy, PhraseRecall, Vcr, VqaAccuracy, VqaAnswers
 
 from mmgen.cli import main
 from mmgen.errors import DataError
@@ -34,7 +34,19 @@ PAIRS = "".join(
     for set_ in range(3)
     for pair in range(2)
 )
-ITEMS = [{"annot_id": f"val-{n}", "answer_label": n, "rationale_label": 3 - n} for n in range(3)]
+ITEMS = [
+    {
+        "annot_id": f"val-{n}",
+        "img_fn": "film/still.jpg",
+        "objects": ["person"],
+        "question": ["why", "?"],
+        "answer_choices": [["it", "is"]] * 4,
+        "rationale_choices": [["so"]] * 4,
+        "answer_label": n,
+        "rationale_label": 3 - n,
+    }
+    for n in range(3)
+]
 BOXES = [{"id": n, "box": [0, 0, 50, 40 + n], "type": "people"} for n in range(3)]
 
 
@@ -166,6 +178,25 @@ def test_what_does_not_fit_together_is_a_line(files, arguments, words):
     assert said.exit_code == 1 and words in said.output and len(said.output.splitlines()) == 1
 
 
+def test_files_and_data_sets_give_the_same_to_be_judged_by(files, tmp_path):
+    questions = [{"question_id": int(own), "image_id": 9, "question": "what?"} for own in PEOPLE]
+    lines = "".join(json.dumps(item) + "\n" for item in ITEMS)
+    truth = files(val_json=ANNOTATIONS, dev_json=PAIRS, val_jsonl=lines)
+    files(q_json={"questions": questions})
+    named = {"questions": {"val": ["q.json"]}, "annotations": {"val": ["val.json"]}}
+    splits = {"folder": tmp_path, "train": "val", "evaluate": "val"}
+    published = [
+        VqaAnswers(**splits, **named),
+        Nlvr2(**{**splits, "train": "dev", "evaluate": "dev"}),
+        Vcr(**splits, asks="both"),
+    ]
+    for metric, path, config in zip((VqaAccuracy, PairAccuracy, ChoiceAccuracy), truth, published, strict=True):
+        known = config.build().split(config.evaluate)
+        for one, other in zip(metric.result_files().read_references(path), known, strict=True):
+            assert (one.id, one.targets, one.facts) == (other.id, other.targets, other.facts)
+            assert one.labels.items() <= other.labels.items()
+
+
 @pytest.mark.parametrize(
     ("config", "name", "text", "words"),
     [
@@ -221,17 +252,10 @@ def test_results_that_cannot_be_used_are_a_line(files, config, name, text, words
     [
         (VqaAccuracy, '{"annotations": [{"question_id": 1, "answers": 3}]}', "annotations[0]: answers must be a list"),
         (VqaAccuracy, '{"annotations": [{"question_id": 1, "answers": [{}]}]}', "annotations[0]: has no 'answer'"),
-        (PairAccuracy, '{"identifier": "dev-1", "label": "True"}', "r.json:1: identifier 'dev-1' is none like split-"),
-        (
-            PairAccuracy,
-            '{"identifier": "dev-1-0-0", "label": "yes"}',
-            "r.json:1: what is predicted must be True or False",
-        ),
-        (
-            ChoiceAccuracy,
-            '{"annot_id": "v", "answer_label": 4, "rationale_label": 0}',
-            "r.json:1: answer_label must be 0, 1",
-        ),
+        (PairAccuracy, PAIRS.splitlines()[0] + "\n" + PAIRS, "r.json:2: 'dev-0-0-0' came before"),
+        (PairAccuracy, PAIRS.replace("True", "yes", 1), 'r.json:1: label must be "True" or "False", not \'yes\''),
+        (ChoiceAccuracy, json.dumps({**ITEMS[0], "answer_label": 4}), "r.json:1: answer_label must be a number from 0"),
+        (ChoiceAccuracy, '{"annot_id": "v"}', "r.json:1: has no 'img_fn'; its keys are: annot_id"),
         (BoxAccuracy, '[{"id": 1}]', "r.json: references[0]: has no 'box'; its keys are: id"),
     ],
 )
