@@ -146,6 +146,27 @@ def test_what_has_no_sound_is_told_in_one_line(ran):
     assert "Traceback" not in ran.stderr
 
 
+def test_a_sound_is_asked_about_from_the_command_line(ran, environment, folder):
+    """By its name, alone and beside what else a step reads."""
+    place = folder / AUDIO.name
+    (run,) = place.glob("runs/masked/*/*/seed-0")
+    given = [
+        ("sound=test-00001",),
+        ("sound=test-00001", "image=test-00000", "caption=a dog on a hill"),
+        ("sound=no-such-sound",),
+    ]
+    asked = [["generate", str(run), *(word for pair in pairs for word in ("--input", pair))] for pairs in given]
+    done = environment.several([(str(place), arguments) for arguments in asked])
+    assert done.stdout.splitlines()[::2][:2] == ["sound", "sound and image and caption"], done.stderr
+    assert done.stderr.splitlines() == [
+        "written by the step 'sound', which reads sound",
+        "written by the step 'all', which reads image and sound and caption",
+        "    skipped: sounds/no-such-sound.wav: no such file",
+        "written by the step 'sound', which reads sound",
+        "error: nothing of it could be read",
+    ]
+
+
 def test_sounds_are_only_made_where_things_are_known(environment, folder):
     (folder / "recipe.toml").write_text(RECIPE)
     done = environment.run("-m", "mmgen_audio", "recipe.toml", cwd=folder)

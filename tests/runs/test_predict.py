@@ -389,6 +389,48 @@ def test_a_key_of_the_runs_features_is_asked_about_like_its_picture(seeing, monk
     }
 
 
+def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(seeing, monkeypatch):
+    """It is then asked about pictures; the extractor must be the one that made the file, and the run stays as it is."""
+    from mmgen_scenes import Scenes
+
+    monkeypatch.chdir(seeing)
+    (store,) = (PLACE.parent / "features").glob("*.h5")
+    Path("stored.toml").write_text(
+        toys.recipe(
+            name="stored",
+            inputs={"image": {"type": "regions", "features": str(store)}},
+            generator={"max_tokens": 8},
+            steps={"image": {"inputs": ["image"], "learn": ["image", "backbone"]}},
+            data={"train_size": 12, "val_size": 2, "test_size": 4},
+            metrics=None,
+        )
+    )
+    done = forked.run(forked.MMGEN, "run", "stored.toml", folder=seeing)
+    assert done.returncode == 0, done.stderr
+    place = Path("runs/stored/default/seed-0")
+    kept = (place / "recipe.json").read_bytes()
+    dataset = Scenes(train_size=12, val_size=2, test_size=4).build()
+    picture = next(picture for picture in dataset.pictures() if picture.key == "test-00001")
+    picture.load().save("own.png")
+    lines = [{"image": picture.key}, {"image": {"picture": "own.png", "boxes": picture.boxes}}]
+    Path("own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def told(*arguments: str) -> str:
+        done = mmgen(seeing, "generate", str(place), *arguments)
+        return done.stdout + done.stderr
+
+    roi = ("--set", "inputs.image.extractor.type=roi", "--set", "inputs.image.extractor.image_size=64")
+    key, stored, line, made, _ = told("own.jsonl", *roi).splitlines()
+    assert (key, line) == (picture.key, "2")
+    assert float(made.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
+    assert told("own.png") == (
+        f"error: {place}: 'image' was learnt from features of roi, which cannot be made from a picture here; give a "
+        "key of its features, or the extractor that made them: --set inputs.image.extractor.type=NAME\n"
+    )
+    assert "(settings.image_size: 64 while learning, 192 here)" in told("own.png", *roi[:2])
+    assert (place / "recipe.json").read_bytes() == kept
+
+
 def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
     from mmgen.features.store import FeatureStore
 
