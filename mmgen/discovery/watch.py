@@ -1,5 +1,5 @@
-"""Strangers' code while it is imported or called: it cannot end the process, move the working folder or take Ctrl-C
-away, and a person reads whose it is when it sleeps, crashes or leaves a thread behind."""
+"""Strangers' code while it is imported or called: it cannot end the process or keep it from ending, move the working
+folder or take Ctrl-C away, and a person reads whose it is when it sleeps, crashes or leaves a thread behind."""
 
 from __future__ import annotations
 
@@ -22,8 +22,15 @@ def watched(whose: str) -> Iterator[None]:
 
     Raises what the code raises, but ImportError where it raises KeyboardInterrupt though nobody has pressed Ctrl-C, and
     SystemExit where it calls `os._exit`."""
-    folder, threads = _folder(), set(threading.enumerate())
-    with contextlib.redirect_stdout(sys.stderr), _said(whose), _traced(), _no_exit(), _interrupts() as pressed:
+    folder = _folder()
+    with (
+        contextlib.redirect_stdout(sys.stderr),
+        _said(whose),
+        _traced(),
+        _no_exit(),
+        _no_waiting(whose),
+        _interrupts() as pressed,
+    ):
         try:
             yield
         except KeyboardInterrupt as error:
@@ -34,9 +41,6 @@ def watched(whose: str) -> Iterator[None]:
             if folder and folder != (moved := _folder()):
                 os.chdir(folder)
                 log.warning(f"{whose} went to the folder {moved} while it was loaded; mmgen stays in {folder}")
-            for left in set(threading.enumerate()) - threads:
-                if not left.daemon:
-                    log.warning(f"{whose} has left a thread ('{left.name}'): mmgen cannot end before that does")
 
 
 def trace_crashes() -> bool:
@@ -93,6 +97,28 @@ def _no_exit() -> Iterator[None]:
         yield
     finally:
         os._exit = leave
+
+
+@contextlib.contextmanager
+def _no_waiting(whose: str) -> Iterator[None]:
+    """Threads that the code begins are daemons. For any other Python waits at its end, however long that takes."""
+    start, own = threading.Thread.start, threading.current_thread()
+    begun: list[threading.Thread] = []
+
+    def started(thread: threading.Thread) -> None:
+        if not thread.daemon and thread.ident is None and threading.current_thread() in (own, *begun):
+            thread.daemon = True
+            begun.append(thread)
+        start(thread)
+
+    threading.Thread.start = started  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        threading.Thread.start = start  # type: ignore[method-assign]
+        for left in begun:
+            if left.is_alive():
+                log.warning(f"{whose} has left a thread ('{left.name}'); it is stopped when mmgen ends")
 
 
 @contextlib.contextmanager

@@ -53,14 +53,32 @@ def test_the_working_folder_stays(caplog):
     assert caplog.messages == [f"{NAMED} went to the folder / while it was loaded; mmgen stays in {here}"]
 
 
-def test_a_thread_that_keeps_mmgen_from_ending_is_told(caplog):
+def test_a_thread_that_would_keep_mmgen_from_ending_is_told(caplog):
+    """And made a daemon, for which Python does not wait."""
     end = threading.Event()
     kept = [threading.Thread(target=end.wait, name=name, daemon=name == "daemon") for name in ("daemon", "other")]
     with caplog.at_level(logging.WARNING), watched(NAMED):
         for thread in kept:
             thread.start()
     end.set()
-    assert caplog.messages == [f"{NAMED} has left a thread ('other'): mmgen cannot end before that does"]
+    assert caplog.messages == [f"{NAMED} has left a thread ('other'); it is stopped when mmgen ends"]
+    assert [thread.daemon for thread in kept] == [True, True]
+
+
+def test_threads_of_others_are_left_alone():
+    """Those that another thread begins meanwhile."""
+    begun = []
+
+    def begin():
+        begun.append(threading.Thread(target=lambda: None))
+        begun[0].start()
+
+    other, go = threading.Thread(target=lambda: (go.wait(), begin())), threading.Event()
+    other.start()
+    with watched(NAMED):
+        go.set()
+        other.join()
+    assert not begun[0].daemon
 
 
 def test_what_takes_long_is_named_while_it_does(monkeypatch, capfd):
@@ -85,6 +103,15 @@ def test_a_crash_says_where(site):
 
 
 @pytest.mark.slow
+def test_a_plugin_whose_thread_never_ends_does_not_keep_mmgen_from_ending(site, tmp_path):
+    site("mmgen-stays", "mmgen_stays", "import threading\nthreading.Thread(target=threading.Event().wait).start()")
+    done = subprocess.run(
+        [sys.executable, "-m", "mmgen", "plugins"], capture_output=True, text=True, cwd=tmp_path, timeout=300
+    )
+    assert "bench" in done.stdout and "plugin 'stays' (mmgen-stays 0.3) has left a thread ('Thread-" in done.stderr
+
+
+@pytest.mark.slow
 def test_a_plugin_that_ends_the_process_on_import_stops_no_other(site, tmp_path):
     site("mmgen-ends", "mmgen_ends", "import os\nos._exit(0)")
     done = subprocess.run([sys.executable, "-m", "mmgen", "plugins"], capture_output=True, text=True, cwd=tmp_path)
@@ -93,7 +120,7 @@ def test_a_plugin_that_ends_the_process_on_import_stops_no_other(site, tmp_path)
 
 
 def test_nothing_stays_changed():
-    leave = os._exit
+    before = (os._exit, threading.Thread.start)
     with watched(NAMED):
-        assert os._exit is not leave
-    assert os._exit is leave
+        assert os._exit is not before[0] and threading.Thread.start is not before[1]
+    assert (os._exit, threading.Thread.start) == before
