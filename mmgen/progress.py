@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import shutil
 import sys
 import textwrap
@@ -15,11 +16,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO, cast
+from unicodedata import category, east_asian_width
 
 from .errors import printable
 
 EVERY = 20.0  # seconds between lines where there is no terminal
 BAR = 10, 24  # columns of a bar, the fewest and the most
+CELL_ENDS = re.compile(r"(?<!\\)\|")  # in a line of a table
+WITHOUT_WIDTH = ("Mn", "Me", "Cf")  # categories of letters
 Advance = Callable[..., None]  # advance(steps=1, text="loss 2.31")
 
 
@@ -79,8 +83,8 @@ class Bars(Progress):
         self.console = Console(file=cast(TextIO, Output()))
 
     def say(self, text: str) -> None:
-        columns = self.console.width if self.console.is_terminal else None
-        self.console.print(fitted(printable(text), columns), markup=False, highlight=False, soft_wrap=True)
+        most = self.console.width if self.console.is_terminal else None
+        self.console.print(fitted(printable(text), most), markup=False, highlight=False, soft_wrap=True)
 
     @contextlib.contextmanager
     def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
@@ -166,14 +170,14 @@ def line(state: State, unit: str, text: str, width: int) -> tuple[str, int, int]
     times = clock(state.seconds) + (f", {clock(state.left)} left" if state.left is not None else "")
     kept = f"{state.count}  {times}"
     found = f"{_cut(state.label, max(8, width - len(kept) - 2))}  {kept}"
-    room = width - len(found) - 2
-    if text and room >= min(len(text), 10):
+    room = width - columns(found) - 2
+    if text and room >= min(columns(text), 10):
         found += f"  {_cut(text, room)}"
     rate = f"  {_rate(state.speed)} {unit}/s" if unit and state.speed else ""
-    if len(found) + len(rate) <= width:
+    if columns(found) + len(rate) <= width:
         found += rate
     fewest, most = BAR
-    bar = min(most, width - len(found) - 2)
+    bar = min(most, width - columns(found) - 2)
     if not state.total or bar < fewest:
         return found, 0, 0
     filled = min(bar, bar * state.done // state.total)
@@ -192,8 +196,20 @@ def _rate(speed: float) -> str:
     return f"{speed:.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2f}"
 
 
-def _cut(text: str, columns: int) -> str:
-    return text if len(text) <= columns else f"{text[: columns - 3]}..."
+def _cut(text: str, most: int) -> str:
+    if columns(text) <= most:
+        return text
+    while columns(text) > most - 3:
+        text = text[:-1]
+    return f"{text}..."
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes: two for a wide letter (Chinese, say), none for what is set on the
+    letter before it."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if category(letter) in WITHOUT_WIDTH else 1 + (east_asian_width(letter) in "WF") for letter in text)
 
 
 def tell(text: object = "", *, err: bool = False, wrap: bool = True) -> None:
@@ -212,7 +228,7 @@ def width(stream: TextIO | None) -> int | None:
 def fitted(text: str, width: int | None, wrap: bool = True) -> str:
     """A text for so many columns: tables of `table` that are too wide stand in pieces under one another, and
     other lines are broken between words."""
-    if width is None or max(map(len, text.split("\n"))) <= width:
+    if width is None or max(map(columns, text.split("\n"))) <= width:
         return text
     found: list[str] = []
     for of_table, some in itertools.groupby(text.split("\n"), lambda line: line.startswith("|")):
@@ -234,39 +250,47 @@ def _broken(line: str, width: int) -> list[str]:
 
 def _aligned(lines: list[str]) -> bool:
     """Whether these lines are a table whose columns stand under one another."""
-    return len(lines) > 1 and set(lines[1]) <= set("|-:") and len(set(map(len, lines))) == 1
+    return len(lines) > 1 and set(lines[1]) <= set("|-:") and len(set(map(columns, lines))) == 1
 
 
 def _pieces(lines: list[str], width: int) -> Iterator[str]:
     """A table as several, each with the columns of words that it begins with, and a blank line between them."""
-    bars = [place for place, letter in enumerate(lines[1]) if letter == "|"]
-    words = next((end for end in bars[1:] if lines[1][end - 1] == ":"), bars[-1])  # the end of the first numbers
-    first = bars[max(0, bars.index(words) - 1)]
-    ends = [end for end in bars if end > first]
-    start = first
-    while ends:
-        fitting = [end for end in ends if first + end - start < width] or ends[:1]
-        if start > first:
+    rows = [CELL_ENDS.split(line)[1:-1] for line in lines]
+    rules = rows[1]
+    words = next((place for place, rule in enumerate(rules) if rule.endswith(":")), len(rules) - 1)
+    start = words
+    while start < len(rules):
+        end, room = start + 1, width - 1 - sum(len(rule) + 1 for rule in [*rules[:words], rules[start]])
+        while end < len(rules) and room > len(rules[end]):
+            room -= len(rules[end]) + 1
+            end += 1
+        if start > words:
             yield ""
-        yield from (line[: first + 1] + line[start + 1 : fitting[-1] + 1] for line in lines)
-        start, ends = fitting[-1], ends[len(fitting) :]
+        yield from (f"|{'|'.join([*row[:words], *row[start:end]])}|" for row in rows)
+        start = end
 
 
 def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:
     """Rows of cells, the first row the header. The first `texts` columns hold words and stand to the left, the others
     numbers. A cell stays on its line and in its column: line ends become spaces, `|` is escaped."""
     cells = [[" ".join(cell.splitlines()).replace("|", r"\|") for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
 
     def line(row: Sequence[str]) -> str:
-        padded = [
-            cell.ljust(width) if place < texts else cell.rjust(width)
+        told = [
+            padded(cell, width, right=place >= texts)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        return f"| {' | '.join(padded)} |"
+        return f"| {' | '.join(told)} |"
 
     rules = ["-" * (width + 2) if place < texts else "-" * (width + 1) + ":" for place, width in enumerate(widths)]
     return "\n".join([line(cells[0]), f"|{'|'.join(rules)}|", *map(line, cells[1:])])
+
+
+def padded(text: str, width: int, right: bool = False) -> str:
+    """The text, with blanks behind it up to so many columns; or to the `right` of them."""
+    blanks = " " * (width - columns(text))
+    return blanks + text if right else text + blanks
 
 
 def number(value: float | None) -> str:

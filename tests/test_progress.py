@@ -11,7 +11,7 @@ from rich.console import Console
 
 from mmgen import progress
 from mmgen.errors import printable
-from mmgen.progress import Bars, State, clock, fitted, line, number, table, tell
+from mmgen.progress import Bars, State, clock, columns, fitted, line, number, table, tell
 
 ROOT = Path(__file__).resolve().parents[1]
 ODD = "\x1b[31mred\x1b[2J \x1b]8;;http://evil\x07link \u202eabc \x9b1m \x7f\r"
@@ -85,6 +85,21 @@ def test_columns_of_words_begin_every_piece():
     ]
     words = table([["a", "b"], ["x" * 9, "y" * 9]], texts=2)
     assert fitted(words, 10) == words
+
+
+def test_wide_letters_take_two_columns_and_marks_none():
+    assert [columns(text) for text in ("a cat", "猫 が", "e\u0301", "می‌خواهم", "ﾈｺ", "💥")] == [5, 5, 1, 7, 2, 2]
+    rows = [["步骤", "BLEU-1", "相关"], ["both", "1.00", "2.00"], ["看猫|图", "-", "3.00"]]
+    wide = """\
+| 步骤     | BLEU-1 | 相关 |
+|----------|-------:|-----:|
+| both     |   1.00 | 2.00 |
+| 看猫\\|图 |      - | 3.00 |"""
+    assert table(rows) == wide
+    pieces = fitted(wide, 21).split("\n\n")
+    assert [piece.splitlines()[-1] for piece in pieces] == ["| 看猫\\|图 |      - |", "| 看猫\\|图 | 3.00 |"]
+    assert line(State("学习", 1, 2, 60, 0), "steps", "", 17)[0] == "学习  1/2  1:00"
+    assert line(State("学习学习学习", 1, 2, 60, 0), "steps", "", 20)[0] == "学习学...  1/2  1:00"
 
 
 def test_lines_are_broken_between_words():

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ..progress import padded
 from ..tensors import Example, Generation, Prediction
 
 
@@ -14,7 +15,7 @@ def samples(texts: Sequence[list[Generation]], examples: Sequence[Example], coun
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         example = examples[index]
-        lines.append(f"    {texts[index][0].text:<42} <- {example.id}: {_caption(example)}")
+        lines.append(f"    {padded(texts[index][0].text, 42)} <- {example.id}: {_caption(example)}")
     return "\n".join(lines[:count])
 
 
@@ -23,7 +24,7 @@ def answered(made: Sequence[Prediction], examples: Sequence[Example], count: int
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         value, example = made[index].value, examples[index]
-        lines.append(f"    {_told(value):<42} <- {example.id}: {_texts(example)}")
+        lines.append(f"    {padded(_told(value), 42)} <- {example.id}: {_texts(example)}")
     return "\n".join(lines[:count])
 
 
