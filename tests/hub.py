@@ -1,0 +1,78 @@
+"""Every published VisualBERT checkpoint, loaded and compared with transformers' class: `python -m tests.hub` from the
+checkout, by hand. Needs a connection, and says which checkpoints it skipped and why.
+
+The same words and regions go through both; every state of the encoder is compared.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import torch
+from mmgen_visualbert import VisualBert, VisualBertRegions
+from mmgen_visualbert.backbone import VisualBertBackbone
+from transformers import BertConfig, BertForMaskedLM, VisualBertModel
+
+from mmgen.errors import MmgenError
+from mmgen.sequence import lay_out
+from mmgen.storage.published import read_published
+from mmgen.tensors import Segment
+
+WIDTHS = {"vqa": 2048, "nlvr2": 1024, "vcr": 512}
+NAMES = [
+    (f"uclanlp/visualbert-{task}{stage}", width)
+    for task, width in WIDTHS.items()
+    for stage in ("", "-pre", "-coco-pre")
+]
+IDS = SimpleNamespace(cls_token_id=101, sep_token_id=102, mask_token_id=103, pad_token_id=0)
+REGIONS = 5
+
+
+@torch.no_grad()
+def difference(name: str, width: int) -> float:
+    """The largest between our states and theirs. Raises what loading raises, and RuntimeError for weights that are left
+    without a place."""
+    theirs = VisualBertModel.from_pretrained(name).eval()
+    sizes = {key: value for key, value in theirs.config.to_dict().items() if key in BertConfig().to_dict()}
+    sizes.pop("model_type")
+    backbone = VisualBertBackbone(VisualBert(), BertForMaskedLM(BertConfig(**sizes)), IDS).eval()
+    backbone.add_pooler()
+    embedder = VisualBertRegions(width=width, fingerprint={}, reads=("image",)).build(backbone).eval()
+    weights = read_published(name)
+    for part in (backbone, embedder):
+        missing, unexpected = part.load_state_dict(part.published(weights), strict=False)
+        if unexpected or [each for each in missing if ".cls." not in f".{each}"]:
+            raise RuntimeError(f"missing {missing}, unexpected {unexpected}")
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(1000, 20_000, (1, 9), generator=generator)
+    features = torch.randn(1, REGIONS, width, generator=generator)
+    mask = torch.ones(1, REGIONS, dtype=torch.bool)
+    text = Segment(backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool))
+    slots, _ = lay_out([("caption", text), ("image", embedder(features=features, mask=mask))])
+    expected = theirs(
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        visual_embeds=features,
+        visual_attention_mask=mask.long(),
+        visual_token_type_ids=torch.zeros(1, REGIONS, dtype=torch.long),
+    ).last_hidden_state
+    return float((backbone.encode(slots).last - expected).abs().max())
+
+
+def main() -> int:
+    wrong = 0
+    print("| checkpoint | largest difference |\n|---|---|")
+    for name, width in NAMES:
+        try:
+            found = difference(name, width)
+            wrong += found > 1e-4
+            told = f"{found:.1e}" + " WRONG" * (found > 1e-4)
+        except (OSError, MmgenError) as error:
+            told = f"skipped: {' '.join(str(error).split())[:90]}"
+        print(f"| {name} | {told} |", flush=True)
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
