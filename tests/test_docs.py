@@ -66,7 +66,7 @@ def test_the_complete_example_installs_and_passes_its_tests(tmp_path):
     environment.install(tmp_path / "package")
     listed = environment.mmgen("plugins", "--strict-plugins", cwd=tmp_path)
     assert "\n  numbers  " in listed.stdout and listed.returncode == 0, listed.stderr
-    tested = environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider", "package/tests", cwd=tmp_path)
+    tested = environment.pytest(Path("package/tests"), cwd=tmp_path)
     assert tested.returncode == 0 and " passed" in tested.stdout, tested.stdout
 
 

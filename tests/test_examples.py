@@ -87,9 +87,7 @@ def test_their_own_tests_pass(environment, folder):
     """From where they are installed: the sources beside the tests are put out of the way."""
     for name in PACKAGES:
         (folder / name / name).rename(folder / name / "sources")
-    done = environment.run(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", *(str(folder / name) for name in PACKAGES), cwd=folder
-    )
+    done = environment.pytest(*(folder / name for name in PACKAGES), cwd=folder)
     assert done.returncode == 0, done.stdout[-3000:]
     assert int(done.stdout.split(" passed")[0].split()[-1]) >= 20
 

@@ -1,12 +1,17 @@
-"""Packages of third parties in an environment of their own: a child of this one, so that nothing is installed here."""
+"""Packages of third parties in an environment of their own: a child of this one, so that nothing is installed here.
+
+What needs torch runs in a fork that has imported it (see `forked`), with the environment's packages on its path."""
 
 import os
 import subprocess
 import sys
 import sysconfig
 import textwrap
+import zipfile
 from pathlib import Path
 from types import ModuleType
+
+import forked
 
 from mmgen.registry import Source
 
@@ -16,6 +21,23 @@ from mmgen.cli import main
 for folder, arguments in {calls!r}:
     with contextlib.chdir(folder):
         main.main(arguments, standalone_mode=False)
+"""
+PYTEST = """
+import runpy, sys
+sys.argv[:] = ["pytest", "-q", "-p", "no:cacheprovider", *sys.argv[1:]]
+runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+"""
+BUILD = """
+import os, sys
+import setuptools.build_meta
+how, wheels, *folders = sys.argv[1:]
+for folder in folders:
+    if not os.fork():
+        os.chdir(folder)
+        getattr(setuptools.build_meta, how)(wheels)
+        os._exit(0)
+    if os.wait()[1]:
+        sys.exit(f"{folder} cannot be built")
 """
 
 
@@ -37,11 +59,12 @@ class Environment:
             check=True,
         )
         here = sysconfig.get_paths()["purelib"]
-        (Path(own.stdout.strip()) / "parent.pth").write_text(f"import site; site.addsitedir({here!r})\n")
+        self.packages = Path(own.stdout.strip())
+        (self.packages / "parent.pth").write_text(f"import site; site.addsitedir({here!r})\n")
 
-    def install(self, *folders: Path, editable: bool = False) -> None:
-        """What `pip install FOLDER` does, with nothing fetched."""
-        wanted = [word for folder in folders for word in ([*(["-e"] if editable else []), str(folder.resolve())])]
+    def install(self, folder: Path, *others: Path, editable: bool = False) -> None:
+        """What `pip install FOLDER` does, with nothing fetched. pip takes the first; the others are built by the same
+        backend and unpacked, since pip starts three interpreters for each."""
         pip = [
             sys.executable,
             "-m",
@@ -54,8 +77,16 @@ class Environment:
             "--no-build-isolation",
             "--no-index",
         ]
-        done = subprocess.run([*pip, *wanted], capture_output=True, text=True)
+        done = subprocess.run([*pip, *["-e"] * editable, folder.resolve()], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+        if others:
+            wheels = self.packages / "wheels"
+            wheels.mkdir()
+            build = [sys.executable, "-c", BUILD, "build_editable" if editable else "build_wheel", wheels]
+            done = subprocess.run([*build, *map(Path.resolve, others)], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+            for wheel in wheels.iterdir():
+                zipfile.ZipFile(wheel).extractall(self.packages)
 
     def run(self, *arguments: str, cwd: Path, **more: str) -> subprocess.CompletedProcess:
         return subprocess.run(
@@ -66,8 +97,15 @@ class Environment:
         return self.run("-m", "mmgen", *arguments, cwd=cwd)
 
     def several(self, calls: list[tuple[str, list[str]]], more: str = "") -> subprocess.CompletedProcess:
-        """Calls of mmgen in their folders, in one process, so that torch starts once; then some code."""
-        return self.run("-c", SEVERAL.format(calls=calls) + more, cwd=Path(calls[0][0]))
+        """Calls of mmgen in their folders, in one process; then some code."""
+        return self._forked(SEVERAL.format(calls=calls) + more, cwd=Path(calls[0][0]))
+
+    def pytest(self, *folders: Path, cwd: Path) -> subprocess.CompletedProcess:
+        return self._forked(PYTEST, *map(str, folders), cwd=cwd)
+
+    def _forked(self, script: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess:
+        here = f"import site, sys; site.addsitedir({str(self.packages)!r}); sys.executable = {str(self.python)!r}\n"
+        return forked.run(here + script, *arguments, folder=cwd)
 
 
 def plugin(code: str, name: str = "audio", distribution: str = "mmgen-audio", version: str = "0.3"):

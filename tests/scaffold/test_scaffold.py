@@ -53,9 +53,7 @@ def test_every_kind_but_extractors_can_be_made():
 
 
 def test_their_tests_pass(made, environment):
-    done = environment.run(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, made.values()), cwd=made["embedder"].parent
-    )
+    done = environment.pytest(*made.values(), cwd=made["embedder"].parent)
     assert done.returncode == 0, done.stdout
     assert "failed" not in done.stdout and int(done.stdout.split(" passed")[0].split()[-1]) > 60
 
