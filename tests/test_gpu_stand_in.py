@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+import forked
 import pytest
 from gpu import page
 from gpu.checkout import ROOT
@@ -21,20 +22,26 @@ from gpu.sizes import TINY
 
 pytestmark = pytest.mark.slow
 
+HIDDEN = {"CUDA_VISIBLE_DEVICES": ""}
 HERE = Machine(None, 0.0, 0, "a processor", 2, {"torch": "2"})
 
 
 def sit(*arguments: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "tests.gpu", *arguments]
-    hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **hidden})
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **HIDDEN})
+
+
+def stand_in(*arguments: str) -> subprocess.CompletedProcess:
+    """The same with `--stand-in`, where torch is imported already."""
+    script = "import runpy; runpy.run_module('tests.gpu', run_name='__main__', alter_sys=True)"
+    return forked.run(script, "--stand-in", *arguments, folder=ROOT, **HIDDEN)
 
 
 # --- the whole of it ------------------------------------------------------------------------------------------------
 
 
 def test_the_stand_in_runs_every_part_and_once_only(tmp_path):
-    done = sit("--stand-in", "--folder", str(tmp_path), "--commit", "abc")
+    done = stand_in("--folder", str(tmp_path), "--commit", "abc")
     assert done.returncode == 0, done.stdout + done.stderr
     written = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert page.WARNING in written and "Not run" not in written and "Nothing was measured" not in written
@@ -44,7 +51,7 @@ def test_the_stand_in_runs_every_part_and_once_only(tmp_path):
         steps = Journal(tmp_path / "journal" / page.STAND_IN / f"{part.name}.json").steps
         assert steps and {result["state"] for result in steps.values()} == {DONE}
         assert all(f"`{result['command']}`" in written for result in steps.values())
-    again = sit("--stand-in", "--folder", str(tmp_path), "--page", str(tmp_path / "again.md"))
+    again = stand_in("--folder", str(tmp_path), "--page", str(tmp_path / "again.md"))
     assert again.returncode == 0 and "python -m" not in again.stdout
     assert (tmp_path / "again.md").read_text(encoding="utf-8") == written
 

@@ -128,11 +128,11 @@ def okvqa(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("recipe", "profile"),
     [
-        ("bertgen_vqa", "paper"),
-        pytest.param("bertgen_vqa_grid", "paper", marks=pytest.mark.exhaustive),  # another file of features
+        pytest.param("bertgen_vqa", "paper", marks=pytest.mark.exhaustive),  # the next one is the same but for RoBERTa
         ("bertgen_vqa_roberta", "paper"),
-        ("bertgen_vqg_coco", "paper"),
-        pytest.param("bertgen_vqg_coco", "small", marks=pytest.mark.exhaustive),  # the warm one shows the profile
+        pytest.param("bertgen_vqa_grid", "paper", marks=pytest.mark.exhaustive),  # another file of features
+        pytest.param("bertgen_vqg_coco", "paper", marks=pytest.mark.exhaustive),  # the warm one reads these files
+        pytest.param("bertgen_vqg_coco", "small", marks=pytest.mark.exhaustive),  # and shows this profile
         ("bertgen_vqg_coco_warm", "small"),
     ],
 )

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from toys import mmgen_here
 
 pytestmark = pytest.mark.slow
 
@@ -74,21 +75,13 @@ def test_a_finished_run_is_loaded(sample, monkeypatch):
 
 
 def test_the_paper_profile_says_which_files_are_missing_and_where_they_go(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), "--profile", "paper"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = mmgen_here(tmp_path, "run", ROOT / "recipes/bertgen_vqa.toml", "--profile", "paper")
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "data/vqa1" in done.stderr and "questions.json" in done.stderr and "visualqa.org" in done.stderr
 
 
 def test_the_recipes_come_with_the_package(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "mmgen", "init", str(tmp_path / "mine")], capture_output=True, text=True
-    )
-    assert done.returncode == 0
+    assert mmgen_here(tmp_path, "init", "mine").returncode == 0
     assert {path.name for path in (tmp_path / "mine").iterdir()} == {
         path.name for path in (ROOT / "recipes").glob("*.toml")
     }

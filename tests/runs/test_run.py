@@ -24,7 +24,7 @@ def whole(tmp_path_factory) -> Path:
     """A folder with a finished run that nobody disturbed."""
     folder = tmp_path_factory.mktemp("whole")
     (folder / "toy.toml").write_text(RECIPE)
-    done = toys.mmgen(folder, "run", "toy.toml")
+    done = forked.run(forked.MMGEN, "run", "toy.toml", folder=folder)
     assert done.returncode == 0, done.stderr
     (folder / "said.txt").write_text(done.stdout + done.stderr)
     return folder

@@ -5,13 +5,12 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
-import textwrap
 import threading
 from dataclasses import replace
 from pathlib import Path
 
+import forked
 import pytest
 import torch
 import toys
@@ -263,14 +262,8 @@ SMALL = """
 def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     """Whatever library asks for the bytes that are not there, and whatever it says then. How far 120 MB go depends on
     these."""
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([*map(str, (Path(__file__).parent, Path(__file__).parents[1])), *sys.path]),
-        "OMP_NUM_THREADS": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(SMALL)], cwd=tmp_path, capture_output=True, text=True, env=environment
-    )
+    path = os.pathsep.join([*map(str, (Path(__file__).parent, Path(__file__).parents[1])), *sys.path])
+    done = forked.run(SMALL, folder=tmp_path, PYTHONPATH=path, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     ended, first = done.stdout.splitlines()
     assert (
