@@ -161,7 +161,11 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
     ):  # of the first step, not the second
         assert [float(row[f"answer_{k}"]) for k in range(4)] == pytest.approx(answer.value["probabilities"], abs=1e-5)
         assert sum(float(row[f"rationale_conditioned_on_a2_{k}"]) for k in range(4)) == pytest.approx(1, abs=1e-5)
-    truth = [{"annot_id": f"test-{n}", "answer_label": n % 4, "rationale_label": (n + 1) % 4} for n in range(5)]
+    words = {"img_fn": "a.jpg", "objects": [], "question": ["why"]}
+    words |= {f"{asks}_choices": [[text] for text in ANSWERS] for asks in ("answer", "rationale")}
+    truth = [
+        {**words, "annot_id": f"test-{n}", "answer_label": n % 4, "rationale_label": (n + 1) % 4} for n in range(5)
+    ]
     (tmp_path / "test.jsonl").write_text("".join(json.dumps(item) + "\n" for item in truth))
     arguments = ["o.csv", "--references", "test.jsonl", "--metric", "choice_accuracy", "--json", "s.json"]
     said = toys.mmgen_here(tmp_path, "score", *arguments)
