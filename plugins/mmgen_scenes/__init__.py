@@ -10,13 +10,25 @@ import mmgen
 SPLITS = ("train", "val", "test")
 
 
-class Drawn(mmgen.DatasetConfig):
-    """What all data sets of drawn scenes share. Those with the same of these keys show the same scenes."""
+class Sampled(mmgen.DatasetConfig):
+    """What all data sets share that are sampled from the world of the scenes."""
 
     train_size: int = Field(1200, ge=1, le=1_000_000, description="scenes to learn from")
     val_size: int = Field(100, ge=1, le=1_000_000, description="scenes to watch the loss on")
     test_size: int = Field(200, ge=1, le=1_000_000, description="scenes to write for")
     seed: int = Field(0, ge=0, description="the whole data set follows from it; sizes do not change earlier scenes")
+
+    def model_post_init(self, context: Any) -> None:
+        for key in ("train", "evaluate"):
+            if getattr(self, key) not in SPLITS:
+                raise ValueError(
+                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; there are: {', '.join(SPLITS)}"
+                )
+
+
+class Drawn(Sampled):
+    """What those share whose scenes are seen."""
+
     image_size: int = Field(192, ge=64, le=1024, description="side of the square pictures, in pixels")
     min_things: int = Field(5, ge=4, le=7, description="fewest things in a scene")
     max_things: int = Field(6, ge=4, le=7, description="most things in a scene")
@@ -24,11 +36,7 @@ class Drawn(mmgen.DatasetConfig):
     def model_post_init(self, context: Any) -> None:
         if self.min_things > self.max_things:
             raise ValueError(f"min_things: must not be over max_things ({self.max_things}), and is {self.min_things}")
-        for key in ("train", "evaluate"):
-            if getattr(self, key) not in SPLITS:
-                raise ValueError(
-                    f"{key}: drawn scenes have no split '{getattr(self, key)}'; there are: {', '.join(SPLITS)}"
-                )
+        super().model_post_init(context)
 
 
 class Scenes(Drawn):
@@ -165,6 +173,21 @@ class SceneChoices(Drawn):
         return DrawnChoices(self)
 
 
+class SceneStories(Sampled):
+    """Stories about scenes that nobody sees, in the words of captions and questions: texts to read alone."""
+
+    type: Literal["scene_stories"] = "scene_stories"
+    train_size: int = Field(1200, ge=1, le=1_000_000, description="stories to learn from")
+    val_size: int = Field(100, ge=1, le=1_000_000, description="stories to watch the loss on")
+    test_size: int = Field(200, ge=1, le=1_000_000, description="stories to evaluate on")
+    sentences: int = Field(6, ge=1, le=12, description="sentences a story, of about eight words")
+
+    def build(self):
+        from .stories import Stories
+
+        return Stories(self)
+
+
 class Discovery(mmgen.MetricConfig):
     """Relevance and discovery of questions about drawn scenes, in percent, from the words alone.
 
@@ -182,7 +205,7 @@ class Discovery(mmgen.MetricConfig):
 
 @mmgen.hookimpl
 def register_datasets():
-    return [Scenes, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases, SceneChoices]
+    return [Scenes, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases, SceneChoices, SceneStories]
 
 
 @mmgen.hookimpl

@@ -13,7 +13,7 @@ from mmgen.errors import DataError
 from mmgen.parts import Dataset, Picture
 from mmgen.tensors import Example
 
-from . import SPLITS, Drawn
+from . import SPLITS, Drawn, Sampled
 from .world import KINDS, Box, Scene, sample
 
 WHOLE = "the whole scene"
@@ -27,13 +27,13 @@ class Made:
     examples: tuple[Example, ...]
 
 
-class DrawnDataset(Dataset, abc.ABC):
-    """Nothing is drawn before a picture is loaded."""
+class SampledDataset(Dataset, abc.ABC):
+    """Splits of what is sampled from the world."""
 
     name: str  # in plain words
 
-    def __init__(self, config: Drawn) -> None:
-        self.drawn = config
+    def __init__(self, config: Sampled) -> None:
+        self.seed = config.seed
         self.sizes = dict(zip(SPLITS, (config.train_size, config.val_size, config.test_size), strict=True))
         self._made: dict[str, tuple[Made, ...]] = {}
 
@@ -55,6 +55,23 @@ class DrawnDataset(Dataset, abc.ABC):
             self._made[name] = tuple(self.make(name, i) for i in range(self.sizes[name]))
         return self._made[name]
 
+    def describe(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "examples": {name: len(self.split(name)) for name in SPLITS},
+            "kinds of things": len(KINDS),
+            "licence": "made by this program; free of any",
+            "source": f"mmgen_scenes, seed {self.seed}",
+        }
+
+
+class DrawnDataset(SampledDataset):
+    """One whose scenes are seen. Nothing is drawn before a picture is loaded."""
+
+    def __init__(self, config: Drawn) -> None:
+        super().__init__(config)
+        self.image_size = config.image_size
+
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
         """The boxes of a scene's picture and what is in them: those of the things and, last, the whole picture."""
         named = [f"{thing.color} {thing.kind}" for thing in scene.things]
@@ -67,16 +84,7 @@ class DrawnDataset(Dataset, abc.ABC):
         for name in SPLITS:
             for scene in (scene for made in self.made(name) for scene in made.scenes):
                 boxes, labels = self.boxes(scene)
-                yield Picture(scene.id, partial(draw, scene, self.drawn.image_size), boxes, labels)
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "examples": {name: len(self.split(name)) for name in SPLITS},
-            "kinds of things": len(KINDS),
-            "licence": "made by this program; free of any",
-            "source": f"mmgen_scenes, seed {self.drawn.seed}",
-        }
+                yield Picture(scene.id, partial(draw, scene, self.image_size), boxes, labels)
 
 
 def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:
