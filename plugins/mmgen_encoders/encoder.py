@@ -253,7 +253,7 @@ def head(model: PreTrainedModel) -> nn.Module:
 def head_transform(backbone: Backbone) -> nn.Module:
     """A copy of what the masked-language-model head does to states before it compares them with words: a dense layer,
     an activation, a normalisation; (..., H) -> (..., H). Raises PluginError for a backbone that keeps it elsewhere."""
-    own = head(backbone.model) if isinstance(backbone, EncoderBackbone) else None
+    own: Any = head(backbone.model) if isinstance(backbone, EncoderBackbone) else None
     if (inside := getattr(getattr(own, "predictions", own), "transform", None)) is not None:  # BERT's
         return copy.deepcopy(inside)
     if hasattr(own, "dense") and hasattr(own, "layer_norm"):  # RoBERTa's

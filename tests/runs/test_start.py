@@ -12,6 +12,7 @@ from mmgen_encoders.encoder import EncoderBackbone
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForPreTraining
 
+from mmgen.attention import prefix_layout
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.progress import Progress
@@ -24,6 +25,7 @@ from mmgen.runs.run import run
 from mmgen.runs.start import keep_starts, load_start
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.weights import state
+from mmgen.tensors import Slots
 
 RECIPE = """\
 name = "toy"
@@ -60,6 +62,7 @@ train_size = 8
 val_size = 4
 test_size = 4
 """
+SHAPE = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
 LINE = RECIPE.splitlines().index('start = "weights:bert.bin"') + 1
 
 
@@ -80,9 +83,7 @@ def made(tmp_path_factory):
     model = build_model(recipe, Datasets(recipe))
     torch.manual_seed(1)
     words = len(model.backbone.tokenizer)
-    shape = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
-    sizes = BertConfig(vocab_size=words, **shape)
-    theirs = BertForPreTraining(sizes)
+    theirs = BertForPreTraining(BertConfig(vocab_size=words, **SHAPE))
     with torch.no_grad():
         for parameter in theirs.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)  # norms of ones would not show
@@ -139,6 +140,21 @@ def test_parts_take_what_is_theirs_and_the_rest_is_named(made, place):
         now["backbone.pooler.dense.weight"], theirs["bert.pooler.dense.weight"]
     )
     assert all(torch.equal(now[name], before[name]) == (name not in given) for name in now)
+
+
+def test_what_was_taken_predicts_what_the_publishers_model_does(made, place):
+    _, model = made
+    _, folder = started(model)
+    load_start(model, folder, "pre")
+    theirs = BertForPreTraining(BertConfig(vocab_size=len(model.backbone.tokenizer), **SHAPE)).eval()
+    theirs.load_state_dict(torch.load("bert.bin"))
+    ids = torch.tensor([[1, 7, 9, 3, 2]])
+    places, real = torch.arange(5)[None], torch.ones(1, 5, dtype=torch.bool)
+    with torch.no_grad():
+        slots = Slots(model.eval().backbone.embed(ids), places, torch.zeros_like(ids), prefix_layout(real))
+        states = model.backbone.encode(slots).last
+        torch.testing.assert_close(model.backbone.logits(states), theirs(ids).prediction_logits, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(model.backbone.pooled(states), theirs.bert(ids).pooler_output, atol=1e-5, rtol=1e-5)
 
 
 def test_weights_of_mmgens_own_need_no_other_names(made, place):
