@@ -12,12 +12,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # two workers of pytest share two
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
+from beside import shared
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # started in the background; tests of Ctrl-C want it as a terminal has it
     signal.signal(signal.SIGINT, signal.default_int_handler)
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def pytest_addoption(parser):
@@ -44,13 +44,6 @@ def pytest_sessionfinish():
     """The process that tests have forked others from ends."""
     if "forked" in sys.modules:
         sys.modules["forked"].stop()
-
-
-def shared(relative: str) -> Path:
-    path = SHARED / relative
-    if not path.exists():
-        pytest.skip(f"needs {relative}, which is not beside this checkout")
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from conftest import shared
+from beside import shared
 from mmgen_tasks import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
 from mmgen_tasks.answers import CONTRACTIONS, accuracy, agreement, normalise
 from mmgen_tasks.boxes import iou

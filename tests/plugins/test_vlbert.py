@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from conftest import shared
+from beside import shared
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text
