@@ -15,14 +15,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..configs import PartConfig
+from ..data.checked import Owned, part_calls
 from ..errors import DataError, MmgenError, PluginError, RunError
 from ..files import write_json
 from ..model import Model
 from ..parts import Part
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
-from ..registry import installed
 from ..storage import kept_start
 from ..storage.published import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
@@ -33,19 +32,11 @@ FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # what s
 
 
 @dataclass(frozen=True)
-class Owner:
-    """A part of a step, as weights are handed out.
+class Owner(Owned):
+    """A part of a step, as weights are handed out: the module, and what its parameters' names in the model begin with."""
 
-    name  how a person calls it; `prefix`: what its parameters' names in the model begin with
-    """
-
-    name: str
-    config: PartConfig
     prefix: str
-    part: Part
-
-    def __str__(self) -> str:
-        return f"{self.name} ({installed().owner(self.config.kind, type(self.config))})"
+    module: Part
 
 
 def keep_starts(
@@ -96,7 +87,8 @@ def taken(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) ->
     found: dict[str, Tensor] = {}
     for owner in owners(recipe, step, model):
         inner = {
-            key: names[id(tensor)] for key, tensor in owner.part.state_dict(keep_vars=True, prefix=owner.prefix).items()
+            key: names[id(tensor)]
+            for key, tensor in owner.module.state_dict(keep_vars=True, prefix=owner.prefix).items()
         }
         as_ours = {key: weights[key] for key in inner if key in weights}
         given = as_ours or {f"{owner.prefix}{key}": tensor for key, tensor in _asked(owner, weights).items()}
@@ -119,24 +111,24 @@ def taken(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) ->
 def owners(recipe: Recipe, step: str, model: Model) -> list[Owner]:
     """The parts of a step that may take weights."""
     own = recipe.steps[step]
-    found = [Owner("the backbone", recipe.backbone, "backbone.", model.backbone)]
-    found += [
-        Owner(f"input '{name}'", recipe.inputs[name], f"embedders.{name}.", model.embedders[name])
-        for name in own.inputs
-        if name in model.inputs
-    ]
+    found = [Owner("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
+    for name in own.inputs:
+        if name in model.inputs:
+            config, embedder = type(recipe.inputs[name]), model.embedders[name]
+            found.append(Owner(f"input '{name}'", "embedder", config, f"embedders.{name}.", embedder))
     for name in own.objectives:
         if name == GENERATOR:
-            found.append(Owner("the generator", recipe.generator, "generator.", model.generator))
+            found.append(Owner("the generator", "generator", type(recipe.generator), "generator.", model.generator))
         else:
-            head = model.objective(name)
-            found.append(Owner(f"objective '{name}'", recipe.objectives[name], f"objectives.{name}.", head))
+            config, head = type(recipe.objectives[name]), model.objective(name)
+            found.append(Owner(f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
     return found
 
 
 def _asked(owner: Owner, weights: PublishedWeights) -> Mapping[str, Tensor]:
     """What a part says is its own. Raises PluginError unless that is tensors by name."""
-    given = owner.part.published(weights)
+    with part_calls(owner, "published"):
+        given = owner.module.published(weights)
     if not isinstance(given, Mapping) or not all(isinstance(tensor, Tensor) for tensor in given.values()):
         raise PluginError(f"{owner}: published gives {given!r:.60}, not a mapping of names to tensors")
     return given

@@ -115,7 +115,7 @@ def test_the_page_has_every_key_with_its_bounds_and_default():
             for text in section[1:]
         )
     assert (
-        "| `batch_size` | whole number, at least 1 | `128` | pairs (one input, one question) an optimiser update |"
+        "| `batch_size` | whole number, at least 1 | `128` | pairs (one input, one target) an optimiser update |"
         in page
     )
     assert '| `precision` | `"auto"`, `"fp32"`, `"bf16"` | `"auto"` |' in page

@@ -241,6 +241,13 @@ def test_a_part_that_gives_what_it_should_not_is_named(made, place, monkeypatch,
         started(made[1])
 
 
+def test_what_a_part_raises_is_told_in_a_line(made, place, monkeypatch):
+    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: {"pooler.dense.bias": weights["gone"]})
+    told = r"steps.pre.start: the backbone \(bert, mmgen-framework .*\): published raises KeyError: 'gone'$"
+    with pytest.raises(PluginError, match=told):
+        started(made[1])
+
+
 def test_other_weights_under_the_same_name_are_noticed(made, place):
     _, model = made
     _, folder = started(model)
