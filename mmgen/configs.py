@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from . import objectives, parts
     from .decoding import Decoding
+    from .reading.export import Exporter
     from .reading.results import ResultFiles
     from .tensors import Example
 
@@ -228,6 +229,11 @@ class DatasetConfig(PartConfig):
     train: str = Field("train", description="the split that steps learn from")
     validate_on: str = Field("val", description="the split whose loss is watched while training")
     evaluate: str = Field("test", description="the split that every step writes for and is scored on")
+
+    @classmethod
+    def exporters(cls) -> "tuple[Exporter, ...]":
+        """Who writes other data sets in the formats that it reads, for `mmgen data export --as`. By default nobody."""
+        return ()
 
     def build(self) -> "parts.Dataset":
         raise NotImplementedError

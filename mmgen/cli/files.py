@@ -1,4 +1,4 @@
-"""Commands about files: features (import, extract, info) and data (check)."""
+"""Commands about files: features (import, extract, info) and data (check, and export)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 from ..commands import goes_on, profile_option, quiet, recipe_argument, set_option, together
 from ..errors import DataError, MmgenError
 from ..progress import tell
+from .export import export_
 from .runs import load
 
 if TYPE_CHECKING:
@@ -129,7 +130,10 @@ def _fill(config, source, store: Path, float32: bool) -> None:
 
 @click.group()
 def data() -> None:
-    """Data sets: look before you run."""
+    """Data sets: look before you run, and write them as others are published."""
+
+
+data.add_command(export_)
 
 
 @data.command("check")

@@ -25,7 +25,7 @@ OWN = {  # heading in the help -> command -> the module of this folder that has 
         "report": ("reports", "Write a finished run's table, curves and pictures into one page."),
     },
     "Own data": {
-        "data": ("files", "Count what a data set holds and what is missing."),
+        "data": ("files", "Count what a data set holds, or write it as others are published."),
         "features": ("files", "Make, import and look into files of image features."),
     },
     "Ask a finished run": {

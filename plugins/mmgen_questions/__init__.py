@@ -89,6 +89,12 @@ class Vqg(Questions):
         "coco", description="whose file names, captions and published results"
     )
 
+    @classmethod
+    def exporters(cls):
+        from .export import CocoCaptions, VqgTables
+
+        return VqgTables(), CocoCaptions()
+
     @property
     def published(self) -> Release:
         return {"coco": VQG_COCO, "flickr": VQG_FLICKR, "bing": VQG_BING}[self.release]

@@ -66,15 +66,27 @@ def read_example(row: Any) -> Example:
     """A line's example. Raises DataError."""
     wanted(row, "identifier", "sentence")
     own, sentence = tidy(row["identifier"], "identifier"), tidy(row["sentence"], "sentence")
-    parts = own.rsplit("-", 3)
-    if len(parts) != 4 or not all(parts):
-        raise DataError(f"identifier '{own:.60}' is none like split-set-pair-sentence")
-    split, group, pair, number = parts
+    split, group, _, number = _parts(own)
     labels = {}
     if row.get("label") is not None:
         labels["truth"] = _truth(row["label"])
-    images = All(tuple(f"{split}-{group}-{pair}-img{side}" for side in (0, 1)))
-    return Example(own, {"image": images, "statement": sentence}, (), {"group": f"{split}-{group}--{number}"}, labels)
+    images = pictures_of(own)
+    return Example(
+        own, {"image": All(images), "statement": sentence}, (), {"group": f"{split}-{group}--{number}"}, labels
+    )
+
+
+def pictures_of(identifier: str) -> tuple[str, str]:
+    """The keys of the left and the right picture. Raises DataError."""
+    split, group, pair, _ = _parts(identifier)
+    return f"{split}-{group}-{pair}-img0", f"{split}-{group}-{pair}-img1"
+
+
+def _parts(identifier: str) -> list[str]:
+    parts = identifier.rsplit("-", 3)
+    if len(parts) != 4 or not all(parts):
+        raise DataError(f"identifier '{identifier:.60}' is none like split-set-pair-sentence")
+    return parts
 
 
 def _truth(label: Any) -> bool:

@@ -74,6 +74,12 @@ class VqaAnswers(Published):
         published = ("train", "val") if self.release == "okvqa" else ("train", "val", "test", "test_dev")
         return tuple(dict.fromkeys((*published, *self.questions)))
 
+    @classmethod
+    def exporters(cls):
+        from . import export
+
+        return (export.Vqa2(),)
+
     def build(self):
         from .vqa import VqaFiles
 
@@ -113,6 +119,12 @@ class Refcoco(Published):
             return ("train", "val", "testA", "testB")
         return ("train", "val", "test")
 
+    @classmethod
+    def exporters(cls):
+        from . import export
+
+        return (export.RefcocoPlus(),)
+
     def build(self):
         from .refcoco import RefcocoFiles
 
@@ -136,6 +148,12 @@ class Nlvr2(Published):
 
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(("train", "dev", "test1", "test2", *self.files)))
+
+    @classmethod
+    def exporters(cls):
+        from . import export
+
+        return (export.Nlvr2(),)
 
     def build(self):
         from .nlvr2 import Nlvr2Files
@@ -163,6 +181,12 @@ class Vcr(Published):
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(("train", "val", "test", *self.files)))
 
+    @classmethod
+    def exporters(cls):
+        from . import export_vcr
+
+        return (export_vcr.Vcr(),)
+
     def build(self):
         from .vcr import VcrFiles
 
@@ -184,6 +208,12 @@ class Flickr30kEntities(Published):
 
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(("train", "val", "test", *self.files)))
+
+    @classmethod
+    def exporters(cls):
+        from . import export
+
+        return (export.Flickr30k(),)
 
     def build(self):
         from .flickr30k import Flickr30kFiles

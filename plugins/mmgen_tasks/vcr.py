@@ -148,11 +148,11 @@ def read_item(row: Any) -> Item:
     for key in ("answer_choices", "rationale_choices"):
         if not isinstance(row[key], list) or len(row[key]) != CHOICES:
             raise DataError(f"{key} must be a list of {CHOICES} lists of words")
-        choices[key] = tuple(_text(words, called, f"{key}[{place}]") for place, words in enumerate(row[key]))
+        choices[key] = tuple(read_text_of(words, called, f"{key}[{place}]") for place, words in enumerate(row[key]))
     return Item(
         own,
         image_key(image),
-        _text(row["question"], called, "question"),
+        read_text_of(row["question"], called, "question"),
         choices["answer_choices"],
         choices["rationale_choices"],
         _label(row, "answer_label"),
@@ -175,8 +175,8 @@ def names(objects: Any) -> list[str]:
     return found
 
 
-def _text(words: Any, called: list[str], name: str) -> Text:
-    """Words joined; a list of numbers among them mentions these objects."""
+def read_text_of(words: Any, called: list[str], name: str) -> Text:
+    """Words joined; a list of numbers among them mentions these objects, which are `called` so. Raises DataError."""
     if not isinstance(words, list):
         raise DataError(f"{name} must be a list of words, not {kind(words)}")
     text, mentions = "", []

@@ -69,8 +69,9 @@ class VqaFiles(PublishedDataset):
         config, year = self.config, YEARS.get(split)
         questions, annotations = config.questions.get(split), config.annotations.get(split)
         published = [f"{self.prefix}{kind}_mscoco_{year}_questions.json" for kind in self.kinds]
-        if annotations is None and split in ("train", "val"):
-            annotations = (Path(f"{self.prefix}mscoco_{year}_annotations.json"),)
+        usual = Path(f"{self.prefix}mscoco_{year}_annotations.json")
+        if annotations is None and (split in ("train", "val") or (config.folder / usual).is_file()):
+            annotations = (usual,)
         if config.vocabulary is not None:
             self.vocabulary_file = finder.file([config.vocabulary], "")
         return Files(

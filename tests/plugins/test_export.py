@@ -1,0 +1,169 @@
+"""Data sets written in published formats and read again: the same ids, inputs, targets, labels, pictures, features."""
+
+import json
+
+import published
+import pytest
+from click.testing import CliRunner
+from mmgen_questions import Vqg
+from mmgen_questions.captions import read_captions
+from mmgen_regions import BottomUpTsv
+from mmgen_scenes import SceneAnswers, SceneChoices, SceneExpressions, ScenePairs, ScenePhrases, Scenes
+from mmgen_tasks import Flickr30kEntities, Nlvr2, Refcoco, Vcr, VqaAnswers
+from toys import recipe
+
+from mmgen.cli import main
+from mmgen.errors import DataError, MmgenError
+from mmgen.progress import Progress
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs.export import export, exporter
+
+FEW = {"train_size": 4, "val_size": 2, "test_size": 2, "image_size": 64}
+PIXEL = 1 / 64 + 1e-6
+READERS = {
+    config.model_fields["type"].default: config for config in (VqaAnswers, Nlvr2, Vcr, Refcoco, Flickr30kEntities, Vqg)
+}
+
+
+def written(tmp_path, config, form: str):
+    """Export the data set of a config; the config of what is there then, its splits named as their roles."""
+    (tmp_path / "recipe.toml").write_text(recipe())
+    chosen, _ = load(tmp_path / "recipe.toml", installed())
+    done = export(chosen, config, exporter(form, installed()), tmp_path / "out", False, Progress())
+    return READERS[done.data["type"]].model_validate({**done.data, "folder": tmp_path / "out"})
+
+
+def close(one, other) -> bool:
+    """Equal, numbers within a pixel."""
+    if isinstance(one, float) and isinstance(other, float):
+        return abs(one - other) <= PIXEL
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(close, one, other))
+    return one == other
+
+
+def same(config, again, exact: bool = True) -> None:
+    one, other = config.build(), again.build()
+    for role in ("train", "validate_on", "evaluate"):
+        first, second = one.split(getattr(config, role)), other.split(getattr(again, role))
+        assert [example.id for example in first] == [example.id for example in second]
+        for example, read in zip(first, second, strict=True):
+            assert example.inputs == read.inputs and example.targets == read.targets
+            assert example.labels == read.labels if exact else close(example.labels, read.labels)
+    keys = [{picture.key for picture in dataset.pictures()} for dataset in (one, other)]
+    assert keys[0] == keys[1]
+
+
+@pytest.mark.parametrize(
+    ("config", "form"),
+    [
+        (SceneAnswers(**FEW), "vqa2"),
+        (SceneAnswers(**FEW, learn_from="all"), "vqa2"),
+        (ScenePairs(**FEW), "nlvr2"),
+        (SceneExpressions(**FEW), "refcoco"),
+        (SceneExpressions(**FEW, proposals=6), "refcoco"),
+        (ScenePhrases(**FEW), "flickr30k"),
+        (SceneChoices(**FEW), "vcr"),
+        (SceneChoices(**FEW, tags="kinds"), "vcr"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_drawn_scenes_are_the_same_when_they_are_read_again(tmp_path, config, form):
+    again = written(tmp_path, config, form)
+    if form == "vqa2":
+        again = again.model_copy(update={"learn_from": config.learn_from})
+        assert again.build().labels() == config.build().labels()
+    same(config, again, exact=form in ("vqa2", "nlvr2", "vcr"))
+
+
+@pytest.mark.parametrize(
+    ("make", "config", "form"),
+    [
+        (published.vqa, VqaAnswers, "vqa2"),
+        (published.nlvr2, Nlvr2, "nlvr2"),
+        (published.refcoco, Refcoco, "refcoco"),
+        (published.flickr30k, Flickr30kEntities, "flickr30k"),
+        (published.vcr, Vcr, "vcr"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_published_comes_out_as_it_was(tmp_path, make, config, form):
+    folder = make(tmp_path / "in")
+    images = "vcr1images" if form == "vcr" else "images"
+    evaluate = {"vqa2": "val", "refcoco": "testA", "nlvr2": "test1", "vcr": "val"}.get(form, "test")
+    whole = config(folder=folder, images=images, evaluate=evaluate)
+    again = written(tmp_path, whole, form).model_copy(update={"validate_on": whole.validate_on, "evaluate": evaluate})
+    same(whole, again, exact=form != "flickr30k")
+
+
+def test_questions_and_captions_of_scenes(tmp_path):
+    config = Scenes(**FEW)
+    again = written(tmp_path, config, "vqg").build()
+    for split in ("train", "val", "test"):
+        for example, read in zip(config.build().split(split), again.split(split), strict=True):
+            assert read.id == f"{split}-{example.id}"  # this reader puts the split before ids
+            assert (read.inputs, read.targets) == (example.inputs, example.targets)
+
+
+def test_captions_of_scenes(tmp_path):
+    config = Scenes(**FEW)
+    (tmp_path / "recipe.toml").write_text(recipe())
+    chosen, _ = load(tmp_path / "recipe.toml", installed())
+    form = exporter("coco_captions", installed())
+    files = export(chosen, config, form, tmp_path / "out", False, Progress()).data["caption_files"]
+    assert files == [f"annotations/captions_{year}.json" for year in ("train2014", "val2014", "test2015")]
+    read = read_captions([tmp_path / "out" / files[2]]).of
+    assert read == {each.inputs["image"]: list(each.inputs["caption"]) for each in config.build().split("test")}
+
+
+def test_boxes_of_pictures_come_along_with_what_is_in_them(tmp_path):
+    config = SceneChoices(**FEW)
+    again = {picture.key: picture for picture in written(tmp_path, config, "vcr").build().pictures()}
+    for picture in config.build().pictures():
+        assert close(list(picture.boxes), list(again[picture.key].boxes))
+        assert picture.load().tobytes() == again[picture.key].load().tobytes()
+
+
+@pytest.mark.slow
+def test_the_command_writes_features_and_says_what_reads_it(tmp_path):
+    inputs = {"image": {"type": "regions", "extractor": {"type": "roi", "image_size": 64}}, "caption": {"type": "text"}}
+    (tmp_path / "r.toml").write_text(recipe(inputs=inputs, data={"train_size": 2, "val_size": 1, "test_size": 1}))
+    command = ["data", "export", f"{tmp_path}/r.toml", f"{tmp_path}/out", "--as", "vqg"]
+    done = CliRunner().invoke(main, command, catch_exceptions=False)
+    assert f"{tmp_path}/out: examples: 2 in train, 1 in val, 1 in test; 4 pictures" in done.output
+    assert f'[data]\ntype = "vqg"\nimages = "images"\nfolder = "{tmp_path}/out"\n' in done.output
+    records = {record.key: record for record in BottomUpTsv().build().records(tmp_path / "out/regions.tsv")}
+    config = load(tmp_path / "r.toml", installed())[0]
+    dataset = config.data.build()
+    made = list(config.inputs["image"].extractor.build().records(dataset.pictures()))
+    assert [*records] == [record.key for record in made]
+    for record in made:
+        assert (records[record.key].features == record.features).all()
+        assert abs(records[record.key].boxes - record.boxes).max() < 1e-6
+    again = CliRunner().invoke(main, command)
+    assert (
+        again.exit_code == 1 and again.output == f"error: {tmp_path}/out: is there and not empty; name a new folder\n"
+    )
+
+
+def test_what_a_format_cannot_say_is_told(tmp_path):
+    with pytest.raises(
+        DataError, match=r"data \(scenes\): example 'train-00000' of 'train' has no label 'answers', of"
+    ):
+        written(tmp_path, Scenes(**FEW), "vqa2")
+    with pytest.raises(
+        MmgenError, match="--as vqa: no format of that name; did you mean 'vqa2'\\?; there are: coco_capt"
+    ):
+        written(tmp_path, Scenes(**FEW), "vqa")
+    with pytest.raises(DataError, match="VQG has one row a picture"):
+        written(tmp_path, SceneAnswers(**FEW), "vqg")
+    assert not (tmp_path / "out").exists()
+
+
+def test_ids_are_numbers_where_they_were(tmp_path):
+    written(tmp_path, VqaAnswers(folder=published.vqa(tmp_path / "in"), images="images"), "vqa2")
+    (row, *_) = json.loads((tmp_path / "out/v2_OpenEnded_mscoco_val2014_questions.json").read_text())["questions"]
+    assert row == {"question_id": 20, "image_id": 20, "question": "Is it red?"}
