@@ -219,3 +219,30 @@ class Flickr30kEntities(Published):
         from .flickr30k import Flickr30kFiles
 
         return Flickr30kFiles(self)
+
+
+class CocoCaptions(Published):
+    """COCO's captions, an example an image with all of its captions: to pretrain from, or to learn to write.
+
+    Each split may have several files: `files = { train = ["captions_train2014.json", "captions_val2014.json"] }`, with
+    `without` for those images that are to be tested on.
+    """
+
+    type: Literal["coco_captions"] = "coco_captions"
+    validate_on: str = Field("val", description="the split whose loss is watched while training")
+    evaluate: str = Field("val", description="the split that every step writes for and is scored on")
+
+    files: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
+        {}, description="split -> its files of captions, instead of the published name"
+    )
+    without: Annotated[Path | None, RelativeTo("folder")] = Field(
+        None, description="images that no split but `evaluate` has: a text file, an image's number a line"
+    )
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(["train", "val", *self.files]))
+
+    def build(self):
+        from .coco_captions import CocoCaptionFiles
+
+        return CocoCaptionFiles(self)

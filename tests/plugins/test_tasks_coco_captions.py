@@ -1,0 +1,68 @@
+"""COCO's captions out of their published files."""
+
+import json
+
+import pytest
+from mmgen_tasks import CocoCaptions
+
+import mmgen.testing
+from mmgen.errors import DataError
+
+TRAIN = [(9, "a dog"), (9, "a brown dog "), (25, "two cats"), (30, "  ")]
+VAL = [(42, "a boat"), (25, "cats again")]
+
+
+def write(folder, name, captions):
+    rows = [{"image_id": image, "id": n, "caption": text} for n, (image, text) in enumerate(captions)]
+    (folder / name).write_text(json.dumps({"images": [], "annotations": rows}))
+
+
+@pytest.fixture
+def files(tmp_path):
+    write(tmp_path, "captions_train2014.json", TRAIN)
+    write(tmp_path, "captions_val2014.json", VAL)
+    return tmp_path
+
+
+class TestCocoCaptions(mmgen.testing.DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def folder(self, files):
+        self.files = files
+
+    def config(self):
+        return CocoCaptions(folder=self.files)
+
+
+def test_an_example_an_image_with_all_its_captions(files):
+    train = CocoCaptions(folder=files).build().split("train")
+    assert [(e.id, e.inputs["image"], e.inputs["caption"]) for e in train] == [
+        ("train-9", "9", ("a dog", "a brown dog")),
+        ("train-25", "25", ("two cats",)),
+    ]
+    assert train[0].targets == ("a dog", "a brown dog")
+
+
+def test_several_files_a_split_and_images_that_are_held_out(files):
+    (files / "minival.txt").write_text("000000000025\n42\n\n")
+    both = ("captions_train2014.json", "captions_val2014.json")
+    dataset = CocoCaptions(folder=files, files={"train": both}, without="minival.txt").build()
+    assert [e.id for e in dataset.split("train")] == ["train-9"]
+    assert [e.id for e in dataset.split("val")] == ["val-42", "val-25"]
+
+
+def test_a_line_that_is_no_image_is_told(files):
+    (files / "minival.txt").write_text("25\nx.jpg\n")
+    with pytest.raises(DataError) as told:
+        CocoCaptions(folder=files, without="minival.txt").build().split("train")
+    assert str(told.value) == f"{files}/minival.txt:2: 'x.jpg' is no image's number; write one a line"
+
+
+def test_missing_files_are_told_in_one_message(tmp_path):
+    with pytest.raises(DataError) as told:
+        CocoCaptions(folder=tmp_path).build()
+    assert str(told.value) == (
+        "COCO captions: 2 files are missing:\n"
+        f"  {tmp_path}/captions_train2014.json  <- cocodataset.org, annotations_trainval2014.zip\n"
+        f"  {tmp_path}/captions_val2014.json  <- cocodataset.org, annotations_trainval2014.zip\n"
+        "  put them there, or name others in data.files"
+    )
