@@ -33,7 +33,7 @@ FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # what s
 
 @dataclass(frozen=True)
 class Owner(Owned):
-    """A part of a step, as weights are handed out: the module, and what its parameters' names in the model begin with."""
+    """A part of a step, as weights are handed out: the module, and what its parameters' names begin with."""
 
     prefix: str
     module: Part
