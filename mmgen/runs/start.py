@@ -33,7 +33,7 @@ FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # what s
 
 @dataclass(frozen=True)
 class Owner(Owned):
-    """A part of a step, as weights are handed out: the module, and what its parameters' names begin with."""
+    """A part of a step, as weights are handed out: the module, and what begins its parameters' names in the model."""
 
     prefix: str
     module: Part
@@ -86,10 +86,8 @@ def taken(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) ->
     names = {id(tensor): name for name, tensor in own.items()}
     found: dict[str, Tensor] = {}
     for owner in owners(recipe, step, model):
-        inner = {
-            key: names[id(tensor)]
-            for key, tensor in owner.module.state_dict(keep_vars=True, prefix=owner.prefix).items()
-        }
+        kept = owner.module.state_dict(keep_vars=True, prefix=owner.prefix)
+        inner = {key: names[id(tensor)] for key, tensor in kept.items()}
         as_ours = {key: weights[key] for key in inner if key in weights}
         given = as_ours or {f"{owner.prefix}{key}": tensor for key, tensor in _asked(owner, weights).items()}
         for key, tensor in given.items():
@@ -114,8 +112,8 @@ def owners(recipe: Recipe, step: str, model: Model) -> list[Owner]:
     found = [Owner("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
     for name in own.inputs:
         if name in model.inputs:
-            config, embedder = type(recipe.inputs[name]), model.embedders[name]
-            found.append(Owner(f"input '{name}'", "embedder", config, f"embedders.{name}.", embedder))
+            read = type(recipe.inputs[name])
+            found.append(Owner(f"input '{name}'", "embedder", read, f"embedders.{name}.", model.embedders[name]))
     for name in own.objectives:
         if name == GENERATOR:
             found.append(Owner("the generator", "generator", type(recipe.generator), "generator.", model.generator))
