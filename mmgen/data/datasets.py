@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from ..configs import DatasetConfig
+from ..configs import DatasetConfig, FeaturesConfig
 from ..errors import DataError
 from ..parts import Dataset, Picture
 from ..recipe.tables import Recipe
@@ -113,13 +113,26 @@ class Datasets:
         return found
 
     def pictures(self) -> Iterator[Picture]:
-        """Every picture once. Raises DataError where a data set has none, or only keys of them."""
+        """Every picture of the data sets that pictures are read of, once. Raises DataError where one of them has none,
+        or only keys of them."""
         seen: set[str] = set()
-        for _, dataset in self._built.values():
-            for picture in dataset.pictures():
+        read = self._pictured()
+        for config, dataset in self._built.values():
+            for picture in dataset.pictures() if config in read else ():
                 if picture.key not in seen:
                     seen.add(picture.key)
                     yield picture
+
+    def _pictured(self) -> list[DatasetConfig]:
+        """The data sets of whose examples a step reads features; the recipe's own where none does."""
+        recipe, read = self.recipe, []
+        for name, step in recipe.steps.items():
+            sources = [(source.data, source.inputs) for source in recipe.sources(name).values()]
+            scored = [(recipe.own_data(name) or recipe.data, step.inputs)] if step.evaluate else []
+            for config, inputs in [*sources, *scored]:
+                if any(isinstance(recipe.inputs[each], FeaturesConfig) for each in inputs):
+                    read.append(config)
+        return read or [recipe.data]
 
     def fingerprint(self) -> str:
         """A hash of every example that the run can see."""

@@ -81,7 +81,7 @@ def unjudged(built: Mapping[str, Any]) -> Iterator[Wrong]:
     learnt = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
     steps = [step for step in (built["steps"] or {}).values() if step is not None and step.evaluate]
     gives = {learnt[each].gives for step in steps for each in step.objectives if learnt.get(each) is not None}
-    data = [each for each in (built.get("data"), *(step.data for step in steps)) if each is not None]
+    data = [each for each in (built.get("data"), *(own for step in steps for own in step.own[:1])) if each is not None]
     for name, config in (built["metrics"] or {}).items():
         if steps and config is not None and not config.judges & gives:
             judged, given = " or ".join(sorted(config.judges)), ", ".join(sorted(filter(None, gives))) or "nothing"

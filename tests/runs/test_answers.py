@@ -363,6 +363,16 @@ def test_a_damaged_line_is_told(tmp_path):
         ),
         (RECIPE.format(more="").split("[metrics.right]")[0] + '[metrics.right]\ntype = "right"', ""),
         (
+            RECIPE.format(more="").replace('{ type = "coloured" }', '[{ type = "coloured" }, { type = "scenes" }]'),
+            ": steps.colors.data.1.objectives: 'color' needs examples with the label 'color', and data 'scenes' has",
+        ),
+        (
+            RECIPE.format(more='[objectives.words]\ntype = "masked_words"')
+            .replace('{ type = "coloured" }', '[{ type = "scenes", inputs = ["caption"] }, { type = "coloured" }]')
+            .replace('objectives = ["color"]', 'objectives = ["color", "words"]'),
+            ": steps.colors.evaluate: it is scored on the first of its data sets, 'scenes', which has no label 'color'",
+        ),
+        (
             RECIPE.format(more="").replace('objectives = ["color"]', 'objectives = ["color", "generator"]'),
             "'color' and 'generator' both make predictions; part them into two steps",
         ),

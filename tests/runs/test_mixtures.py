@@ -1,0 +1,77 @@
+"""A run whose first step learns from pictures and from texts alone."""
+
+import json
+from pathlib import Path
+
+import pytest
+import toys
+from toys import PLACE, mmgen_here
+
+from mmgen.features.store import FeatureStore
+from mmgen.runs.load import load_run
+
+pytestmark = pytest.mark.slow
+
+SCENES = {"type": "scenes", "train_size": 12, "val_size": 2, "test_size": 3}
+TEXTS = {"type": "jsonl", "folder": "texts", "validate_on": "", "evaluate": "train"}
+
+
+def write(folder: Path, name: str, **inputs: str) -> None:
+    """Six examples whose captions have a word of their own."""
+    (folder / name).mkdir()
+    lines = [{"id": f"{name}{n}", "caption": f"a zebra near {n}", **inputs, "questions": ["why ?"]} for n in range(6)]
+    (folder / name / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def recipe(folder: Path, inputs: dict, *data: dict) -> None:
+    """A step that learns masked words from these data, and one that writes."""
+    learnt = {"inputs": [*inputs], "learn": [*inputs, "backbone"]}
+    steps = {
+        "pre": {**learnt, "objectives": ["words"], "evaluate": False, "data": [*data]},
+        "write": {**learnt, "start": "pre", "inputs": ["caption"], "learn": ["backbone"]},
+    }
+    main = {key: value for key, value in SCENES.items() if key != "type"}
+    words = {"words": {"type": "masked_words"}}
+    (folder / "toy.toml").write_text(
+        toys.recipe(inputs=inputs, objectives=words, training={"epochs": 2}, steps=steps, data=main)
+    )
+
+
+def test_texts_are_learnt_beside_pictures(tmp_path):
+    write(tmp_path, "texts")
+    extractor = {"type": "roi", "model": "test_resnet", "image_size": 64}
+    inputs = {"image": {"type": "regions", "extractor": extractor}, "caption": {"type": "text"}}
+    recipe(tmp_path, inputs, SCENES, {**TEXTS, "inputs": ["caption"], "share": 0.5})
+    done = mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    place = tmp_path / PLACE
+    records = [json.loads(line) for line in (place / "steps/pre/log.jsonl").read_text().splitlines()]
+    assert {name for record in records for name in record["sources"]} == {"scenes", "jsonl"}
+    assert [*records[-1]["validation_losses"]] == ["scenes"]
+    (store,) = place.parent.glob("features/*.h5")
+    assert len(FeatureStore(store)) == 12 + 2 + 3
+    assert "zebra" in load_run(place).model.backbone.tokenizer.get_vocab()
+    assert (place / "steps/write/scores.json").exists() and not (place / "steps/pre/scores.json").exists()
+    assert "has data of its own (scenes, jsonl)." in (place / "report.html").read_text(encoding="utf-8")
+    assert "nothing to do" in mmgen_here(tmp_path, "run", "toy.toml").stdout
+    told = mmgen_here(tmp_path, "data", "check", "toy.toml")
+    assert told.returncode == 0, told.stderr
+    assert "what 'pre' learns from, 'scenes': 12 examples, " in told.stdout
+    assert "what 'pre' learns from, 'jsonl': 6 examples, 6 targets\n" in told.stdout
+
+
+def test_a_data_set_that_lacks_an_input_is_named(tmp_path):
+    write(tmp_path, "texts")
+    write(tmp_path, "places", place="a field")
+    recipe(tmp_path, {"caption": {"type": "text"}, "place": {"type": "text"}}, {**TEXTS, "folder": "places"}, TEXTS)
+    done = mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 1 and "learning" not in done.stdout
+    assert done.stderr.splitlines()[-1] == (
+        "error: step 'pre', data 'jsonl 2': example 'train-texts0' has no place; its inputs are: caption (6 of 6 "
+        "examples are like that); leave such examples out, or take 'place' out of its inputs"
+    )
+    told = mmgen_here(tmp_path, "data", "check", "toy.toml")
+    assert told.returncode == 1
+    assert told.stderr.splitlines()[1:] == [
+        "  what 'pre' learns from, 'jsonl 2': 6 examples without place; step 'pre' reads it"
+    ]
