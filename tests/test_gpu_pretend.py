@@ -1,6 +1,7 @@
 """Learning, writing and looking inside on a pretended GPU: nothing is left on the processor, and few things wait."""
 
 import random
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ from mmgen_text import Text
 from mmgen import Decoding
 from mmgen.attention_maps import all_layers, collate, token_attention
 from mmgen.data.collate import Collator
+from mmgen.data.loader import MicroBatches, updates
 from mmgen.data.seeds import resolve, seeded
 from mmgen.data.sources import Source
 from mmgen.errors import RunError
@@ -139,14 +141,15 @@ def learner(model, examples, folder):
     training = Training(batch_size=4, micro_batch=2, epochs=2, precision="fp32")
     step = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training)
     context = toys.context(folder, step, accelerator=accelerator)
-    return Learner(model, context, make_material(model, context, [Source(examples, examples)]))
+    texts = [replace(example, id=f"{example.id} alone") for example in examples]
+    sources = [Source(examples, examples, name="both"), Source(texts, texts, 0.5, ("caption",), name="texts")]
+    return Learner(model, context, make_material(model, context, sources))
 
 
 def update(one):
     """The learner's next update; what the log says of it."""
     cursor, material = one.cursor, one.material
-    pool, visits = material.pools[0], enumerate(one.plan.updates[cursor.done])
-    micros = [(number, pool.collate([pool.examples[v.index] for v in micro])) for number, micro in visits]
+    _, micros = next(updates(MicroBatches(material.pools, one.plan, start=cursor.done)))
     cursor.records.append(one.update(cursor.done, micros))
     cursor.done += 1
     return cursor.last, len(micros)

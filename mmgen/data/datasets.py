@@ -125,7 +125,7 @@ class Datasets:
 
     def _pictured(self) -> list[DatasetConfig]:
         """The data sets of whose examples a step reads features; the recipe's own where none does."""
-        recipe, read = self.recipe, []
+        recipe, read = self.recipe, list[DatasetConfig]()
         for name, step in recipe.steps.items():
             sources = [(source.data, source.inputs) for source in recipe.sources(name).values()]
             scored = [(recipe.own_data(name) or recipe.data, step.inputs)] if step.evaluate else []

@@ -56,8 +56,8 @@ class Layered:
     def _replace(self, below: dict, above: dict, name: str, table: Key) -> None:
         """Take away what a key of [training] stands in place of, unless its layer has that as well: a mistake, told
         later."""
-        other = INSTEAD_OF.get(name, "") if table[-1:] == ("training",) else ""
-        if other in below and other not in above:
+        other = INSTEAD_OF.get(name) if table[-1:] == ("training",) else None
+        if other is not None and other in below and other not in above:
             del below[other]
             self._drop((*table, other), True)
 

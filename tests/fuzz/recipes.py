@@ -56,6 +56,17 @@ inputs = [
 learn = ["image", "backbone"]
 start = "words"
 training = { epochs = 2, warmup = 0.5 }
+[objectives.hidden]
+type = "masked_words"
+[steps.mixed]
+inputs = ["image", "caption"]
+learn = ["backbone"]
+objectives = ["hidden"]
+evaluate = false
+data = [
+    { type = "scenes", share = 2 },
+    { type = "scenes", train_size = 9, inputs = ["caption"] },
+]
 [data]
 type = "scenes"
 train_size = 24
@@ -103,6 +114,11 @@ ODD = [
     "{ type = 3 }",
     "[training]",
     "[[steps]]",
+    "[[steps.mixed.data]]",
+    "data = []",
+    '{ type = "scenes" },',
+    "share = 0",
+    'objectives = ["generator"]',
     "[steps.both.training]",
     'type = "masked"',
     "extends = 'parent.toml'",
@@ -133,6 +149,8 @@ KEYS = [
     "steps.both.training.epochs",
     "steps.both.inputs",
     "steps.both.start",
+    "steps.mixed.data",
+    "steps.mixed.data.0.share",
     "backbone.type",
     "backbone.width",
     "inputs.image.max_regions",
@@ -218,6 +236,8 @@ def _check(path: Path, content: Any, prepared: Any) -> None:
         file, _, number = origin.rpartition(":")
         if number.isdigit():
             line = Path(file).read_bytes().decode("utf-8").splitlines()[int(number) - 1]
+            if key[-1].isdigit() and ("{" in line or "[[" in line):
+                continue  # an array's entry
             names = [name.encode().decode("unicode_escape") if "\\" in name else name for name in (key[-1], line)]
             assert key[-1] in line or "\\" in line or names[0] in names[1], (
                 f"{'.'.join(key)} is not in line {number}: {line}"

@@ -80,6 +80,12 @@ def test_what_is_not_written_follows_from_the_step(tmp_path):
     assert [part.type for part in recipe.parts()].count("jsonl") == 2
 
 
+def test_a_step_is_scored_on_its_first_data_set(tmp_path):
+    words = ('objectives = ["words"]\nevaluate = false', 'objectives = ["generator"]\nevaluate = "own"')
+    recipe, _ = read(tmp_path, two(), words)
+    assert recipe.own_data("pre").folder == tmp_path / "pictures" and not recipe.writes("pre")
+
+
 def test_an_objective_is_left_out_where_its_inputs_are_not(tmp_path):
     matching = ('objectives = ["words"]', 'objectives = ["words", "fits"]')
     second = ('second = "caption"', 'caption = "image"\nsecond = "caption"')

@@ -398,6 +398,11 @@ def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypat
     assert mistakes(recipe(text)) == ["my.toml:10: decoding.num_beams: 4 are too many"]
 
 
+def test_a_table_without_a_name_is_no_less_a_mistake_below_a_profile(recipe):
+    told = mistakes(recipe(GOOD + '[steps.""]\n[profiles.small.steps.first]\nstart = "pretrained"\n'))
+    assert told[0] == "my.toml:26: steps.: a name is made of letters, digits, '_' and '-', a step's of '.' too"
+
+
 def test_a_profile_is_not_chosen_by_a_setting(recipe):
     assert mistakes(recipe(), sets=("profile=large",)) == ["--set profile=large: choose a profile with --profile"]
 
