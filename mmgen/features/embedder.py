@@ -104,15 +104,18 @@ class StoreReader(Reader):
                 f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make "
                 "them again"
             )
+        features = np.zeros_like(features) if self.blind else features
         boxes = None if record.boxes is None else np.asarray(record.boxes[: self.limit], np.float32)
-        if self.boxes and boxes is None:
+        if not self.boxes:
+            return features, boxes
+        if boxes is None:
             raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
-        if self.boxes and not (np.abs(boxes) <= FARTHEST).all():
+        if not (np.abs(boxes) <= FARTHEST).all():
             raise DataError(
                 f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
                 "relative to the image's size"
             )
-        return np.zeros_like(features) if self.blind else features, boxes
+        return features, boxes
 
     def slots(self, example: Example) -> int:
         """Its regions, as the store's index counts them."""

@@ -48,6 +48,8 @@ class AnswerClassesObjective(Objective):
     distribution over all answers (VisualBERT); or binary cross-entropy summed over the answers (VL-BERT).
     """
 
+    reader: Answers
+
     def __init__(self, config: AnswerClasses, backbone: Backbone, known: Sequence[str]) -> None:
         super().__init__()
         self.config, self.known, self.reader = config, known, Answers(known)

@@ -72,7 +72,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
             )
         super().__init__(config, backbone, reader=RegionReader(config, backbone))
         width = backbone.input_size
-        self.type, self.texts, self.corners = backbone.types - 1, config.mentions, config.geometry == "corners"
+        self.token_type, self.texts, self.corners = backbone.types - 1, config.mentions, config.geometry == "corners"
         self.dropout = nn.Dropout(config.dropout)
         self.object_word, self.end, self.without_picture = (nn.Parameter(torch.empty(width)) for _ in range(3))
         for each in (self.object_word, self.end, self.without_picture):
@@ -85,14 +85,15 @@ class VlBertRegionEmbedder(StoredEmbedder):
         self,
         features: Tensor,
         mask: Tensor,
-        boxes: Tensor,
+        boxes: Tensor | None = None,
         picture: Tensor | None = None,
         pairs: Tensor | None = None,
     ) -> Segment:
+        assert boxes is not None  # the reader refuses regions without
         regions = self.object_word + self.region_norm(self.looks(features, boxes))  # (B, R, E)
         states = torch.cat([regions, self.end.expand(len(regions), 1, -1).to(regions.dtype)], 1)
         positions = F.pad(torch.zeros_like(mask, dtype=torch.long), (0, 1), value=1)
-        return Segment(states, F.pad(mask, (0, 1), value=True), torch.full_like(positions, self.type), positions)
+        return Segment(states, F.pad(mask, (0, 1), value=True), torch.full_like(positions, self.token_type), positions)
 
     def looks(self, features: Tensor, boxes: Tensor) -> Tensor:
         """What regions look like and where they are, (B, R, E): the visual feature embedding before its norm."""
@@ -135,9 +136,14 @@ class VlBertRegionEmbedder(StoredEmbedder):
         """labels, boxes and scores of the example's slots: the whole picture first, what ends the regions last."""
         told = super().describe(example)
         scores = [1.0] * bool(told["scores"])
-        first = {"labels": ["the whole picture"], "boxes": WHOLE.tolist(), "scores": scores, "pictures": [0]}
-        last = {"labels": ["the end"], "boxes": [[0.0] * 4], "scores": scores, "pictures": [0]}
-        front = first if self.reader.adds_whole else dict.fromkeys(first, [])
+        first: dict[str, list[Any]] = {
+            "labels": ["the whole picture"],
+            "boxes": WHOLE.tolist(),
+            "scores": scores,
+            "pictures": [0],
+        }
+        last: dict[str, list[Any]] = {"labels": ["the end"], "boxes": [[0.0] * 4], "scores": scores, "pictures": [0]}
+        front: dict[str, list[Any]] = first if self.reader.adds_whole else {name: [] for name in first}
         return {name: [*front[name], *each, *last[name]] for name, each in told.items()}
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

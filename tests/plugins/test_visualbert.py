@@ -77,7 +77,7 @@ class TestRegions(mmgen.testing.EmbedderSuite):
         return VisualBert(layers=1, width=32, heads=4, vocabulary=90)
 
     def config(self):
-        return regions(reads=("image",), mentions=("caption",))
+        return VisualBertRegions(width=D, fingerprint={"extractor": "toy"}, reads=("image",), mentions=("caption",))
 
     def examples(self):
         return [

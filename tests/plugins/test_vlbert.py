@@ -40,7 +40,9 @@ class TestRegions(mmgen.testing.EmbedderSuite):
         return VlBert(layers=1, width=32, heads=4, vocabulary=90)
 
     def config(self):
-        return regions(reads=("image",), mentions=("caption",), dropout=0.0)
+        return VlBertRegions(
+            width=D, fingerprint={"extractor": "toy"}, reads=("image",), mentions=("caption",), dropout=0.0
+        )
 
     def examples(self):
         mentions = All(((2, 9, (0, 1)),))
