@@ -241,6 +241,16 @@ class MasksWholeRows(TinyBackbone):
 # --- embedders ---
 
 
+class TakesWhatIsNotThere(WordsEmbedder):
+    def published(self, weights):
+        return {"scale": weights["bert.scale"]}
+
+
+class TakesEverything(TinyBackbone):
+    def published(self, weights):
+        return weights
+
+
 class LooksAtNeighbours(WordsEmbedder):
     def forward(self, ids, mask):
         states = super().forward(ids, mask).states
@@ -615,6 +625,12 @@ BROKEN = [
     ),
     (tiny(EndsWithTheMask), "test_what_it_declares", "must be four different ids"),
     (tiny(MasksWholeRows), "test_gradients_are_finite", "is a row wholly masked? every slot must see itself"),
+    (tiny(TakesEverything), "test_published_weights", "published takes weights that are nobody's (of.nobody.weight, "),
+    (
+        embedder(TakesWhatIsNotThere),
+        "test_published_weights",
+        "published raises KeyError ('bert.scale') of weights that lack its names; look with `in`",
+    ),
     (embedder(LooksAtNeighbours), "test_neighbours_and_padding_change_nothing", "a row must not depend on the others"),
     (
         embedder(MasksNothing),

@@ -127,8 +127,10 @@ def _asked(owner: Owner, weights: PublishedWeights) -> Mapping[str, Tensor]:
     """What a part says is its own. Raises PluginError unless that is tensors by name."""
     with part_calls(owner, "published"):
         given = owner.module.published(weights)
-    if not isinstance(given, Mapping) or not all(isinstance(tensor, Tensor) for tensor in given.values()):
-        raise PluginError(f"{owner}: published gives {given!r:.60}, not a mapping of names to tensors")
+    if not isinstance(given, Mapping):
+        raise PluginError(f"{owner}: published gives a {type(given).__name__}, not a mapping of names to tensors")
+    if wrong := next((name for name, each in given.items() if not isinstance(each, Tensor)), None):
+        raise PluginError(f"{owner}: published gives '{wrong}' as a {type(given[wrong]).__name__}, not as a tensor")
     return given
 
 

@@ -13,7 +13,7 @@ from ..tensors import MASK
 from .caching import CacheSuite
 from .rows import last, prefix, some_ids
 from .sight import ENCODE, SightSuite
-from .suite import expect, expect_equal, skip
+from .suite import expect, expect_equal, expect_published, skip
 from .toy import TEXTS
 
 
@@ -95,6 +95,9 @@ class BackboneSuite(SightSuite, CacheSuite):
             f"'{TEXTS[0]}' comes back from its tokens as '{text}'",
             "mmgen.parts.Backbone.decode_text",
         )
+
+    def test_published_weights(self) -> None:
+        expect_published(self.backbone())
 
     def test_widths(self) -> None:
         backbone = self.backbone()

@@ -12,7 +12,7 @@ from ..parts import Backbone, Embedder
 from ..tensors import Example
 from .devices import MixedDevices, OneDevice, plain_tensors
 from .in_rows import RowSuite
-from .suite import expect, expect_equal, expect_json, skip
+from .suite import expect, expect_equal, expect_json, expect_published, skip
 from .tiny import Tiny
 
 FORWARD, READER = "mmgen.parts.Embedder.forward", "mmgen.parts.Reader"
@@ -98,6 +98,9 @@ class EmbedderSuite(RowSuite):
             "twice and learn with the input; keep the backbone in a list (self._backbone = [backbone])",
             "mmgen.parts.Embedder",
         )
+
+    def test_published_weights(self) -> None:
+        expect_published(self.embedder(self.built()))
 
     def test_reader(self) -> None:
         embedder, examples = self.embedder(), self.examples()

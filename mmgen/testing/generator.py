@@ -11,7 +11,7 @@ from ..configs import EmbedderConfig
 from ..objectives import Generator
 from ..tensors import Example, Loss, Tail, Targets
 from .bag import Bag
-from .suite import expect, expect_equal, fail, sixty_updates, skip
+from .suite import expect, expect_equal, expect_published, fail, sixty_updates, skip
 from .writing import GENERATE, WritingSuite
 
 FORWARD, LAY_OUT = "mmgen.objectives.Objective.forward", "mmgen.objectives.TextTargets.lay_out"
@@ -42,6 +42,9 @@ class GeneratorSuite(WritingSuite):
             f'needs is {generator.needs!r}; it must be "any" or "causal"',
             "mmgen.objectives.Generator",
         )
+
+    def test_published_weights(self) -> None:
+        expect_published(self.model().generator)
 
     def test_layout_of_targets(self) -> None:
         model = self.model()

@@ -10,7 +10,7 @@ import torch
 
 from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
 from ..tensors import Batch, Example, Loss
-from .suite import Suite, expect, expect_equal, sixty_updates
+from .suite import Suite, expect, expect_equal, expect_published, sixty_updates
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
 
@@ -71,6 +71,9 @@ class ObjectiveSuite(Suite[ObjectiveConfig]):
             CONFIG,
         )
         expect(config.makes_rows == reader.makes_rows, "makes_rows of the config and of its reader differ", CONFIG)
+
+    def test_published_weights(self) -> None:
+        expect_published(self.model().objective(OWN))
 
     def test_the_reader_travels_to_workers(self) -> None:
         reader = self.model().objective(OWN).reader

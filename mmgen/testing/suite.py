@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unittest
+from collections.abc import Mapping
 from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from ..configs import PartConfig, nested_kinds
 from ..errors import PluginError
+from ..parts import Part
 from ..registry import installed
 from ..tensors import Batch
 from .registration import distribution, entry_point, import_problem, unregistered
@@ -144,6 +146,21 @@ def expect(holds: Any, wrong: str, read: str) -> None:
 def fail(wrong: str, read: str) -> NoReturn:
     """Fail with what is wrong and what to read."""
     raise AssertionError(f"{wrong}. Read: {read}")
+
+
+def expect_published(part: Part) -> None:
+    """Fail unless a part takes nothing of weights that are nobody's, without stumbling over them."""
+    read = "mmgen.parts.Part.published"
+    try:
+        given = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
+    except Exception as error:  # of any kind: the part is under test
+        fail(f"published raises {type(error).__name__} ({error}) of weights that lack its names; look with `in`", read)
+    expect(isinstance(given, Mapping), f"published gives a {type(given).__name__}, not a mapping", read)
+    expect(
+        not given,
+        f"published takes weights that are nobody's ({', '.join(given)}); it must give an empty mapping",
+        read,
+    )
 
 
 def expect_equal(first: Tensor, second: Tensor, wrong: str, read: str, tolerance: float = TOLERANCE) -> None:
