@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -14,13 +15,23 @@ from .store import image_key
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")  # Pillow knows more, and starts Ghostscript for one of them
+NOT_READ = (".arw", ".avif", ".cr2", ".cr3", ".dng", ".heic", ".heif", ".jp2", ".jxl", ".nef")  # photos none the less
+log = logging.getLogger("mmgen")
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """Images of a folder and its subfolders, in the order of their names; by these alone, so some may not open."""
+    """Images of a folder and its subfolders, in the order of their names; by these alone, so some may not open. Says
+    how many photos of other formats are left out."""
+    other = []
     for place, subfolders, names in os.walk(folder):
         subfolders.sort()
         yield from (Path(place, name) for name in sorted(names) if name.lower().endswith(SUFFIXES))
+        other += [Path(place, name) for name in sorted(names) if name.lower().endswith(NOT_READ)]
+    if other:
+        kinds = " and ".join(sorted({path.suffix.lower() for path in other}))
+        first = other[0].relative_to(folder)
+        some = f"{len(other)} photos, {first} among them" if other[1:] else str(first)
+        log.warning(f"{folder}: left out: {some}; {kinds} cannot be read: save as JPEG or PNG")
 
 
 def images_by_key(folder: Path) -> dict[str, Path]:

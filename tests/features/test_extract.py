@@ -221,3 +221,16 @@ def test_a_name_with_brackets_is_shown_as_it_is_written():
     with bars.task("features: x[bold].h5", 2, "images") as advance:
         advance(2, "[red] broken")
     assert "features: x[bold].h5" in shown.getvalue() and "[red] broken" in shown.getvalue()
+
+
+def test_photos_of_formats_that_are_not_read_are_told(tmp_path, caplog):
+    for name in ("b/two.heic", "a.png", "one.AVIF", "b/c.jpg", "notes.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert [picture.key for picture in folder_pictures(tmp_path)] == ["a", "c"]
+    (tmp_path / "one.AVIF").unlink()
+    folder_pictures(tmp_path)
+    assert caplog.messages == [
+        f"{tmp_path}: left out: 2 photos, one.AVIF among them; .avif and .heic cannot be read: save as JPEG or PNG",
+        f"{tmp_path}: left out: b/two.heic; .heic cannot be read: save as JPEG or PNG",
+    ]
