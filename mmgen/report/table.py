@@ -107,7 +107,10 @@ def _gathered(
         notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _again(recipe, folder, name, notes) for name in steps}
     columns = _columns([*steps.values(), *(values for each in again.values() for values in each.values())])
-    references = _references(recipe.judging(names[0]), examples, notes, columns)
+    metrics = recipe.judging(names[0])
+    if not metrics:
+        notes["no scores: the recipe has no [metrics.NAME] that judges these steps"] = None
+    references = _references(metrics, examples, notes, columns)
     published = _published(dataset, notes)
     return Table(columns, steps, references, published, tuple(notes), again)
 

@@ -116,7 +116,7 @@ class QuestionFiles(Dataset):
         self._licence = read.licence or self._licence
         captions = self._captions_of(caption_files)
         counts = Counter(
-            images=len({entry.image for entry in read.entries}),
+            images=len({entry.image for entry in read.entries} - {None}),
             questions=0,
             captions=0,
             **dict.fromkeys({**LACKS, **ODD}, 0),
@@ -164,7 +164,8 @@ class QuestionFiles(Dataset):
         """Say what was odd; raise DataError when it is too much."""
         questions, caption_files = self.files[name]
         lacking, odd = _told(counts, LACKS), _told(counts, ODD)
-        place = f"{self.release.name} {name} ({_told(counts, {'images': 'image{s}'})})"
+        images = _told(counts, {"images": "image{s}"})
+        place = f"{self.release.name} {name}" + (f" ({images})" if images else "")
         if not examples:
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
             partners = f"; are {shown(joined)} of other images?" if lacking else ""

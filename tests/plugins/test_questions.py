@@ -270,8 +270,9 @@ def test_a_line_without_a_caption_among_others_that_have_one(tmp_path, caplog):
     lines = ['{"id": "a", "caption": "a cat", "questions": ["What?"]}', '{"id": "bare", "questions": ["Why?"]}']
     dataset = jsonl(tmp_path, *lines).build()
     assert [example.id for example in dataset.split("train")] == ["train-a"]
-    assert caplog.messages == ["JSONL train (1 image): left out 1 image without a caption"]
-    assert dataset.describe()["counts"]["train"]["without_caption"] == 1
+    assert caplog.messages == ["JSONL train: left out 1 image without a caption"]
+    counts = dataset.describe()["counts"]["train"]
+    assert (counts["images"], counts["without_caption"]) == (0, 1)
     assert dataset.lacking("train") == {"without_caption": ["bare"]}
     kept = jsonl(tmp_path, *lines, missing="keep").build()
     assert [example.id for example in kept.split("train")] == ["train-a", "train-bare"]

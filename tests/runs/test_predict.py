@@ -87,6 +87,12 @@ def test_targets_that_are_cut_are_counted(seeing):
     assert "targets are longer than max_tokens = 8 (their end counts) and are cut" in (seeing / "said.txt").read_text()
 
 
+def test_a_run_that_no_metric_judges_says_so(seeing):
+    assert (
+        "\nno scores: the recipe has no [metrics.NAME] that judges these steps\n" in (seeing / "said.txt").read_text()
+    )
+
+
 def test_questions_about_one_picture(seeing):
     asked = mmgen(seeing, "generate", str(PLACE), "pictures/0.png", "--n", "3")
     assert asked.returncode == 0, asked.stderr
