@@ -25,6 +25,8 @@ import pytest
 from fuzz import folders
 from mmgen_humaneval.answers import read as judged
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
+from mmgen_tasks.flickr30k import read_boxes
+from mmgen_tasks.pickles import read_pickle
 from PIL import Image
 from transformers import AutoConfig, AutoModelForMaskedLM
 
@@ -504,6 +506,8 @@ READERS = {
     "picture.png": open_image,
     "requests.jsonl": lambda path: requests([path], None),
     "questions.json": read_text,
+    "refs(unc).p": read_pickle,
+    "boxes.xml": read_boxes,
     "predictions.json": scoring.read_predictions,
     "judge.key.json": lambda path: judged(path, []),
     "weights.safetensors": read_tensors,

@@ -164,25 +164,28 @@ class _Objects:
         self.boxes: dict[str, list[tuple[float, ...]]] = {}
         self.size: dict[str, float] = {}
         self._open: list[str] = []
-        self._text: list[str] = []
+        self._texts: list[list[str]] = []  # of each open element, what stands before its first child
+        self._bare = False  # whether the innermost one has no child yet
         self._names: list[str] = []
         self._edges: dict[str, float] = {}
 
     def start(self, tag: str, attributes: Any) -> None:
         self._open.append(tag)
-        self._text.clear()
+        self._texts.append([])
+        self._bare = True
         if len(self._open) > MOST_LEVELS:
             raise DataError(f"over {MOST_LEVELS} elements inside one another; that is no annotation")
         if self._open[1:] == ["object"]:
             self._names, self._edges = [], {}
 
     def characters(self, text: str) -> None:
-        self._text.append(text)
+        if self._bare:
+            self._texts[-1].append(text)
 
     def end(self, tag: str) -> None:
-        place, text = self._open[1:], "".join(self._text).strip()
+        place, text = self._open[1:], "".join(self._texts.pop()).strip()
         self._open.pop()
-        self._text.clear()
+        self._bare = False
         if place in (["size", "width"], ["size", "height"]):
             self.size[tag] = _number(text, tag)
         elif place == ["object", "name"]:

@@ -1,0 +1,390 @@
+"""Files of the tasks' published data sets: JSON, JSON lines, pickles, marked captions and XML; each read again in a few
+naive lines."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import re
+import struct
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import published
+
+from mmgen.features.store import image_key
+
+from . import mutations
+from .harness import Surface
+
+VOCABULARY = ("<unk>", "yes", "no", "2", "3", "dog", "a lion")
+ANNOTATIONS = "v2_mscoco_train2014_annotations.json"
+HARMFUL = [
+    b"cos\nsystem\n(S'touch harm'\ntR.",
+    b"\x8c\x02os\x94\x8c\x06system\x94\x93\x94",
+    b"r\xff\xff\xff\x7f",
+    b"\x96" + struct.pack("<Q", 1 << 40),
+    b"\x8d" + struct.pack("<Q", 1 << 50),
+    b"\x8e" + struct.pack("<Q", 1 << 50),
+    b"\x95" + struct.pack("<Q", 1 << 40),
+    b"Pid\n",
+    b"]" * 20_000,
+    b"(" * 20_000,
+    b"I" + b"9" * 6000 + b"\n",
+    b"\x8b" + struct.pack("<i", 1 << 30),
+    b"F1e999\n",
+    b"2",
+    b"0",
+]
+HOSTILE_XML = [
+    "<!DOCTYPE a [<!ENTITY b 'x'>]>",
+    "<!DOCTYPE a SYSTEM 'http://example.org/a'>",
+    "&b;",
+    "&#0;",
+    "&#x41;",
+    "<!-- -->",
+    "<![CDATA[1]]>",
+    "<?x y?>",
+    "<a>" * 500,
+    "<object><name>9</name><bndbox/></object>",
+    "1e400",
+    "nan",
+]
+CLOSE = 1e-9
+
+
+def surfaces() -> list[Surface]:
+    """Of every file: how it is spoilt, how it is read, what it says."""
+    return [
+        _surface("vqa_answers", published.vqa, ANNOTATIONS, _spoilt_json, _vqa, _naive_vqa),
+        _surface("answers_file", published.vqa, "answers.txt", _spoilt_lines, _vocabulary, _naive_vocabulary),
+        _surface("nlvr2", published.nlvr2, "train.json", _spoilt_json_lines, _nlvr2, _naive_nlvr2),
+        _surface("vcr", published.vcr, "train.jsonl", _spoilt_json_lines, _vcr, _naive_vcr),
+        _surface(
+            "vcr_boxes", published.vcr, "vcr1images/lsmdc_film/train_00.23@0.json", _spoilt_json, _boxes, _naive_boxes
+        ),
+        _surface("refs", published.refcoco, "refs(unc).p", _spoilt_pickle, _refcoco, _naive_refs),
+        _surface("instances", published.refcoco, "instances.json", _spoilt_json, _refcoco, _naive_instances),
+        _surface("flickr_captions", published.flickr30k, "Sentences/1000.txt", _spoilt_lines, _flickr, _naive_captions),
+        _surface("flickr_boxes", published.flickr30k, "Annotations/1000.xml", _spoilt_xml, _flickr_boxes, _naive_xml),
+    ]
+
+
+def _surface(
+    name: str, make: Callable, file: str, spoilt: Callable, read: Callable[[Path], Any], naive: Callable[[Path], Any]
+) -> Surface:
+    def prepare(folder: Path) -> None:
+        logging.getLogger("mmgen").setLevel(logging.ERROR)
+        make(folder)
+        (folder / "answers.txt").write_text("".join(f"{answer}\n" for answer in VOCABULARY))
+
+    def spoil(draw: Random, folder: Path, _) -> Path:
+        path = folder / file
+        data = path.read_bytes()
+        if draw.random() < 0.35:
+            path.write_bytes(mutations.bytes_(draw, data))
+        else:
+            spoilt(draw, path, data)
+        return path
+
+    def check(path: Path, content: Any, _) -> None:
+        expected = naive(path)
+        assert _alike(content, expected), f"{content} where the file says {expected}"
+
+    return Surface(name, prepare, spoil, lambda path, _: read(path), check, PLACED, named=NAMED.get(name, ""))
+
+
+PLACED = (
+    r":\d+|\[\d+\]|byte \d+|answer \d+|not a file of|no example is left|cannot be read|not a whole pickle|: boxes|"
+    r"has no '|must be|a picture of|has no expressions|not usable JSON|is empty"
+)
+NAMED = {"instances": r"instances\.json|refs\(unc\)\.p"}
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float | int):
+        return abs(one - other) < CLOSE
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
+
+
+# --- ways to spoil
+
+
+def _spoilt_json(draw: Random, path: Path, data: bytes) -> None:
+    mutations.write(path, mutations.json_(draw, json.loads(data)))
+
+
+def _spoilt_json_lines(draw: Random, path: Path, data: bytes) -> None:
+    rows = data.decode().splitlines()
+    place = draw.randrange(len(rows))
+    rows[place] = mutations.json_(draw, json.loads(rows[place]))
+    if draw.random() < 0.3:
+        rows.insert(draw.randrange(len(rows) + 1), draw.choice(rows))
+    mutations.write(path, draw.choice(("\n", "\n", "\r\n", "\n\n")).join(rows))
+
+
+def _spoilt_lines(draw: Random, path: Path, data: bytes) -> None:
+    odd = [
+        "",
+        " ",
+        "[/EN#1/people a]",
+        "[/EN#1/people ]",
+        "[/EN#x/people a]",
+        "[/EN#2/a/b c",
+        "]",
+        "[",
+        "\x1b[2J",
+        "x" * 3000,
+    ]
+    mutations.write(path, mutations.lines(draw, data.decode(), odd))
+
+
+def _spoilt_pickle(draw: Random, path: Path, data: bytes) -> None:
+    try:
+        value = json.loads(mutations.json_(draw, published.refs(7)))
+        data = pickle.dumps(value, draw.choice((0, 1, 2, 4)))
+    except (ValueError, RecursionError):
+        pass
+    if draw.random() < 0.4:
+        place = draw.randrange(len(data) + 1)
+        data = data[:place] + draw.choice(HARMFUL) + data[place:]
+    path.write_bytes(data)
+
+
+def _spoilt_xml(draw: Random, path: Path, data: bytes) -> None:
+    text = data.decode()
+    if draw.random() < 0.5:
+        text = mutations.lines(draw, text, HOSTILE_XML)
+    else:
+        place = draw.choice([0, *(found.start() for found in re.finditer(r"[<>]|\d+", text))])
+        text = text[:place] + draw.choice(HOSTILE_XML) + text[place:]
+    mutations.write(path, text)
+
+
+# --- mmgen's readers
+
+
+def _examples(dataset: Any) -> dict[str, Any]:
+    return {each.id: (dict(each.inputs), each.targets, dict(each.labels)) for each in dataset.split("train")}
+
+
+def _vqa(path: Path) -> Any:
+    from mmgen_tasks import VqaAnswers
+
+    return _examples(VqaAnswers(folder=path.parent, vocabulary="answers.txt", evaluate="train", validate_on="").build())
+
+
+def _vocabulary(path: Path) -> Any:
+    from mmgen_tasks.vocabulary import read_vocabulary
+
+    return list(read_vocabulary(path))
+
+
+def _nlvr2(path: Path) -> Any:
+    from mmgen_tasks import Nlvr2
+
+    found = _examples(Nlvr2(folder=path.parent, evaluate="train", validate_on="").build())
+    return {
+        own: (list(inputs["image"].values), inputs["statement"], labels) for own, (inputs, _, labels) in found.items()
+    }
+
+
+def _vcr(path: Path) -> Any:
+    from mmgen_tasks import Vcr
+
+    dataset = Vcr(folder=path.parent, evaluate="train", validate_on="", asks="every").build()
+    return {
+        own: (inputs["image"], inputs["question"], labels["choices"], labels.get("choice"))
+        for own, (inputs, _, labels) in _examples(dataset).items()
+    }
+
+
+def _boxes(path: Path) -> Any:
+    from mmgen_tasks import Vcr
+
+    dataset = Vcr(folder=path.parents[2], images="vcr1images", evaluate="train", validate_on="").build()
+    (picture,) = dataset.pictures()
+    return list(picture.boxes), list(picture.labels)
+
+
+def _refcoco(path: Path) -> Any:
+    from mmgen_tasks import Refcoco
+
+    dataset = Refcoco(folder=path.parent, evaluate="train", validate_on="").build()
+    return {
+        own: (inputs["image"], inputs["expression"], labels["box"])
+        for own, (inputs, _, labels) in _examples(dataset).items()
+    }
+
+
+def _flickr(path: Path) -> Any:
+    from mmgen_tasks.flickr30k import read_sentences
+
+    return [
+        (text, [(text[first:end], chain, types) for first, end, chain, types in marked])
+        for text, marked in read_sentences(path)
+    ]
+
+
+def _flickr_boxes(path: Path) -> Any:
+    from mmgen_tasks.flickr30k import read_boxes
+
+    return read_boxes(path)
+
+
+# --- the same, naively
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8-sig")
+
+
+def _plain(text: str) -> str:
+    assert isinstance(text, str)
+    return " ".join(text.split())
+
+
+def _own(value: Any) -> str:
+    assert isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+    return _plain(str(value))
+
+
+def _naive_vqa(path: Path) -> Any:
+    from mmgen_tasks.answers import normalise
+
+    known = {}
+    for row in json.loads(_text(path))["annotations"]:
+        own = _own(row["question_id"])
+        assert own not in known
+        known[own] = [_plain(each["answer"]) for each in row["answers"]]
+    found = {}
+    for row in published.vqa_rows("train")[0]:
+        own = str(row["question_id"])
+        if own in known:
+            given = Counter(map(normalise, known[own]))
+            spelt = {normalise(answer): answer for answer in VOCABULARY[1:]}
+            weights = {spelt[answer]: min(1, 0.3 * n) for answer, n in given.items() if answer in spelt}
+            inputs = {"image": str(row["image_id"]), "question": _plain(row["question"])}
+            found[own] = (inputs, known[own], {"answers": weights})
+    return found
+
+
+def _naive_vocabulary(path: Path) -> Any:
+    lines = [_plain(line) for line in _text(path).rstrip().split("\n")]
+    assert all(lines) and len(set(lines)) == len(lines)
+    return lines
+
+
+def _rows(path: Path) -> list[dict]:
+    return [json.loads(line) for line in _text(path).split("\n") if line.strip()]
+
+
+def _naive_nlvr2(path: Path) -> Any:
+    found: dict[str, Any] = {}
+    for row in _rows(path):
+        own = _plain(row["identifier"])
+        assert own not in found
+        pair = own.rpartition("-")[0]
+        label = row.get("label")
+        truth = {} if label is None else {"truth": label if isinstance(label, bool) else label.lower() == "true"}
+        if _plain(row["sentence"]):
+            found[own] = ([f"{pair}-img0", f"{pair}-img1"], _plain(row["sentence"]), truth)
+    return found
+
+
+def _naive_vcr(path: Path) -> Any:
+    names = ["Casey", "Riley", "Jessie", "Jackie", "Avery", "Jaime", "Peyton", "Kerry", "Jody", "Kendall"]
+    found = {}
+    for row in _rows(path):
+        waiting = iter(names * 1000)
+        called = [next(waiting) if _plain(kind) == "person" else _plain(kind) for kind in row["objects"]]
+
+        def told(words: list, called: list = called) -> str:
+            plain = [" and ".join(called[n] for n in w) if isinstance(w, list) else _plain(w) for w in words]
+            return re.sub(r" ([.,?!;:'])", r"\1", " ".join(filter(None, plain)))
+
+        own, image, question = _plain(row["annot_id"]), image_key(_plain(row["img_fn"])), told(row["question"])
+        answers, rationales = (tuple(map(told, row[key])) for key in ("answer_choices", "rationale_choices"))
+        right, why = row.get("answer_label"), row.get("rationale_label")
+        found[f"{own}-answer"] = (image, question, answers, right)
+        if right is not None:
+            found[f"{own}-rationale"] = (image, f"{question} {answers[right]}", rationales, why)
+        for number, answer in enumerate(answers):
+            found[f"{own}-rationale-{number}"] = (image, f"{question} {answer}", rationales, None)
+    return found
+
+
+def _naive_boxes(path: Path) -> Any:
+    table = json.loads(_text(path))
+    boxes = [_cut([value for value in box[:4]], table["width"], table["height"]) for box in table["boxes"]]
+    assert all(boxes)
+    return [*boxes, (0, 0, 1, 1)], [*map(_plain, table["names"]), "the whole picture"]
+
+
+def _cut(box: list, width: float, height: float) -> tuple | None:
+    x0, y0, x1, y1 = (min(max(edge / size, 0), 1) for edge, size in zip(box, (width, height) * 2, strict=True))
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def _expressions(refs: list, table: dict) -> Any:
+    things = {_own(row["id"]): row for row in table["annotations"]}
+    images = {_own(row["id"]): row for row in table["images"]}
+    found = {}
+    for ref in refs:
+        if _plain(ref["split"]) == "train":
+            thing = things[_own(ref["ann_id"])]
+            own = _own(thing["image_id"])
+            image, (x, y, width, height) = images[own], thing["bbox"]
+            box = _cut([x, y, x + width, y + height], image["width"], image["height"])
+            key = image_key(_plain(image["file_name"])) if image.get("file_name") else own
+            for sentence in ref["sentences"]:
+                if box and _plain(sentence["sent"]):
+                    assert _own(sentence["sent_id"]) not in found
+                    found[_own(sentence["sent_id"])] = (key, _plain(sentence["sent"]), box)
+    return found
+
+
+def _naive_refs(path: Path) -> Any:
+    """What mmgen has read holds no class, so it may be read in the common way."""
+    return _expressions(pickle.loads(path.read_bytes(), encoding="utf-8"), published.instances())
+
+
+def _naive_instances(path: Path) -> Any:
+    return _expressions(published.refs(7), json.loads(_text(path)))
+
+
+def _naive_captions(path: Path) -> Any:
+    found = []
+    mark = r"\[/EN#(\d+)/([^\s\[\]]+) ([^\[\]]*)\]"
+    for line in filter(None, map(_plain, _text(path).split("\n"))):
+        phrases = [(_plain(words), chain, kinds.split("/")) for chain, kinds, words in re.findall(mark, line)]
+        assert all(words for words, _, _ in phrases) and all(all(kinds) for _, _, kinds in phrases)
+        text = re.sub(mark, lambda found: found[3].strip(), line)
+        assert "[/EN#" not in text
+        found.append((text, phrases))
+    return found
+
+
+def _naive_xml(path: Path) -> Any:
+    root = ElementTree.fromstring(path.read_bytes())
+    boxes: dict[str, list] = {}
+    for thing in root.findall("object"):
+        for box in thing.findall("bndbox")[-1:]:
+            edges = [float(box.findall(name)[-1].text.strip()) for name in ("xmin", "ymin", "xmax", "ymax")]
+            for name in thing.findall("name"):
+                boxes.setdefault((name.text or "").strip(), []).append(edges)
+    width, height = (float(root.findall(f"size/{name}")[-1].text) for name in ("width", "height"))
+    found = {}
+    for name, several in boxes.items():
+        low, high = ([pick(box[n] for box in several) for n in range(4)] for pick in (min, max))
+        found[name] = _cut([edge - 1 for edge in (*low[:2], *high[2:])], width, height)
+    return found
