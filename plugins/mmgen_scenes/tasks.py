@@ -34,7 +34,7 @@ AGREE = 0.3  # what an answer weighs for each person who gives it, 1 at most (An
 class DrawnAnswers(DrawnDataset):
     """Examples of a `SceneAnswers` config, a question each.
 
-    inputs   "image": the scene's name; "question"
+    inputs   "image": the scene's name; "question"; "answer": the right one, for pretraining
     targets  in the split to evaluate what ten people answer, in others the most common answer, or all
     labels   "answers": {answer: its weight}
     facts    question_type (the form of question), answer_type (as in VQA), image and the scene's things
@@ -62,7 +62,7 @@ class DrawnAnswers(DrawnDataset):
             examples.append(
                 Example(
                     f"{scene.id}-{place}",
-                    {"image": scene.id, "question": question.text},
+                    {"image": scene.id, "question": question.text, "answer": question.answer},
                     given if split == config.evaluate or config.learn_from == "all" else (question.answer,),
                     {"image": scene.id, "question_type": question.form, "answer_type": kind, "things": known},
                     {"answers": {answer: min(1.0, AGREE * count) for answer, count in Counter(given).items()}},

@@ -48,7 +48,7 @@ class VqaFiles(PublishedDataset):
     """Examples of a `VqaAnswers` config, a question each.
 
     id       the question's id
-    inputs   "image": its key; "question"
+    inputs   "image": its key; "question"; "answer": the most common one, to pretrain on questions with answers
     targets  in the split to evaluate what people answered, ten answers each; in others the most common answer, or all
     labels   "answers": {answer: min(1, 0.3 for each who gave it)}, those of the vocabulary only
     facts    image, question_type, answer_type
@@ -114,6 +114,7 @@ class VqaFiles(PublishedDataset):
         inputs, facts = {"image": key, "question": question}, {"image": key}
         if known is None:
             return Example(own, inputs, (), facts, {"answers": {}})
+        inputs |= {"answer": known.common} if known.common else {}
         learnt = known.answers if self.config.learn_from == "all" else (known.common,)
         targets = known.answers if split == self.config.evaluate else tuple(filter(None, learnt))
         given = Counter(map(normalise, known.answers))

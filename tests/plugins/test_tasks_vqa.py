@@ -24,7 +24,7 @@ class TestVqaAnswers(DatasetSuite):
 def test_examples(tmp_path):
     dataset = VqaAnswers(folder=published.vqa(tmp_path)).build()
     yes, number, dog = dataset.split("val")
-    assert (yes.id, yes.inputs) == ("20", {"image": "20", "question": "Is it red?"})
+    assert (yes.id, yes.inputs) == ("20", {"image": "20", "question": "Is it red?", "answer": "yes"})
     assert yes.facts == {"image": "20", "question_type": "is it", "answer_type": "yes/no"}
     assert yes.targets == ("yes",) * 7 + ("no", "No.", "maybe")
     assert dataset.labels() == {"answers": ("yes", "3", "dog")}  # of the most common answers, normalised
