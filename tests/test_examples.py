@@ -159,9 +159,7 @@ def test_a_sound_is_asked_about_from_the_command_line(ran, environment, folder):
     assert done.stderr.splitlines() == [
         "written by the step 'sound', which reads sound",
         "written by the step 'all', which reads image and sound and caption",
-        "    skipped: sounds/no-such-sound.wav: no such file",
-        "written by the step 'sound', which reads sound",
-        "error: nothing of it could be read",
+        "error: sounds/no-such-sound.wav: no such file",
     ]
 
 

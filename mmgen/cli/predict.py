@@ -75,6 +75,8 @@ def predict(
             for query, outcome in loaded.asker.predictions(wanted, at_once=16 if out else 1):
                 line = asked.as_json(query, outcome)
                 read += "error" not in line
+                if not read and len(wanted) == 1 and not out:
+                    raise MmgenError(line["error"])
                 add(line)
                 advance()
     if out:
@@ -100,6 +102,8 @@ def _write_result_file(
 
 
 def _print(line: Mapping) -> None:
+    from ..report import corners
+
     tell(line["id"])
     if "error" in line:
         tell(f"    skipped: {line['error']}", err=True)
@@ -110,5 +114,12 @@ def _print(line: Mapping) -> None:
         named = shares.items() if isinstance(shares, dict) else enumerate(shares)
         for label, share in sorted(named, key=lambda each: -each[1])[:SHOWN]:
             tell(f"    {share:6.1%}  {label}")
+    elif isinstance(value, list):  # boxes
+        sure = f"{line['score']:6.1%}"
+        for place, box in enumerate(value[:SHOWN]):
+            tell(f"    {sure if not place else '':6}  {corners(box)}")
+        if len(value) > SHOWN:
+            tell(f"            and {len(value) - SHOWN} more")
     else:
-        tell(f"    {line['score']:6.1%}  {json.dumps(value, ensure_ascii=False)}")
+        told = f"{corners(value['box'])}, region {value['index']}" if "box" in value else json.dumps(value)
+        tell(f"    {line['score']:6.1%}  {told}")

@@ -160,7 +160,7 @@ def generate(
     from ..progress import Bars, Progress
     from ..runs import predict
 
-    inputs = predict.named_values([*pairs, *([f"caption={caption}"] if caption else [])])
+    inputs = predict.named_values([*([f"caption={caption}"] if caption else []), *pairs])
     wanted = predict.requests(sources, inputs)
     if out:
         predict.refuse_overwriting(out, run, sources, wanted)
@@ -172,6 +172,8 @@ def generate(
         with progress.task(f"{loaded.step}: writing", len(wanted), "examples") as advance:
             for query, outcome in predict.ask(loaded, wanted, options, at_once=16 if out else 1):
                 found.append(predict.as_json(query, outcome))
+                if "error" in found[-1] and len(wanted) == 1 and not out:
+                    raise MmgenError(found[-1]["error"])
                 add(found[-1])
                 advance()
     if out:

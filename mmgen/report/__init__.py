@@ -2,13 +2,14 @@
 
 from .compare import compare
 from .page import SHOWN, try_page, write_page
-from .samples import answered, samples
+from .samples import answered, corners, samples
 from .table import gather_all, markdown, of_scores, over_seeds, remarks, write_tables
 
 __all__ = [
     "SHOWN",
     "answered",
     "compare",
+    "corners",
     "gather_all",
     "markdown",
     "of_scores",

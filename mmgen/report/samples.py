@@ -24,14 +24,23 @@ def answered(made: Sequence[Prediction], examples: Sequence[Example], count: int
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         value, example = made[index].value, examples[index]
-        lines.append(f"    {padded(_told(value), 42)} <- {example.id}: {_texts(example)}")
+        lines.append(f"    {padded(brief(value), 42)} <- {example.id}: {_texts(example)}")
     return "\n".join(lines[:count])
 
 
-def _told(value: Any) -> str:
-    """A prediction without its probabilities."""
+def brief(value: Any) -> str:
+    """A prediction without its probabilities: a label, a choice, or where the first box is."""
+    if isinstance(value, list) and value:
+        return corners(value[0]) + (f" and {len(value) - 1} more" if len(value) > 1 else "")
+    if isinstance(value, dict) and "box" in value:
+        return corners(value["box"])
     named = [value[name] for name in ("label", "choice") if isinstance(value, dict) and name in value]
     return named[0] if named and isinstance(named[0], str) else json.dumps((named or [value])[0], ensure_ascii=False)
+
+
+def corners(box: Sequence[float]) -> str:
+    """A box: its left, upper, right and lower side, as shares of the picture."""
+    return f"[{', '.join(f'{corner:.3f}' for corner in box)}]"
 
 
 def _texts(example: Example) -> str:

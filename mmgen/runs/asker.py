@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..configs import FeaturesConfig
+from ..data.collate import Collator
+from ..data.seeds import resolve
 from ..decoding import Decoding
 from ..errors import DataError, MmgenError, RunError, UnavailableError
 from ..evaluation.generate import generate
@@ -23,7 +25,7 @@ from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..recipe.tables import Recipe
 from ..tensors import All, Example, Generation, Prediction
-from .given import by_input, called, lacking, steps_read, unread
+from .given import by_input, called, inputs_asked, labels_asked, lacking, steps_read, unread
 from .own_features import checked_picture, checked_record, record
 from .query import Query, as_picture
 from .unread_text import remarks
@@ -38,13 +40,13 @@ Outcome = tuple[Query, "list[Generation] | FailedImage"]
 class AskedExample(Example):
     """A query as readers read it. Two inputs may read one field, and a query may give each a value of its own.
 
-    own  input -> field -> value
+    own  input -> field -> value, where it is another than that of `inputs`
     """
 
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def seen_by(self, name: str) -> Example:
-        return Example(self.id, self.own[name])
+        return Example(self.id, {**self.inputs, **self.own.get(name, {})}, labels=self.labels)
 
 
 class Asker:
@@ -56,7 +58,7 @@ class Asker:
 
     def __init__(self, recipe: Recipe, step: str, model: Model, where: Path) -> None:
         self.recipe, self.step, self.model, self.where = recipe, step, model, where
-        self.inputs = recipe.steps[step].inputs
+        self.inputs, self.labels = recipe.steps[step].inputs, labels_asked(recipe, step)
         self._extractors: dict[str, Extractor] = {}
         self._lock = threading.Lock()
 
@@ -108,11 +110,17 @@ class Asker:
                 stored = self._stored(name)
                 own[name] = {
                     field: value if stored is None else self._shown(name, stored.reader, value, query)
-                    for field, value in given[name].items()
+                    for field, value in given.get(name, {}).items()
                 }
             merged = {field: value for values in reversed(own.values()) for field, value in values.items()}
-            found = AskedExample(query.name, merged, own=own)
+            others = {
+                name: {field: value for field, value in values.items() if value is not merged[field]}
+                for name, values in own.items()
+            }
+            labels = {name: query.inputs[name] for name in self.labels if query.inputs.get(name) is not None}
+            found = AskedExample(query.name, merged, labels=labels, own=others)
             self._try(found)
+            self._try_objective(found)
         except DataError as error:
             return FailedImage(query.name, str(error))
         for name in self.inputs:
@@ -125,16 +133,16 @@ class Asker:
         if query.problem:
             raise DataError(query.problem)
         given = by_input(self.recipe, query)
-        if missing := lacking(self.recipe, self.inputs, given):
+        if missing := lacking(self.recipe, self.step, given):
             raise DataError(
                 f"{query.where}: the step '{self.step}' reads {' and '.join(self.inputs)}, and there is no {missing[0]}"
             )
-        if left := unread(query, self.inputs, given):
+        if left := unread(self.recipe, query, self.step, given):
             raise DataError(
                 f"{query.where}: {called(left[0])} is not read by the step '{self.step}'; leave it out, or choose "
                 f"another step: {steps_read(self.recipe, list(self.recipe.steps))}"
             )
-        return {name: {field: one.value for field, one in given[name].items()} for name in self.inputs}
+        return {name: {field: one.value for field, one in given[name].items()} for name in self.inputs if name in given}
 
     def _stored(self, name: str) -> StoredEmbedder | None:
         """The embedder of an input whose features come from a store; None of any other."""
@@ -143,12 +151,12 @@ class Asker:
 
     def _try(self, example: Example) -> None:
         """Raises DataError for what a reader cannot read: one query of many may be wrong."""
-        for name in self.inputs:
-            seen = example.seen_by(name)
+        for name in inputs_asked(self.recipe, self.step):
+            seen, fields = example.seen_by(name), self.recipe.inputs[name].reads
             try:
                 self.model.embedders[name].reader.read(seen)
             except MmgenError as error:
-                odd = [(field, value) for field, value in seen.inputs.items() if not isinstance(value, str)]
+                odd = [(field, value) for field in fields if not isinstance(value := seen.inputs.get(field), str)]
                 if not odd or self._stored(name) is not None:
                     raise
                 (field, value), *_ = odd
@@ -158,6 +166,20 @@ class Asker:
                 raise DataError(f"{name}: cannot read {shown}: {error}") from None
             except (TypeError, ValueError, AttributeError, LookupError) as error:
                 raise DataError(f"{name}: cannot be read: {error}") from None
+
+    def _try_objective(self, example: Example) -> None:
+        """Raises DataError for what the objective that predicts cannot be asked: it may need more than inputs."""
+        predicts = self.recipe.predicts(self.step)
+        if predicts is None or self.recipe.makes_texts(self.step):
+            return
+        try:
+            Collator(self.model, self.inputs, (predicts[0],), asks=True)([resolve(example)])
+        except MmgenError as error:
+            wanted = [name for name in self.labels if name not in example.labels and name in str(error)]
+            mend = f'; give it with --input {wanted[0]}=VALUE, or as "{wanted[0]}" in a line' if wanted else ""
+            raise DataError(f"{error}{mend}") from None
+        except (TypeError, ValueError, AttributeError, LookupError) as error:
+            raise DataError(f"{' and '.join(example.labels)}: cannot be read: {error}") from None
 
     def _shown(self, name: str, reader: StoreReader, value: Any, query: Query) -> Record | str | All:
         """A picture, a key or features, or a list of them that are all shown. Raises DataError."""

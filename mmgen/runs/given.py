@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..configs import FeaturesConfig
+from ..configs import FeaturesConfig, ObjectiveConfig
 from ..errors import DataError
 from ..parts import Record
 from ..reading.text import LONGEST
-from ..recipe.tables import Recipe
+from ..recipe.tables import GENERATOR, Recipe
 from ..registry import did_you_mean
 from .query import Query, as_picture
 
@@ -46,11 +46,39 @@ def by_input(recipe: Recipe, query: Query) -> ByInput:
                     found.setdefault(name, {})[field] = Given(key, value)
                     break
     for key in names(query):
-        if key not in used(found, recipe.inputs):
+        if key not in used(found, recipe.inputs) and key not in _labels_known(recipe):
             if key == PICTURE and not any(isinstance(config, FeaturesConfig) for config in recipe.inputs.values()):
                 raise DataError(f"{query.where}: no input reads a picture; there are: {', '.join(recipe.inputs)}")
             raise DataError(f"{query.where}: {called(key)} is given twice, by another name too; leave one out")
     return found
+
+
+def inputs_asked(recipe: Recipe, step: str) -> tuple[str, ...]:
+    """The inputs of a step that a query must give: what predicts may fill others."""
+    objective = _predicting(recipe, step)
+    filled = set(objective.fills()) if objective else set()
+    return tuple(name for name in recipe.steps[step].inputs if not set(recipe.inputs[name].reads) <= filled)
+
+
+def labels_asked(recipe: Recipe, step: str) -> tuple[str, ...]:
+    """Labels by which a query may tell what is asked: the choices, the phrase."""
+    objective = _predicting(recipe, step)
+    return tuple(name for name in objective.labels if name not in _fields(recipe)) if objective else ()
+
+
+def _predicting(recipe: Recipe, step: str) -> ObjectiveConfig | None:
+    """The objective that makes a step's predictions; None where it writes."""
+    predicts = recipe.predicts(step)
+    return None if predicts is None or predicts[0] == GENERATOR else recipe.objectives[predicts[0]]
+
+
+def _labels_known(recipe: Recipe) -> list[str]:
+    return list(dict.fromkeys(name for step in recipe.steps for name in labels_asked(recipe, step)))
+
+
+def _fields(recipe: Recipe) -> set[str]:
+    """Names of all inputs, and of the fields that they read."""
+    return {*recipe.inputs, *(field for config in recipe.inputs.values() for field in config.reads)}
 
 
 def _value(recipe: Recipe, query: Query, name: str, field: str, key: str) -> Any:
@@ -77,9 +105,12 @@ def _is_picture(value: Any, query: Query) -> bool:
 
 def _refuse_unknown(recipe: Recipe, query: Query) -> None:
     known = {field for config in recipe.inputs.values() for field in config.reads}
+    labels = _labels_known(recipe)
     for name in query.inputs:
+        if name in labels:
+            continue
         if name not in recipe.inputs and name not in known:
-            there = list(dict.fromkeys([*recipe.inputs, *sorted(known)]))
+            there = list(dict.fromkeys([*recipe.inputs, *sorted(known), *labels]))
             raise DataError(
                 f"{query.where}: no input is called '{name}'{did_you_mean(name, there)}; there are: {', '.join(there)}"
             )
@@ -110,18 +141,18 @@ def used(given: ByInput, inputs: Sequence[str] | Mapping[str, Any]) -> set[str]:
     return {value.name for name in inputs for value in given.get(name, {}).values()}
 
 
-def lacking(recipe: Recipe, inputs: Sequence[str], given: ByInput) -> list[str]:
-    """Names to give for what these inputs lack: an input's own, or its fields where it reads several."""
+def lacking(recipe: Recipe, step: str, given: ByInput) -> list[str]:
+    """Names to give for what a step's inputs lack: an input's own, or its fields where it reads several."""
     missing = []
-    for name in inputs:
+    for name in inputs_asked(recipe, step):
         reads = recipe.inputs[name].reads
         missing += [name if len(reads) == 1 else field for field in reads if field not in given.get(name, {})]
     return list(dict.fromkeys(missing))
 
 
-def unread(query: Query, inputs: Sequence[str], given: ByInput) -> list[str]:
-    """Names of what the query gives and these inputs do not read."""
-    read = used(given, inputs)
+def unread(recipe: Recipe, query: Query, step: str, given: ByInput) -> list[str]:
+    """Names of what the query gives and a step does not read."""
+    read = {*used(given, recipe.steps[step].inputs), *labels_asked(recipe, step)}
     return [name for name in names(query) if name not in read]
 
 

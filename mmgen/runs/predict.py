@@ -17,7 +17,7 @@ from ..registry import installed
 from ..storage.run_folder import RunFolder
 from ..tensors import Generation, Prediction
 from .answers import answers_file
-from .given import ByInput, by_input, called, lacking, steps_read, unread
+from .given import ByInput, by_input, called, inputs_asked, lacking, steps_read, unread
 from .load import Run, different, load_run
 from .query import Query, named_values, refuse_overwriting, requests
 
@@ -81,14 +81,12 @@ def _chosen(
         return None
     missing, left = {}, {}
     for name in evaluated:
-        inputs = recipe.steps[name].inputs
-        missing[name] = [(query.where, some[0]) for query, each in given if (some := lacking(recipe, inputs, each))]
-        left[name] = [(query.where, some[0]) for query, each in given if (some := unread(query, inputs, each))]
+        missing[name] = [(query.where, some[0]) for query, each in given if (some := lacking(recipe, name, each))]
+        left[name] = [(query.where, some[0]) for query, each in given if (some := unread(recipe, query, name, each))]
     complete = [name for name in evaluated if not missing[name]]
     fitting = [name for name in complete if not left[name]]
     if fitting:
-        most = max(len(recipe.steps[name].inputs) for name in fitting)
-        return next(name for name in reversed(fitting) if len(recipe.steps[name].inputs) == most)
+        return max(reversed(fitting), key=lambda name: _reads(recipe, name))
     if complete:
         name = min(reversed(complete), key=lambda name: len({what for _, what in left[name]}))
         where, what = left[name][0]
@@ -103,6 +101,12 @@ def _chosen(
         f"{folder.path}: {what} is missing: the step '{name}' reads {' and '.join(recipe.steps[name].inputs)}{whose}; "
         f'give it with --input {what}=VALUE, or as "{what}" in a line of a JSONL file'
     )
+
+
+def _reads(recipe: Recipe, step: str) -> tuple[int, int]:
+    """How many inputs a step wants to be given; of two alike, the one that fills none of its own comes first."""
+    asked = len(inputs_asked(recipe, step))
+    return asked, asked - len(recipe.steps[step].inputs)
 
 
 def ask(

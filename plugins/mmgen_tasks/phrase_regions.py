@@ -54,6 +54,8 @@ class Phrases(TargetReader):
         if not phrases:
             raise DataError(f"example '{example.id}' has no label '{PHRASES}'")
         text = example.inputs[self.caption]
+        if isinstance(phrases, str):  # of who asks, and knows no box
+            phrases = [(*_found(phrases, text, example.id), None)]
         told = self.tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
         spans: Sequence[tuple[int, int]] = told["offset_mapping"]
         found = []
@@ -63,6 +65,14 @@ class Phrases(TargetReader):
                 raise DataError(f"example '{example.id}': letters {first} to {end} of its caption hold no word")
             found.append(inside[-1] if inside[-1] < length else -100)
         return torch.tensor(found)
+
+
+def _found(phrase: str, text: str, where: str) -> tuple[int, int]:
+    """Where a phrase stands in a text first: its first character, and the last + 1."""
+    first = text.lower().find(phrase.lower())
+    if first < 0:
+        raise DataError(f"example '{where}': its caption has no '{phrase}'")
+    return first, first + len(phrase)
 
 
 class PhraseRegionsObjective(Objective):

@@ -2,132 +2,22 @@
 
 import json
 import re
-from typing import Literal
 
 import pytest
+from asked import SCENES, AskedDataset, recipe_text, registry
 from browsers import CHROMIUM, browse
-from mmgen_scenes import Scenes
 
-import mmgen
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError
 from mmgen.evaluation.score import score_predictions, write_scores
-from mmgen.parts import Dataset
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
-from mmgen.registry import Part, Registry, Source, installed
 from mmgen.report import gather_all, write_page
 from mmgen.report.frames import Frame, outlines, overlap
 from mmgen.report.predicted import Truth, told, truth_of
 from mmgen.storage import predictions
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import All, Example, Prediction
-
-SCENES = 6
-INPUTS = {
-    "answers": ("image", "question"),
-    "pairs": ("image", "statement"),
-    "choices": ("image", "question", "choice"),
-    "expressions": ("image", "expression"),
-    "phrases": ("image", "caption"),
-}
-OBJECTIVES = {
-    "answers": "answer_classes",
-    "pairs": "true_or_false",
-    "choices": "multiple_choice",
-    "expressions": "region_choice",
-    "phrases": "phrase_regions",
-}
-
-
-LABELS = {
-    "answers": ("answers",),
-    "pairs": ("truth",),
-    "choices": ("choices", "choice"),
-    "expressions": ("box",),
-    "phrases": ("phrases",),
-}
-
-
-def asked(task):
-    """The config of one of the tasks, about drawn scenes."""
-
-    class Asked(mmgen.DatasetConfig):
-        """Drawn."""
-
-        type: Literal[f"asked_{task}"] = f"asked_{task}"
-        labels = LABELS[task]
-
-        def build(self):
-            return AskedDataset(task)
-
-    return Asked
-
-
-class AskedDataset(Dataset):
-    def __init__(self, task):
-        self.task, self.scenes = task, Scenes(train_size=1, val_size=1, test_size=SCENES).build()
-
-    def splits(self):
-        return ("train", "test")
-
-    def split(self, name):
-        return [MAKE[self.task](f"{name}-{i}", i, self.seen(i)) for i in range(SCENES)]
-
-    def seen(self, i):
-        """Two scenes, as their examples."""
-        every = self.scenes.split("test")
-        return every[i], every[(i + 1) % SCENES]
-
-    def labels(self):
-        return {"answers": ("red", "blue", "green", "yes", "no"), "truth": ("False", "True")}
-
-    def describe(self):
-        return {"name": f"drawn {self.task}"}
-
-    def pictures(self):
-        return self.scenes.pictures()
-
-
-def thing(scene, place=0):
-    return scene.facts["things"][place]
-
-
-def answers(id_, i, seen):
-    said = ("red",) * 7 + ("dark <red>",) * 3
-    return Example(
-        id_,
-        {"image": seen[0].id, "question": f"what color is the {thing(seen[0])['kind']} ?"},
-        said if i else (),
-        {"question_type": "what color", "answer_type": "other"},
-        {"answers": {"red": 1.0, "blue": 0.9}},
-    )
-
-
-def pairs(id_, i, seen):
-    keys, labels = All(tuple(each.id for each in seen)), {"truth": bool(i % 2)}
-    statement = f"both pictures have a {thing(seen[0])['kind']}"
-    return Example(id_, {"image": keys, "statement": statement}, (), {"group": f"g{i // 2}"}, labels)
-
-
-def choices(id_, i, seen):
-    texts = ("it is near the tree", "it flies over the house , and nobody has seen it do so before", "it is red", "no")
-    inputs = {"image": seen[0].id, "question": "why is person1 here ?"}
-    return Example(id_, inputs, (), {"asks": "answer", "item": id_}, {"choices": texts, "choice": i % 4})
-
-
-def expressions(id_, i, seen):
-    box = tuple(thing(seen[0])["box"])
-    return Example(id_, {"image": seen[0].id, "expression": "left"}, (), {}, {"box": box})
-
-
-def phrases(id_, i, seen):
-    caption, box = f"there is a {thing(seen[0])['kind']} on the grass", tuple(thing(seen[0])["box"])
-    span = (9, caption.index(" on the grass"), box)
-    return Example(id_, {"image": seen[0].id, "caption": caption}, (), {"type": "other"}, {"phrases": (span,)})
-
-
-MAKE = {"answers": answers, "pairs": pairs, "choices": choices, "expressions": expressions, "phrases": phrases}
+from mmgen.tensors import Prediction
 
 
 def moved(box, by):
@@ -151,42 +41,6 @@ def predicted(task, example, i, blind):
         return Prediction(example.id, {"box": moved(right, 0.3 if blind else 0.01 * i), "index": i}, 0.44)
     boxes = [moved(right, 0.4), moved(right, 0.25), moved(right, 0.02), moved(right, 0.5)]
     return Prediction(example.id, boxes[i % 3 :], 0.31)
-
-
-def recipe_text():
-    inputs = "\n".join(
-        f'[inputs.{name}]\ntype = "text"\n'
-        + {"question": "append_mask = true\n", "choice": 'reads = ["choice"]\n'}.get(name, "")
-        for name in ("question", "statement", "choice", "expression", "caption")
-    )
-    steps = ""
-    for task, read in INPUTS.items():
-        for step in [task, *([f"{task}_blind"] if task in ("answers", "choices", "expressions") else [])]:
-            steps += f'[steps.{step}]\ninputs = {json.dumps(read)}\nlearn = ["backbone"]\nobjectives = ["{task}"]\n'
-            steps += f'evaluate = "own"\ndata = {{ type = "asked_{task}" }}\n'
-    objectives = "".join(f'[objectives.{task}]\ntype = "{kind}"\n' for task, kind in OBJECTIVES.items())
-    metrics = ("vqa_accuracy", "pair_accuracy", "choice_accuracy", "box_accuracy", "phrase_recall")
-    return f"""
-name = "answers"
-[backbone]
-type = "bert"
-[inputs.image]
-type = "regions"
-extractor = {{ type = "roi" }}
-{inputs}
-[generator]
-type = "masked"
-{objectives}{steps}
-[data]
-type = "scenes"
-""" + "".join(f'[metrics.{name}]\ntype = "{name}"\n' for name in metrics)
-
-
-def registry():
-    source = Source("asked", "tests", "0")
-    return Registry(
-        (*installed().parts, *(Part("dataset", f"asked_{task}", asked(task), source) for task in LABELS)), ()
-    )
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,131 @@
+"""`mmgen predict RUN` of steps that answer with labels, choices, regions and boxes, about pictures from outside."""
+
+import json
+
+import pytest
+from asked import recipe_text, registry
+from PIL import Image
+from toys import mmgen_here
+
+from mmgen.recipe.load import load
+from mmgen.runs.run import run
+
+pytestmark = pytest.mark.slow
+
+BOXES = [[0.1, 0.1, 0.4, 0.5], [0.5, 0.5, 0.9, 1.0]]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a run of all five tasks, in `run`, and two pictures that it has never seen."""
+    folder = tmp_path_factory.mktemp("tasks")
+    (folder / "toy.toml").write_text(recipe_text(blind=False))
+    recipe = load(folder / "toy.toml", registry())[0].model_copy(update={"output": str(folder / "runs")})
+    (folder / "run").symlink_to(run(recipe).path)
+    for name, colour in (("ball.png", (200, 30, 30)), ("sky.jpg", (120, 180, 250))):
+        Image.new("RGB", (64, 48), colour).save(folder / name)
+    return folder
+
+
+@pytest.fixture
+def ask(finished, monkeypatch):
+    """Answers to lines, or what the terminal shows for arguments."""
+    for module in ("predict", "load"):
+        monkeypatch.setattr(f"mmgen.runs.{module}.installed", registry)
+
+    def asked(*arguments, lines=()):
+        if not lines:
+            return mmgen_here(finished, "predict", "run", *arguments)
+        (finished / "ask.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        done = mmgen_here(finished, "predict", "run", "ask.jsonl", "--out", "told.jsonl", *arguments)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in (finished / "told.jsonl").read_text().splitlines()]
+
+    return asked
+
+
+def given(*pairs):
+    return [part for pair in pairs for part in ("--input", pair)]
+
+
+def test_a_label_is_answered_from_a_picture_and_a_question(ask):
+    done = ask("ball.png", *given("question=what color is the ball ?"))
+    name, *shares = done.stdout.splitlines()
+    assert done.returncode == 0 and name == "ball.png", done.stderr
+    assert sorted(line.split()[1] for line in shares) == ["blue", "green", "no", "red", "yes"]
+    assert "predicted by the step 'answers', which reads image and question" in done.stderr
+
+
+def test_a_statement_is_judged_about_two_pictures(ask):
+    done = ask(*given("image=ball.png", "image=sky.jpg", "statement=both are red"))
+    assert {line.split()[1] for line in done.stdout.splitlines()[1:]} == {"False", "True"}
+    pair, lost = ask(
+        lines=[
+            {"image": ["ball.png", "sky.jpg"], "statement": "both are red"},
+            {"image": ["ball.png", "gone.jpg"], "statement": "both are red"},
+        ]
+    )
+    assert sum(pair["value"]["probabilities"].values()) == pytest.approx(1)
+    assert lost["error"].startswith("gone.jpg: no such file")
+
+
+def test_a_choice_is_made_among_the_texts_of_a_query(ask):
+    done = ask("ball.png", *given("question=why ?", "choices=it is red", "choices=it is big", "choices=no"))
+    assert done.returncode == 0 and sorted(line.split()[1] for line in done.stdout.splitlines()[1:]) == ["0", "1", "2"]
+    line = {"image": "ball.png", "question": "why ?"}
+    two, other, none, odd = ask(
+        "--step",
+        "choices",
+        lines=[
+            {**line, "choices": ["it is red", "it is big"]},
+            {**line, "choice": ["it is red", "it is big"]},
+            {**line},
+            {**line, "choices": [1, 2]},
+        ],
+    )
+    assert len(two["value"]["probabilities"]) == 2 and two["value"]["choice"] in (0, 1)
+    assert other["value"] == two["value"]  # under the name of the input that choices are read by
+    asks = 'give it with --input choices=VALUE, or as "choices" in a line'
+    assert none["error"] == f"example 'ball.png:3' has no choices; {asks}"
+    assert "choice" in odd["error"] and "\n" not in odd["error"]
+
+
+def test_a_region_is_chosen_among_the_boxes_of_a_query(ask):
+    done = ask("ball.png", *given("expression=red ball"))
+    assert done.returncode == 0 and "%  [" in done.stdout and ", region " in done.stdout
+    line = {"image": {"picture": "ball.png", "boxes": BOXES}, "expression": "red ball"}
+    found, odd = ask(lines=[line, {**line, "expression": 7}])
+    assert found["value"]["box"] == pytest.approx(BOXES[found["value"]["index"]])
+    assert odd["error"] == "expression must be a text, not 7"
+
+
+def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
+    picture, caption = {"picture": "ball.png", "boxes": BOXES}, "there is a Red ball on the grass"
+    told, by_place, lost, none, odd = ask(
+        lines=[
+            {"image": picture, "caption": caption, "phrases": "a red ball"},
+            {"image": picture, "caption": caption, "phrases": [[9, 19, None]]},
+            {"image": picture, "caption": caption, "phrases": "a blue ball"},
+            {"image": picture, "caption": caption},
+            {"image": picture, "caption": caption, "phrases": 7},
+        ]
+    )
+    assert sorted(told["value"]) == [pytest.approx(box) for box in BOXES] and told["value"] == by_place["value"]
+    assert lost["error"] == "example '3': its caption has no 'a blue ball'"
+    assert none["error"].startswith("example '4' has no label 'phrases'; give it with --input phrases=VALUE")
+    assert odd["error"].startswith("phrases: cannot be read: ")
+    done = ask("ball.png", *given("caption=a red ball", "phrases=red ball"))
+    assert done.returncode == 0 and "%  [" in done.stdout.splitlines()[1]
+
+
+def test_what_no_step_reads_is_a_line(ask):
+    unread = ["--step", "pairs", *given("image=ball.png", "statement=x", "phrases=x")]
+    for arguments, told in (
+        (["ball.png", *given("colour=red")], "error: ball.png: no input is called 'colour'; there are: "),
+        (["ball.png"], "error: run: "),
+        (["ball.png", *given("caption=a red ball")], "error: example 'ball.png' has no label 'phrases'; give it with"),
+        (unread, "'phrases' is not read by the step 'pairs'; leave it out, or choose another step: 'answers' reads"),
+        (["gone.png", *given("question=x")], "error: gone.png: no such file"),
+    ):
+        done = ask(*arguments)
+        assert done.returncode == 1 and told in done.stderr and done.stderr.count("\n") == 1, done.stderr
