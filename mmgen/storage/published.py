@@ -64,7 +64,7 @@ class PublishedWeights(Mapping[str, Tensor]):
 
 def read_published(source: str) -> PublishedWeights:
     """The weights that a path or a hub name stands for, in memory. Raises DataError for files that are missing,
-    damaged, or hold no tensors by name; RunError for one of mmgen's own that is damaged."""
+    damaged, or hold no tensors by name."""
     files = weight_files(source)
     found: dict[str, Tensor] = {}
     paths = _of_hub(source) if files is None else files
