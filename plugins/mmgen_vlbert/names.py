@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mmgen_encoders.names import Renamed
 from torch import Tensor
 
 INSIDE = "vlbert."
@@ -11,19 +12,19 @@ HEADS = {"mlm_head.": "cls.", "pooler.": "bert.pooler."}
 EMBEDDINGS = ("word_embeddings.", "position_embeddings.", "token_type_embeddings.")
 
 
-def as_bert(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """By the names of transformers' BERT. What BERT has not is left out."""
-    found = {}
+    found: dict[str, str | Tensor] = {}
     for inner, name in within(weights).items():
         if inner.startswith("encoder.") or inner.startswith("pooler."):
-            found[f"bert.{inner}"] = weights[name]
+            found[f"bert.{inner}"] = name
         elif inner.startswith(EMBEDDINGS):
-            found[f"bert.embeddings.{inner}"] = weights[name]
+            found[f"bert.embeddings.{inner}"] = name
         elif inner.startswith("embedding_LayerNorm."):
-            found[f"bert.embeddings.LayerNorm.{inner.removeprefix('embedding_LayerNorm.')}"] = weights[name]
+            found[f"bert.embeddings.LayerNorm.{inner.removeprefix('embedding_LayerNorm.')}"] = name
         elif inner.startswith("mlm_head.predictions."):
-            found[f"cls.{inner.removeprefix('mlm_head.')}"] = weights[name]
-    return found
+            found[f"cls.{inner.removeprefix('mlm_head.')}"] = name
+    return Renamed(weights, found)
 
 
 def within(weights: Mapping[str, Tensor]) -> dict[str, str]:
