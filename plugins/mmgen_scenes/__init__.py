@@ -60,7 +60,7 @@ class SceneAnswers(Drawn):
     """Questions about drawn scenes that have one answer, and what ten people say: VQA, drawn.
 
     Every form of question is balanced: who has not seen the picture and says each form's most common answer is right
-    36 times in 100.
+    35 times in 100.
     """
 
     type: Literal["scene_answers"] = "scene_answers"
@@ -91,8 +91,8 @@ class Proposals(Drawn):
 class SceneExpressions(Proposals):
     """Expressions that fit one thing of a drawn scene, which has others of its kind: RefCOCO+, drawn.
 
-    An expression is as short as it can be, and never says left or right. Chance is one of the boxes: 18 in 100 among
-    the things' own, 5 in 100 among 36 proposals, which have a right one for 98 things in 100.
+    An expression is as short as it can be, and never says left or right. A box by lot is right 18 times in 100 among
+    the things' own, and 5 times among 36 proposals, which have a right one for 98 things in 100.
     """
 
     type: Literal["scene_expressions"] = "scene_expressions"

@@ -14,7 +14,7 @@ from functools import lru_cache
 from random import Random
 
 from .phrases import at, be, definite, places, some
-from .relations import RELATIONS, ahead, closest, larger, only, related
+from .relations import RELATIONS, ahead, closest, larger, moves, only, related
 from .world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORT, SORTS, Group, Scene, Thing, sample
 
 NUMBERS = {1: "1", 2: "2", 3: "3"}
@@ -51,7 +51,7 @@ OTHERS = {  # an answer -> those that somebody gives who did not look well
 MOST_OF_A_FORM = 2  # questions a scene
 TOPICS = 6  # tried for a form that is drawn, before another is drawn
 PATIENCE = 100  # forms drawn for a question, before more than that of a form are let through
-PILOT_SCENES, PILOT_ROUNDS = 500, 3  # from which it is learnt how common answers are
+PILOT_SCENES, PILOT_ROUNDS = 500, 4  # from which it is learnt how common answers are
 FLATTENED = ("what color", "how many", "is it beside", "is there")  # the answers of other forms are about as common
 
 
@@ -104,15 +104,19 @@ def acceptance(fewest: int, most: int) -> dict[tuple[str, str, str], float]:
     form and cue are about as common. Learnt from scenes of `fewest` to `most` things that no data set shows."""
     pilots = [sample(Random(f"pilot/{i}"), str(i), fewest, most) for i in range(PILOT_SCENES)]
     kept: dict[tuple[str, str, str], float] = {}
+    offered: dict[tuple[str, str], dict[str, float]] = {}  # how often answers would have been given, had all been kept
     for turn in range(PILOT_ROUNDS):
-        counts: dict[tuple[str, str], Counter[str]] = {}
+        if turn == 1:  # with so many common answers the first round tells little of the rare ones
+            offered.clear()
         for scene in pilots:
             for question in write(Random(f"pilot/{scene.id}/{turn}"), scene, 4, kept):
                 if question.form in FLATTENED:
-                    counts.setdefault((question.form, question.cue), Counter())[question.answer] += 1
-        for (form, cue), found in counts.items():
-            wanted = {answer: kept.get((form, cue, answer), 1.0) / count for answer, count in found.items()}
-            kept |= {(form, cue, answer): share / max(wanted.values()) for answer, share in wanted.items()}
+                    own = (question.form, question.cue, question.answer)
+                    shares = offered.setdefault(own[:2], {})
+                    shares[question.answer] = shares.get(question.answer, 0.0) + 1 / kept.get(own, 1.0)
+        for about, shares in offered.items():
+            rarest = min(shares.values())
+            kept |= {(*about, answer): rarest / share for answer, share in shares.items()}
     return kept
 
 
@@ -207,13 +211,13 @@ def _what_beside(rng: Random, scene: Scene, group: Group, other: Group) -> tuple
 
 
 def _looking(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
-    found = ahead(scene, group.members[0]) if group.kind.moves == "looking" and not group.plural else None
+    found = ahead(scene, group.members[0]) if moves(group) == "looking" else None
     phrase = definite(group, **rng.choice(({}, {"color": group.color})))
     return _names(scene, f"what is {phrase.text} looking at?", found)
 
 
 def _going(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
-    if group.kind.moves != "going" or group.plural:
+    if moves(group) != "going":
         return None
     phrase = definite(group, **rng.choice(({}, {"color": group.color})))
     return f"which way is {phrase.text} going?", _thing(scene, group).facing
@@ -253,6 +257,6 @@ FORMS: dict[str, tuple[float, Callable[..., tuple[str, ...] | None]]] = {
     "is it beside": (2, _is_beside),
     "is there": (5, _is_there),
     "what is beside": (3, _what_beside),
-    "what is it looking at": (7, _looking),
+    "what is it looking at": (14, _looking),
     "which way": (2, _going),
 }

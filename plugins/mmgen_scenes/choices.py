@@ -13,7 +13,7 @@ from itertools import product
 from random import Random
 from typing import Any, NamedTuple
 
-from .relations import FAR, ahead, closest, distance, on_the_way
+from .relations import FAR, ahead, closest, distance, moves, on_the_way
 from .world import KINDS, SIDES, Scene
 
 CHOICES = 4
@@ -151,11 +151,12 @@ def _colors(scene: Scene, thing: int) -> tuple[str, Sequence[str]]:
     return own.color, KINDS[own.kind].colors
 
 
-def _ahead(moves: str) -> dict[str, Any]:
+def _ahead(does: str) -> dict[str, Any]:
     """The functions of a form about what looks somewhere, or goes somewhere."""
 
     def right(scene: Scene, x: int) -> Sequence[int]:
-        found = ahead(scene, x) if KINDS[scene.things[x].kind].moves == moves else None
+        (group,) = (each for each in scene.groups if x in each.members)
+        found = ahead(scene, x) if moves(group) == does else None
         return () if found is None else (found,)
 
     return {

@@ -12,7 +12,7 @@ from random import Random
 from .relations import related
 from .world import Scene
 
-LOOK_ALIKE = 4  # times as often as another thing, a thing is asked for that has others of its kind
+LOOK_ALIKE = 8  # times as often as another thing, a thing is asked for that has others of its kind
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ LARGER = 1.25  # times the area is clearly larger
 AHEAD = 0.06  # least distance across to what lies ahead
 CONE = 0.6  # rise over run: steeper, and nobody looks at it; what is up to twice as steep is in doubt
 
+FRONTAL = ("boat", "cat", "rabbit")  # are drawn so that people differ about the way they face
+
 RELATIONS = ("near", "to the left of", "to the right of")
 
 
@@ -28,6 +30,11 @@ def related(a: Thing, b: Thing, relation: str) -> bool | None:
     (ax, _), (bx, _) = center(a), center(b)
     right = bx - ax if relation == "to the left of" else ax - bx
     return True if right > APART else False if right < -BACK else None
+
+
+def moves(group: Group) -> str:
+    """What a single thing can be seen to do: "looking" (at something), "going" (some way), or nothing."""
+    return "" if group.plural or group.kind.name in FRONTAL else group.kind.moves
 
 
 def larger(scene: Scene, a: Group, b: Group) -> bool | None:

@@ -12,7 +12,7 @@ from mmgen.tensors import Example
 from . import SceneStories, captions
 from .drawn import Made, SampledDataset, things
 from .phrases import at, be, definite, places, relations
-from .relations import ahead, larger
+from .relations import ahead, larger, moves
 from .world import Group, Scene, sample
 
 FEWEST, MOST = 5, 7  # things in a scene
@@ -86,11 +86,11 @@ def _larger(rng: Random, scene: Scene, group: Group, other: Group) -> str | None
 
 
 def _moving(rng: Random, scene: Scene, group: Group, other: Group) -> str | None:
-    if group.plural or not group.kind.moves:
+    if not moves(group):
         return None
     subject = definite(group, **rng.choice(({}, {"color": group.color}))).text
     own = group.members[0]
-    if group.kind.moves == "going":
+    if moves(group) == "going":
         return f"{subject} is going to the {scene.things[own].facing}"
     found = ahead(scene, own)
     if found is None:

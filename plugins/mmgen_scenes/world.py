@@ -24,7 +24,8 @@ MOST = {"sky": 3, "water": 2, "ground": 5}  # things that fit into a zone
 HORIZON = (0.40, 0.45)
 WATER_HEIGHT = 0.18
 FEWEST_GROUPS = 3  # two are captioned; something must be left to discover
-TWINS = 0.35  # how often two of several things that do not all look alike do
+ONE_SIZE = 0.7  # how often several things that do not all look alike are of one size
+TWINS = 0.35  # how often two of them do look alike
 MOST_HIDDEN = 0.06  # share of the smaller of two boxes that the other may cover
 ATTEMPTS = 30  # places tried for a thing before the scene is begun anew
 
@@ -159,13 +160,18 @@ def sample(
 
 
 def unlike(rng: Random, count: int) -> list[Look]:
-    """`count` things of one kind that do not all look alike; two of them may."""
+    """`count` things of one kind that do not all look alike; two of them may. Mostly their sizes are the same, so that
+    boxes alone do not tell them apart."""
     kind = rng.choice([kind for kind in KINDS.values() if MOST[kind.zone] >= count and kind.name != "sun"])
-    colors = rng.sample(kind.colors, rng.randint(2, min(count, len(kind.colors))))
-    looks = [Look(kind.name, color, size) for color in colors for size in SIZES]
     twins = count > 2 and rng.random() < TWINS
-    chosen = rng.sample(looks, count - twins)
-    return [replace(look, count=1 + (twins and place == 0)) for place, look in enumerate(chosen)]
+    different = count - twins
+    if rng.random() < ONE_SIZE and different <= len(kind.colors):
+        size = rng.choice(SIZES)
+        looks = [Look(kind.name, color, size) for color in rng.sample(kind.colors, different)]
+    else:
+        colors = rng.sample(kind.colors, rng.randint(2, min(count, len(kind.colors))))
+        looks = rng.sample([Look(kind.name, color, size) for color in colors for size in SIZES], different)
+    return [replace(look, count=1 + (twins and place == 0)) for place, look in enumerate(looks)]
 
 
 def _furnish(rng: Random, scene: Scene, wanted: int, looks: Sequence[Look], never: Collection[str]) -> Scene | None:

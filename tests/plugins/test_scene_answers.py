@@ -165,15 +165,22 @@ def test_who_looks_answers_every_question_right(examples):
 
 
 def test_answers_are_balanced_by_form(examples):
-    """The most common answer of each form is right 36 times in 100 (10,000 questions of seed 0)."""
+    """The most common answer of each form is right 35 times in 100 (10,000 questions of seed 0). Naive Bayes on words
+    and pairs of words, learnt from those and tried on 2,000 others, is right 38 times."""
     by_form = defaultdict(Counter)
     for example in examples:
         by_form[example.facts["question_type"]][max(example.labels["answers"], key=example.labels["answers"].get)] += 1
     highest = {"what color": 0.2, "how many": 0.45, "where": 0.45, "what is beside": 0.1, "what is it looking at": 0.15}
     for form, counts in by_form.items():
         assert counts.most_common(1)[0][1] / counts.total() < highest.get(form, 0.6), (form, counts)
-    assert len(by_form) == 10 and min(counts.total() for counts in by_form.values()) > 0.03 * len(examples)
+    assert len(by_form) == 10 and min(counts.total() for counts in by_form.values()) > 0.015 * len(examples)
     assert 0.33 < sum(counts.most_common(1)[0][1] for counts in by_form.values()) / len(examples) < 0.4
+
+
+def test_nobody_is_asked_where_frontal_things_look(examples):
+    for example in examples:
+        if re.search("looking|going", example.inputs["question"]):
+            assert not re.search(r"\b(cat|rabbit|boat)\b", example.inputs["question"])
 
 
 def test_types_of_answers(examples):

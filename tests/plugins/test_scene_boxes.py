@@ -99,7 +99,8 @@ def test_sizes_do_not_change_earlier_expressions(expressions):
 
 
 def test_boxes_to_choose_from_are_the_things_own(expressions):
-    """Chance is 18 in 100, one of the boxes; they stand in no order."""
+    """They stand in no order, and one by lot is right 18 times in 100. Naive Bayes on words and the shapes and places
+    of boxes, learnt from 4,000 expressions, is right 46 times; among 36 proposals it is right 20 times."""
     pictures = {picture.key: picture for picture, _ in zip(expressions.pictures(), range(400), strict=False)}
     places, chances = Counter(), []
     for example in expressions.split("train"):
@@ -166,7 +167,8 @@ def test_captions_are_those_of_the_scenes(phrases):
 
 
 def test_proposals_for_phrases(phrases):
-    """98 phrases in 100 have a right box among the 36, of which 5 in 100 are right."""
+    """98 phrases in 100 have a right box among the 36, of which 5 in 100 are right. Naive Bayes on words and the shapes
+    and places of boxes, learnt from 4,800 phrases, is right 29 times in 100."""
     boxes = {picture.key: picture.boxes for picture in phrases.pictures()}
     hits = [
         [overlap(phrase[2], box) >= 0.5 for box in boxes[example.inputs["image"]]]
