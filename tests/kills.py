@@ -2,11 +2,12 @@
 
     python -m tests.kills --kills 20
 
-A small run with everything in it (features extracted from pictures, two steps, checkpoints, writing, scoring, the
-table) is killed with SIGKILL and started again until it ends; then the next one, until there have been enough kills.
-Every second kill comes at a moment drawn evenly from the time that a whole run takes; the others are aimed, since what
-is short would hardly be met: one phase after another is waited for, and then for a drawn time between 0.1 ms and 0.1 s.
-Weights, logs, texts, scores and features are compared to the bit, and nothing half-written may be left over.
+A small run with everything in it (features extracted from pictures, two steps, of which one learns two losses from two
+data sets, checkpoints, writing, scoring, the table) is killed with SIGKILL and started again until it ends; then the
+next one, until there have been enough kills. Every second kill comes at a moment drawn evenly from the time that a
+whole run takes; the others are aimed, since what is short would hardly be met: one phase after another is waited for,
+and then for a drawn time between 0.1 ms and 0.1 s. Weights, logs, texts, scores and features are compared to the bit,
+and nothing half-written may be left over.
 
     python -m tests.kills --kills 6 --large
 
@@ -55,9 +56,16 @@ learning_rate = 1e-3
 checkpoint_every = 1
 keep = "best"
 workers = 1
+[objectives.words]
+type = "masked_words"
 [steps.caption]
 inputs = ["caption"]
 learn = ["backbone"]
+objectives = ["generator", "words"]
+data = [
+    { type = "scenes", train_size = 40, val_size = 4, test_size = 8 },
+    { type = "scene_stories", train_size = 12, val_size = 2, share = 0.5, objectives = ["words"] },
+]
 [steps.both]
 inputs = ["image", "caption"]
 learn = ["image", "backbone"]

@@ -13,24 +13,22 @@ import torch
 from accelerate import Accelerator
 
 from ..configs import ExtractorConfig, FeaturesConfig
-from ..data.checked import check_reads, references_of
+from ..data.checked import references_of
 from ..data.datasets import Datasets
-from ..data.seeds import resolve, seeded
-from ..errors import DataError, MmgenError, RunError
+from ..data.seeds import seeded
+from ..errors import MmgenError, RunError
 from ..features import extract
 from ..features.store import FeatureStore
 from ..files import read_table, write_folder, write_json
 from ..model import Model, Objectives, compose
-from ..parts import Dataset, Embedder, Metric, Picture, Reader
+from ..parts import Dataset, Metric, Picture
 from ..progress import Progress
-from ..recipe.tables import SOURCE_KEYS, Recipe, Step
+from ..recipe.tables import SOURCE_KEYS, Recipe
 from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example
-from ..training.optimizer import frozen
 from .step_weights import inputs_of
 
 LABELS = "labels.json"  # in a run folder: what its heads choose from
-LOOKED_AT = 4  # examples that every input is tried with before anything is learnt
 
 
 def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Progress) -> None:
@@ -231,56 +229,3 @@ def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, 
                     "give those back, or use --fresh"
                 )
     write_json(path, earlier | kept)
-
-
-def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str]) -> None:
-    """Raises DataError now for what a later step would stumble over: examples that lack an input, images without
-    features; PluginError for an input whose reads differ, or whose padding counts; RunError for a pattern of parameters
-    to freeze that matches none."""
-    for name in steps:
-        step = recipe.steps[name]
-        _check_frozen(name, step, model)
-        sources = datasets.sources(name)
-        for source in sources.values():
-            place, of = f"step '{name}'", "the step's inputs"
-            if len(sources) > 1:
-                place, of = f"step '{name}', data '{source.name}'", "its inputs"
-            for wanted in recipe.asked(source.inputs, source.objectives):
-                for examples in (source.examples, source.validation):
-                    _find_gap(place, of, wanted, model.embedders[wanted].reader, examples, recipe.inputs[wanted].reads)
-                _look(wanted, model.embedders[wanted], source.examples[:LOOKED_AT])
-        for wanted in recipe.asked(step.inputs, step.objectives) if step.evaluate else ():
-            reader, examples = model.embedders[wanted].reader, datasets.scored_by(name)
-            _find_gap(f"step '{name}'", "the step's inputs", wanted, reader, examples, recipe.inputs[wanted].reads)
-
-
-def _find_gap(
-    place: str, inputs: str, wanted: str, reader: Reader, examples: Sequence[Example], fields: Sequence[str]
-) -> None:
-    """Raises DataError where examples lack what a reader reads of these fields."""
-    lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
-    try:
-        if lacking:
-            reader.read(lacking[0])  # a reader may do without
-        reader.find_gaps(examples)
-    except DataError as error:
-        are = "is" if len(lacking) == 1 else "are"
-        count = f" ({len(lacking)} of {len(examples)} examples {are} like that)" if lacking else ""
-        mend = f"; leave such examples out, or take '{wanted}' out of {inputs}" if lacking else ""
-        raise DataError(f"{place}: {error}{count}{mend}") from None
-
-
-def _check_frozen(name: str, step: Step, model: Model) -> None:
-    """Raises RunError for a pattern of the step's training.freeze that no parameter matches."""
-    try:
-        frozen(model, step.training.freeze)
-    except RunError as error:
-        raise RunError(f"step '{name}': {error}") from None
-
-
-def _look(name: str, embedder: Embedder, examples: Sequence[Example]) -> None:
-    """Try an input with some examples; leaves its mode and the random numbers as they were."""
-    training = embedder.training
-    with torch.random.fork_rng(), torch.no_grad():
-        check_reads(name, embedder.eval(), [resolve(example) for example in examples])
-    embedder.train(training)

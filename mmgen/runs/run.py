@@ -24,8 +24,9 @@ from ..storage.weights import load_state, state
 from ..training import distributed, train
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
+from .gaps import find_gaps
 from .load import load_run
-from .prepare import begin, build_metrics, find_gaps, introduce, keep_parts, model_of_steps
+from .prepare import begin, build_metrics, introduce, keep_parts, model_of_steps
 from .rewrite import score_again
 from .start import keep_starts, load_start
 from .step_weights import load_step

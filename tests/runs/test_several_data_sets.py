@@ -75,3 +75,16 @@ def test_a_data_set_that_lacks_an_input_is_named(tmp_path):
     assert told.stderr.splitlines()[1:] == [
         "  what 'pre' learns from, 'jsonl 2': 6 examples without place; step 'pre' reads it"
     ]
+
+
+def test_texts_without_targets_are_not_written(tmp_path):
+    stories = {"type": "scene_stories", "train_size": 5, "val_size": 1}
+    recipe(tmp_path, {"caption": {"type": "text"}}, SCENES, stories)
+    text = (tmp_path / "toy.toml").read_text().replace('objectives = ["words"]', 'objectives = ["generator", "words"]')
+    (tmp_path / "toy.toml").write_text(text)
+    done = mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 1 and "learning" not in done.stdout
+    assert done.stderr.splitlines()[-1] == (
+        "error: step 'pre', data 'scene_stories': example 'story-train-00000' has no target to learn from (5 of 5 "
+        "examples are like that); leave such examples out, or take 'generator' out of its objectives"
+    )
