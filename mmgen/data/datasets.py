@@ -114,14 +114,20 @@ class Datasets:
 
     def pictures(self) -> Iterator[Picture]:
         """Every picture of the data sets that pictures are read of, once. Raises DataError where one of them has none,
-        or only keys of them."""
-        seen: set[str] = set()
+        or only keys of them, and where two mean other pictures by one key."""
+        seen: dict[str, Picture] = {}
         read = self._pictured()
         for config, dataset in self._built.values():
             for picture in dataset.pictures() if config in read else ():
-                if picture.key not in seen:
-                    seen.add(picture.key)
+                first = seen.setdefault(picture.key, picture)
+                if first is picture:
                     yield picture
+                elif not _same_boxes(first, picture):
+                    raise DataError(
+                        f"data ({config.type}): its picture '{picture.key}' has other boxes than the picture of this "
+                        "name in another data set of the recipe, and features are found by name; give both the same "
+                        "settings (a seed, say), or a recipe each"
+                    )
 
     def _pictured(self) -> list[DatasetConfig]:
         """The data sets of whose examples a step reads features; the recipe's own where none does."""
@@ -183,3 +189,9 @@ def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Pict
     shown = (value for example in examples for field in example.inputs for value in example.shown(field))
     wanted = {value for value in shown if isinstance(value, str)}
     return {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}
+
+
+def _same_boxes(first: Picture, second: Picture) -> bool:
+    if first.boxes is None or second.boxes is None:
+        return first.boxes is second.boxes
+    return [*map(tuple, first.boxes)] == [*map(tuple, second.boxes)]

@@ -49,3 +49,28 @@ def test_ids_that_collide_are_told(tmp_path):
         "steps.mixed.data: 'jsonl' and 'jsonl 2' both have an example 'train-1'; give the examples of one of them "
         "other ids"
     )
+
+
+def test_one_name_means_one_picture(tmp_path):
+    """Features are found by a picture's name: data sets may share them, and must mean the same by them."""
+
+    def pictures(seed):
+        sizes = {"train_size": 26, "val_size": 1, "test_size": 1}
+        data = {"told": {"type": "scenes", **sizes}, "asked": {"type": "scene_answers", **sizes, "seed": seed}}
+        steps = {
+            name: {"inputs": ["image"], "learn": ["backbone"], "evaluate": False, "data": each}
+            for name, each in data.items()
+        }
+        inputs = {"image": {"type": "regions", "extractor": {"type": "roi"}}}
+        (tmp_path / "toy.toml").write_text(toys.recipe(inputs=inputs, steps=steps))
+        recipe = load(tmp_path / "toy.toml", installed())[0]
+        return [picture.key for picture in Datasets(recipe).pictures()]
+
+    found = pictures(0)
+    assert len(found) == len(set(found)) == 26 + 1 + 1
+    with pytest.raises(DataError) as error:
+        pictures(1)
+    assert str(error.value) == (
+        "data (scene_answers): its picture 'train-00000' has other boxes than the picture of this name in another data "
+        "set of the recipe, and features are found by name; give both the same settings (a seed, say), or a recipe each"
+    )
