@@ -92,13 +92,15 @@ class Datasets:
         return self.main if own is None else self._built[_key(own)][1]
 
     def texts(self) -> Iterator[str]:
-        """What a vocabulary is learnt from: the targets and texts of all that is learnt from, the recipe's own data
-        first."""
+        """What a vocabulary is learnt from: the targets, texts and choices of all that is learnt from, the recipe's own
+        data first."""
         for config, dataset in self._built.values():
             for example in self._split(dataset, config.train):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
+                for value in example.labels.values():  # choices, which are read as inputs
+                    yield from (text for text in value if isinstance(text, str)) if isinstance(value, tuple) else ()
 
     def labels(self) -> dict[str, tuple[str, ...]]:
         """What there is to choose from, by the name of a label. Raises DataError where two data sets disagree."""

@@ -14,7 +14,7 @@ from ..features.multi_file import open_store
 from ..parts import Backbone
 from ..progress import table
 from ..recipe.tables import Recipe
-from ..tensors import Example
+from ..tensors import All, Example
 
 NAMED = 3  # how many of what is missing are named in a line
 
@@ -176,7 +176,7 @@ def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterat
     """Images that are in two splits."""
     pictured = next((config.reads[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
     keys = {
-        name: {example.inputs.get(pictured, example.id) if pictured else example.id for example in examples}
+        name: {key for example in examples for key in example.shown(pictured or "") or (example.id,)}
         for name, examples in splits.items()
     }
     names = list(keys)
@@ -192,7 +192,9 @@ def _shown(examples: Sequence[Example]) -> Iterator[str]:
         yield ""
         yield example.id
         for name, value in resolve(example).inputs.items():
-            yield f"  {name}: {value}"
+            yield f"  {name}: {', '.join(map(str, value.values)) if isinstance(value, All) else value}"
+        for name, value in example.labels.items():
+            yield f"  {name} = {value}"
         for target in example.targets:
             yield f"  -> {target}"
 

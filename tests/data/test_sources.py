@@ -74,3 +74,10 @@ def test_one_name_means_one_picture(tmp_path):
         "data (scene_answers): its picture 'train-00000' has other boxes than the picture of this name in another data "
         "set of the recipe, and features are found by name; give both the same settings (a seed, say), or a recipe each"
     )
+
+
+def test_a_vocabulary_knows_what_there_is_to_choose_from(tmp_path):
+    (tmp_path / "r.toml").write_text(toys.recipe(data={"type": "scene_choices"}))
+    found = Datasets(load(tmp_path / "r.toml", installed())[0])
+    example = found.main.split("train")[0]
+    assert set(example.labels["choices"]) <= set(found.texts())

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import published
 import pytest
 import toys
 from click.testing import CliRunner
@@ -120,3 +121,20 @@ def test_texts_that_are_cut_or_unknown_are_counted(recipe):
     }
     assert [cell.strip() for cell in rows["test: targets"]][2:] == ["120", "1", "0"]
     assert [cell.strip() for cell in rows["test: caption"]][3:] == ["0", "1"]
+
+
+def test_pairs_of_pictures_are_counted_one_by_one_and_shown_with_their_label(tmp_path):
+    published.nlvr2(tmp_path)
+    others = [{"identifier": f"train-850-{pair}-1", "sentence": "A cat."} for pair in (0, 1)]
+    (tmp_path / "dev.json").write_text("".join(json.dumps(row) + "\n" for row in others))
+    text = toys.recipe(
+        inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "statement": {"type": "text"}},
+        steps={"s": {"inputs": ["image", "statement"], "learn": ["image"], "evaluate": False}},
+        data={"type": "nlvr2", "folder": ".", "images": "images"},
+        metrics=None,
+    )
+    (tmp_path / "r.toml").write_text(text.replace("train_size = 24\nval_size = 4\ntest_size = 6\n", ""))
+    done = check(tmp_path / "r.toml")
+    assert "train and dev share 4 images" in done.output
+    shown = "train-850-0-0\n  image: train-850-0-img0, train-850-0-img1\n  statement: There is a dog.\n  truth = True\n"
+    assert shown in done.output
