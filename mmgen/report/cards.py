@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..data.seeds import resolve
+from ..errors import RunError
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import generations, predictions
 from ..storage.run_folder import RunFolder
@@ -47,7 +48,14 @@ def answers_of(recipe: Recipe, folder: RunFolder, step: str) -> Answers:
     """What a step wrote or predicted. Raises RunError."""
     if recipe.makes_texts(step):
         return generations.best(folder.step(step))
-    return {one.id: one for one in predictions.read(folder.step(step))}
+    made, (_, kind) = predictions.read(folder.step(step)), recipe.predicts(step) or ("", "label")
+    for number, one in enumerate(made, 1):
+        try:
+            told(one, kind, Truth({}, box=(0.0, 0.0, 1.0, 1.0)))
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            place = f"{folder.step(step) / predictions.FILE}:{number}"
+            raise RunError(f"{place}: damaged: no {kind}: {error}; delete the file and run again") from None
+    return {one.id: one for one in made}
 
 
 def card(

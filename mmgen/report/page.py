@@ -171,7 +171,7 @@ def _scores(folder: RunFolder, datasets: ScoredOn, gallery: Gallery) -> dict[str
 
 
 def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int) -> list[dict[str, Any]]:
-    """Metrics that are known for examples of a gallery; those that say yes or no first."""
+    """Metrics that are known for examples of a gallery; those that say yes of some and no of others first."""
     values: dict[str, set[float]] = {}
     for each in scores.values():
         for of_example in each.values():
@@ -181,7 +181,7 @@ def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: i
         {"name": name, "gallery": gallery, "binary": seen <= {0.0, 100.0} and bool(seen)}
         for name, seen in values.items()
     ]
-    return sorted(found, key=lambda metric: not metric["binary"])
+    return sorted(found, key=lambda metric: len(values[metric["name"]]) != 2 or not metric["binary"])
 
 
 def _looks(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> tuple[dict[str, AttentionPanel], str]:

@@ -1,7 +1,8 @@
 """A run's folder: what is in it, whose it is, and that only one process writes it.
 
 runs/<name>/<profile>/seed-<n>/
-    recipe.json  environment.json  data.json  inputs.json  backbone/
+    recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
+    examples.jsonl  examples/
     steps/<step>/{weights.safetensors, generations.jsonl, scores.json, log.jsonl, start.json}
     times.json  table.md  report.html  curves/  probes/<probe>/
 """

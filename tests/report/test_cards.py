@@ -8,11 +8,13 @@ from asked import SCENES, AskedDataset, recipe_text, registry
 from browsers import CHROMIUM, browse
 
 from mmgen.data.datasets import Datasets
-from mmgen.errors import DataError
+from mmgen.errors import DataError, RunError
 from mmgen.evaluation.score import score_predictions, write_scores
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.report import gather_all, write_page
+from mmgen.report.attention import AttentionPanel
+from mmgen.report.cards import compact
 from mmgen.report.frames import Frame, outlines, overlap
 from mmgen.report.predicted import Truth, told, truth_of
 from mmgen.storage import predictions
@@ -154,6 +156,13 @@ def test_a_line_that_lies_on_another_leaves_room_for_it():
     assert [each["offset"] for each in (right, one, other)] == [0, -11, -22]
 
 
+def test_regions_that_attention_falls_on_follow_their_picture():
+    looks = AttentionPanel(boxes={"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}, pictures={"image": [0, 1]})
+    shots = (("a", 100, 100), ("b", 100, 100))
+    assert compact(looks, Frame(shots))["boxes"] == {"image": [[0, 0, 0.49, 1], [0.51, 0, 1.0, 1]]}
+    assert compact(looks, Frame(shots[:1]))["boxes"] == {"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}
+
+
 def test_pictures_side_by_side_are_equally_high_and_boxes_follow_them():
     frame = Frame((("a", 200, 100), ("b", 100, 100)))
     wide, narrow = frame.shares
@@ -230,6 +239,21 @@ def test_without_pictures_all_else_is_there(made, monkeypatch):
     page = page_of(*made)
     assert page.count("No pictures: no such folder &lt;x&gt;") == 1 and "<img " not in page
     assert "overlap" in cards(page, 3)["3:test-1"] and "<rect" not in page
+
+
+@pytest.mark.parametrize("value", [7, {"label": "red"}, {"box": [0, 1], "index": 0}, {"box": "left"}, None, [1]])
+def test_a_prediction_of_another_shape_is_damage(made, value):
+    recipe, folder, _ = made
+    path = folder.step("expressions") / predictions.FILE
+    whole = path.read_text()
+    path.write_text(json.dumps({"id": "test-0", "value": value, "score": 0.5}) + "\n")
+    try:
+        with pytest.raises(
+            RunError, match=r"predictions.jsonl:1: damaged: no region: .*; delete the file and run again"
+        ):
+            page_of(*made)
+    finally:
+        path.write_text(whole)
 
 
 @pytest.mark.slow

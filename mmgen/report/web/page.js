@@ -234,7 +234,8 @@ function score() {
   sort();
 }
 
-function offer() { // the metrics of the chosen data set
+function offer() { // the metrics of the chosen data set; and attention, where there is any
+  if (layers) layers.parentNode.hidden = !cards.some((card) => ofGallery(card) && data.looks[card.dataset.id].weights.last);
   if (!metric) return;
   for (const option of metric.options) option.hidden = option.disabled = option.value !== "" && !ofGallery(option);
   metric.value = [...metric.options].find((option) => option.value !== "" && !option.disabled)?.value ?? "";
