@@ -127,13 +127,17 @@ def _answers(value: Any) -> dict[str, float]:
 
 
 def _texts(value: Any) -> bool:
-    return isinstance(value, tuple | list) and all(isinstance(each, str) for each in value)
+    return isinstance(value, tuple | list) and bool(value) and all(isinstance(each, str) for each in value)
 
 
 def _spans(value: Any) -> bool:
-    return isinstance(value, tuple | list) and all(
-        isinstance(each, tuple | list) and len(each) == 3 and _whole(each[0]) and _whole(each[1]) and _box(each[2])
-        for each in value
+    return (
+        isinstance(value, tuple | list)
+        and bool(value)
+        and all(
+            isinstance(each, tuple | list) and len(each) == 3 and _whole(each[0]) and _whole(each[1]) and _box(each[2])
+            for each in value
+        )
     )
 
 

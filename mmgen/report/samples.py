@@ -8,6 +8,7 @@ from typing import Any
 
 from ..progress import padded
 from ..tensors import Example, Generation, Prediction
+from .predicted import truth_of
 
 
 def samples(texts: Sequence[list[Generation]], examples: Sequence[Example], count: int = 4) -> str:
@@ -24,7 +25,9 @@ def answered(made: Sequence[Prediction], examples: Sequence[Example], count: int
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         value, example = made[index].value, examples[index]
-        lines.append(f"    {padded(brief(value), 42)} <- {example.id}: {_texts(example)}")
+        choices = truth_of(example.labels, "choice").choices if isinstance(value, dict) and "choice" in value else ()
+        told = choices[value["choice"]] if choices else brief(value)
+        lines.append(f"    {padded(told, 42)} <- {example.id}: {_texts(example)}")
     return "\n".join(lines[:count])
 
 

@@ -144,6 +144,12 @@ def test_boxes_have_the_rank_of_the_first_that_is_right():
     ]
 
 
+def test_labels_that_are_empty_are_neither_choices_nor_boxes():
+    assert truth_of({"mentions": (), "choices": ("a", "b"), "choice": 1}, "choice") == Truth({}, ("a", "b"), 1)
+    assert truth_of({"phrases": (), "box": (0, 0, 1, 1)}, "region").box == (0, 0, 1, 1)
+    assert truth_of({"choices": ("a", "b"), "choice": True}, "choice").choice is None
+
+
 def test_boxes_of_no_size_overlap_nothing():
     assert overlap((0.5, 0.5, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5)) == 0
     assert overlap((0, 0, 1, 1), (0, 0, 0.5, 1)) == 0.5 and overlap((0, 0, 0.2, 1), (0.3, 0, 1, 1)) == 0

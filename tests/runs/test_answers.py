@@ -404,5 +404,9 @@ def test_a_choice_is_shown_with_its_probabilities(capsys):
     assert answered([Prediction("e", value, 0.6)], [Example("e", {"question": "why so?"})]) == (
         f"    {'2':<42} <- e: why so?"
     )
+    labels = {"mentions": ((), ()), "choices": ("no", "maybe", "because", "yes"), "choice": 0}
+    assert answered([Prediction("e", value, 0.6)], [Example("e", {"question": "why so?"}, (), {}, labels)]) == (
+        f"    {'because':<42} <- e: why so?"
+    )
     _print({"id": "e", "value": value, "score": 0.6})
     assert capsys.readouterr().out.splitlines()[1:3] == ["     60.0%  2", "     20.0%  1"]
