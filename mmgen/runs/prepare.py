@@ -31,10 +31,13 @@ from .step_weights import inputs_of
 LABELS = "labels.json"  # in a run folder: what its heads choose from
 
 
-def introduce(recipe: Recipe, dataset: Dataset, folder: RunFolder, progress: Progress) -> None:
+def title(recipe: Recipe) -> str:
+    """What a run is called."""
+    return f"{recipe.name}{f', profile {recipe.profile}' if recipe.profile else ''}, seed {recipe.seed}"
+
+
+def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
     """What a person should know before it starts."""
-    profile = f", profile {recipe.profile}" if recipe.profile else ""
-    progress.say(f"{recipe.name}{profile}, seed {recipe.seed} -> {folder.path}")
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
 

@@ -26,7 +26,7 @@ from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .gaps import find_gaps
 from .load import load_run
-from .prepare import begin, build_metrics, introduce, keep_parts, model_of_steps
+from .prepare import begin, build_metrics, introduce, keep_parts, model_of_steps, title
 from .rewrite import score_again
 from .start import keep_starts, load_start
 from .step_weights import load_step
@@ -53,6 +53,7 @@ def run(
         distributed.peer_failures(accelerator),
         folder.locked() if accelerator.is_main_process else contextlib.nullcontext(),
     ):
+        progress.say(f"{title(recipe)} -> {folder.path}")
         datasets = Datasets(recipe)
         if accelerator.is_main_process:
             folder.claim(recipe, datasets, fresh)
@@ -60,7 +61,7 @@ def run(
         outdated = folder.outdated(recipe)
         todo = _left(recipe, recipe.ordered(only), folder)
         if todo:
-            introduce(recipe, datasets.main, folder, progress)
+            introduce(recipe, datasets.main, progress)
             model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
             warn_of_unread_text(recipe, model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
