@@ -178,7 +178,11 @@ def _score_run(request: ScoreRequest) -> None:
     plain = {option.name: option.default for option in dataclasses.fields(request)}
     for name, flag in ONLY_FILES.items():
         if getattr(request, name) != plain[name]:
-            raise MmgenError(f"{flag}: is for files of predictions; a run folder takes --metric, --set and --json")
+            run = request.predictions
+            raise MmgenError(
+                f"{flag}: is for files of predictions, such as {run}/steps/STEP/generations.jsonl --references {run}; "
+                "a run folder takes --metric, --set and --json"
+            )
     if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
         raise MmgenError(f"--json {request.out}: lies in the run, which stays as it is; name a file elsewhere")
     found = rescore(request.predictions, request.names, request.sets, Bars())

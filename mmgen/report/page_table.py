@@ -94,6 +94,7 @@ def _how(found: Table, intervals: Intervals) -> list[str]:
     ]
     if without:
         lines.append(
-            f"No interval for {', '.join(without)}: no mean over examples; mmgen score --corpus-intervals has them"
+            f"No interval for {', '.join(without)}: no mean over examples; mmgen score "
+            "RUN/steps/STEP/generations.jsonl --references RUN --corpus-intervals has them"
         )
     return lines

@@ -59,7 +59,11 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
             ("--metric", "diversty"),
             "--metric diversty: no metric is called that; did you mean 'diversity'?; there are: ",
         ),
-        (("--split", "val"), "--split: is for files of predictions; a run folder takes --metric, --set and --json"),
+        (
+            ("--corpus-intervals",),
+            f"--corpus-intervals: is for files of predictions, such as {PLACE}/steps/STEP/generations.jsonl "
+            f"--references {PLACE}; a run folder takes --metric, --set and --json",
+        ),
         (("--json", PLACE / "scores.json"), f"--json {PLACE}/scores.json: lies in the run, which stays as it is; name"),
         (("--set", "variety.n=2"), "--set variety.n=2: write METRIC.KEY=VALUE; the metrics are: meaning"),
     ],
