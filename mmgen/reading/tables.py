@@ -28,18 +28,23 @@ def rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
     header. They are divided by tabs where the file's name says so, by commas elsewhere. Raises DataError."""
     tabs = _plain(path).suffix.lower() in TABS
     reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter="\t" if tabs else ",")
+    filled = filter(None, reader)  # without empty lines
     try:
-        header = [name.strip() for name in next(reader, [])]
-        yield 1, header
-        for cells in filter(None, reader):
+        header = [name.strip() for name in next(filled, [])]
+        yield max(1, reader.line_num), header
+        for cells in filled:
             if len(cells) != len(header):
                 raise DataError(
-                    f"{path}:{reader.line_num}: {len(cells)} values under {len(header)} columns; questions with "
-                    f"{'a tab' if tabs else 'a comma'} stand in quotation marks"
+                    f"{path}:{reader.line_num}: {_count(cells, 'value')} under {_count(header, 'column')}; questions "
+                    f"with {'a tab' if tabs else 'a comma'} stand in quotation marks"
                 )
             yield reader.line_num, cells
     except csv.Error as error:
         raise DataError(f"{path}:{max(1, reader.line_num)}: {_of_quotes(error)}") from None
+
+
+def _count(things: Sequence[str], name: str) -> str:
+    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
 
 
 def _of_quotes(error: csv.Error) -> str:

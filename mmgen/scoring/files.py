@@ -222,7 +222,7 @@ def _of_table(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if not header:
             header = cells
             if twice := [name for name in header if name in KNOWN and header.count(name) > 1]:
-                raise DataError(f"{path}:1: the column '{twice[0]}' is there several times; keep one of them")
+                raise DataError(f"{path}:{line}: the column '{twice[0]}' is there several times; keep one of them")
         else:
             yield f"{path}:{line}", {name: _cell(name, cell) for name, cell in zip(header, cells, strict=True)}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import logging
 from pathlib import Path
@@ -13,6 +15,7 @@ from mmgen.features.store import image_key
 
 from . import mutations
 from .harness import Surface
+from .questions import CSV, spoilt
 
 RESULTS = [
     {"image_id": 25, "caption": "What is it?"},
@@ -52,7 +55,15 @@ def surfaces() -> list[Surface]:
     return [
         Surface("predictions", _prepare, _spoil, _predictions, _check_predictions, placed),
         Surface("references", _prepare, _spoil, _references, _check_references, placed),
-        Surface("requests", _prepare, _spoil_requests, _requests, _check_requests, r":\d+|holds no|cannot be|over \d+"),
+        Surface("text_tables", _prepare, _spoil_table, _references, _check_table, placed),
+        Surface(
+            "requests",
+            _prepare,
+            _spoil_requests,
+            _requests,
+            _check_requests,
+            r":\d+|holds no|cannot be|over \d+|nothing to ask",
+        ),
         Surface("commands", _commands, _command, _run_command, _check_command, lines=80),
     ]
 
@@ -145,9 +156,39 @@ def _check(path: Path, content: Any, names: tuple[str, ...]) -> None:
             if isinstance(row.get(name), str | int) and not isinstance(row[name], bool)
         )
         value = row[next(name for name in names if name in row)]
-        expected.setdefault(image_key(str(own)), []).extend(
+        expected.setdefault(_key(str(own)), []).extend(
             each["text"] if isinstance(each, dict) else each for each in (value if isinstance(value, list) else [value])
         )
+    assert content == expected, f"{content} where the file says {expected}"
+
+
+def _key(own: str) -> str:
+    """A path that is no image's is an id like any other."""
+    key = image_key(own)
+    return own if key == own.rpartition("/")[2] else key
+
+
+def _spoil_table(draw: Random, folder: Path, _) -> Path:
+    path = folder / draw.choice(("texts.csv", "texts.tsv"))
+    text = spoilt(draw, CSV)
+    mutations.write(path, text if path.suffix == ".csv" else text.replace("\t", " ").replace(",", "\t"))
+    if draw.random() < 0.3:
+        path.write_bytes(mutations.bytes_(draw, path.read_bytes()))
+    return path
+
+
+def _check_table(path: Path, content: Any, _) -> None:
+    """The table read plainly: an id and texts in every row."""
+    text = path.read_bytes().decode("utf-8-sig")
+    tabs = path.suffix == ".tsv"
+    header, *rows = filter(None, csv.reader(io.StringIO(text, newline=""), delimiter="\t" if tabs else ","))
+    names = [name.strip() for name in header]
+    expected: dict[str, list[str]] = {}
+    for row in rows:
+        values = dict(zip(names, row, strict=True))
+        own = next(values[name].strip() for name in ("image_id", "id", "image", "question_id") if name in values)
+        cell = values[next(name for name in ASKED if name in values)]
+        expected.setdefault(_key(own), []).extend(part.strip() for part in cell.split("---"))
     assert content == expected, f"{content} where the file says {expected}"
 
 

@@ -80,7 +80,7 @@ def _surface(name: str, file: str, whole: Any, naive: Callable[[str], dict]) -> 
             packed = draw.random() < 0.3
             path.write_bytes(mutations.bytes_(draw, gzip.compress(data, mtime=0)) if packed else data)
         else:
-            mutations.write(path, _spoilt(draw, whole))
+            mutations.write(path, spoilt(draw, whole))
         return path
 
     return Surface(
@@ -93,7 +93,7 @@ def _surface(name: str, file: str, whole: Any, naive: Callable[[str], dict]) -> 
     )
 
 
-def _spoilt(draw: Random, whole: Any) -> str:
+def spoilt(draw: Random, whole: Any) -> str:
     """By its structure: JSON's values, the values of a line, or the cells of a table."""
     if not isinstance(whole, str):
         return mutations.json_(draw, whole)
@@ -169,18 +169,15 @@ def _coco(text: str) -> dict:
 
 
 def _vqg(text: str) -> dict:
-    header, *rows = csv.reader(io.StringIO(text, newline=""))
+    header, *rows = filter(None, csv.reader(io.StringIO(text, newline="")))
     found: dict = {}
     for row in rows:
-        if row:
-            values = dict(zip([name.strip() for name in header], row, strict=True))
-            key = _key(values["image_id"])
-            there = key in found
-            entry = found.setdefault(key, ([], [], {"image": key}))
-            before = list(entry[1])
-            entry[1].extend(
-                q for q in map(_plain, values["questions"].split("---")) if q and not (there and q in before)
-            )
+        values = dict(zip([name.strip() for name in header], row, strict=True))
+        key = _key(values["image_id"])
+        there = key in found
+        entry = found.setdefault(key, ([], [], {"image": key}))
+        before = list(entry[1])
+        entry[1].extend(q for q in map(_plain, values["questions"].split("---")) if q and not (there and q in before))
     return found
 
 

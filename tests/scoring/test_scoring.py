@@ -100,6 +100,7 @@ VQG_HEADER = "image_id,image_url,questions,captions\n"
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("empty_lines.csv", '\n\nid,text\n\n9,a dog?\n9,"who, me?"\n\n25,cats?\n'),
         ("vqg.csv", VQG_HEADER + '9,u,"a dog?---who, me?",d\n25,u,cats?,c\n'),
         ("own.TSV", 'question\timage\r\na dog?\tCOCO_val2014_000000000009.jpg\r\n"who, me?"\t9\r\ncats?\t25\r\n'),
     ],
@@ -121,6 +122,7 @@ def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, name, text):
         ("id,text\n9,a dog?\n,cats?\n", '3: "id" is empty'),
         ("id,text,text\n9,a,b\n", "1: the column 'text' is there several times; keep one of them"),
         ("id,text\n9,a,b\n", "2: 3 values under 2 columns; questions with a comma stand in quotation marks"),
+        ("\nid,text\n9\n", "3: 1 value under 2 columns; "),
         ('id,text\n9,"a\n', "2: a quotation mark is opened and not closed before the file's end; close it"),
     ],
 )
