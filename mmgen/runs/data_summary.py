@@ -59,7 +59,8 @@ class DataSummary:
         data, found = self.recipe.data, {}
         for name, step in self.recipe.steps.items():
             learnt = not step.own and split in (data.train, data.validate_on)
-            if learnt or (step.evaluate and split == data.evaluate):
+            scored = step.evaluate and split == data.evaluate and self.recipe.own_data(name) is None
+            if learnt or scored:
                 asked = self.recipe.asked(step.inputs, step.objectives)
                 found.update({read: f"step '{name}'" for read in asked if read not in found})
         return found

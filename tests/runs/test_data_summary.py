@@ -138,3 +138,16 @@ def test_pairs_of_pictures_are_counted_one_by_one_and_shown_with_their_label(tmp
     assert "train and dev share 4 images" in done.output
     shown = "train-850-0-0\n  image: train-850-0-img0, train-850-0-img1\n  statement: There is a dog.\n  truth = True\n"
     assert shown in done.output
+
+
+def test_a_step_that_is_scored_on_data_of_its_own_reads_nothing_of_others(tmp_path):
+    own = {"type": "scene_expressions", "train_size": 3, "val_size": 1, "test_size": 1}
+    text = toys.recipe(
+        inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "expression": {"type": "text"}},
+        objectives={"region": {"type": "region_choice"}},
+        steps={"s": {"inputs": ["image", "expression"], "learn": ["image"], "objectives": ["region"], "data": own}},
+        metrics=None,
+    )
+    (tmp_path / "r.toml").write_text(text)
+    done = check(tmp_path / "r.toml")
+    assert done.exit_code == 0 and "6 examples" in done.output and "error" not in done.output
