@@ -43,6 +43,13 @@ from ..progress import tell
     help="Processor threads to learn and write with; by default OMP_NUM_THREADS, else one for a small encoder and all "
     "for a larger one.",
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="How many steps may be learnt at a time, each in a process of its own. The weights are the same.",
+)
 @goes_on("the same command goes on from the last checkpoint")
 def run(
     recipe: Path,
@@ -53,6 +60,7 @@ def run(
     seeds: int,
     fresh: bool,
     threads: int | None,
+    jobs: int,
 ) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
     chosen, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
@@ -72,6 +80,7 @@ def run(
             fresh=fresh,
             progress=Bars(),
             threads=threads or AUTO,
+            jobs=jobs,
             place=partial(start_place, layers),
         )
 

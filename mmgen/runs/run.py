@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
-from ..evaluation import generate, predict, score
 from ..model import Model
-from ..parts import Metric
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..registry import installed
-from ..storage import decodings, generations, kept_examples, kept_start, predictions
+from ..storage import kept_examples
 from ..storage.run_folder import RunFolder
-from ..storage.weights import load_state, state
-from ..training import distributed, train
+from ..storage.weights import state
+from ..training import distributed
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .gaps import find_gaps
 from .load import load_run
-from .prepare import begin, build_metrics, introduce, keep_parts, model_of_steps, title
-from .rewrite import score_again
-from .start import keep_starts, load_start
-from .step_weights import load_step
+from .prepare import build_metrics, introduce, keep_parts, model_of_steps, title
+from .side_by_side import Jobs, learnt, preload
+from .start import keep_starts
+from .step import learn_step, score_step
 from .unread_text import warn_of_unread_text
 
 
@@ -40,11 +37,14 @@ def run(
     fresh: bool = False,
     progress: Progress | None = None,
     threads: int | str | None = None,
+    jobs: int = 1,
     place: Callable[[str], str] = "steps.{}.start: ".format,
 ) -> RunFolder:
     """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
-    from. `threads`: see `training.threads.choose_threads`. `place`: how an error about a step's start begins."""
+    from. `threads`: see `training.threads.choose_threads`. `jobs`: how many steps may be learnt at a time
+    (`side_by_side`). `place`: how an error about a step's start begins."""
     accelerator = distributed.start()
+    Jobs(jobs, only).refuse(accelerator)
     use_threads(threads)
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
@@ -65,33 +65,38 @@ def run(
             model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
             warn_of_unread_text(recipe, model, datasets, todo, progress)
             find_gaps(recipe, model, datasets, todo)
-            progress.say(choose_threads(threads, model))
+            progress.say(choose_threads(threads, model, jobs))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
+            if jobs > 1:
+                preload(model)
             if accelerator.is_main_process:
-                folder.note_environment(recipe)
-                keep_parts(model, folder, datasets.labels())
-                kept_examples.keep(recipe, datasets, folder.path)
+                _keep(recipe, model, datasets, folder)
                 keep_starts(recipe, todo, model, folder, progress, place)
         accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
         accelerator.wait_for_everyone()
-        for name in todo:
-            with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
+        with learnt(todo, recipe, folder, Jobs(jobs, only), progress) as steps:
+            for name in steps:
                 context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)
-                run_step(context, recipe, model, initial, datasets, metrics, folder)
+                with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
+                    learn_step(context, recipe, model, initial, datasets, folder)
+                    if accelerator.is_main_process and recipe.steps[name].evaluate:
+                        score_step(context, recipe, datasets, metrics, folder)
+                accelerator.wait_for_everyone()
         if accelerator.is_main_process:
-            show(
-                recipe,
-                folder,
-                datasets,
-                lambda step: load_run(folder.path, step).model.to(accelerator.device),
-                progress,
-            )
+            show(recipe, folder, datasets, accelerator.device, progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
     return folder
+
+
+def _keep(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:
+    """What loading the run needs beside the steps' files, and what it computes with."""
+    folder.note_environment(recipe)
+    keep_parts(model, folder, datasets.labels())
+    kept_examples.keep(recipe, datasets, folder.path)
 
 
 def _left(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
@@ -100,10 +105,12 @@ def _left(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
     return [name for name in steps if not folder.done(recipe, name) or (anew and recipe.steps[name].evaluate)]
 
 
-def show(
-    recipe: Recipe, folder: RunFolder, datasets: Datasets, load: Callable[[str], Model], progress: Progress
-) -> None:
+def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> None:
     """The tables, of this run and over its seeds, and the page."""
+
+    def load(step: str) -> Model:
+        return load_run(folder.path, step).model.to(device)
+
     tables = report.gather_all(recipe, folder, datasets)
     if not tables:
         progress.say("no row of the table is finished yet, so there is no table and no page")
@@ -116,56 +123,6 @@ def show(
         progress.say("\n" * bool(number) + report.markdown(own))
         if over:
             progress.say(f"\n{report.markdown(over)}")
-
-
-def run_step(
-    context: StepContext,
-    recipe: Recipe,
-    model: Model,
-    initial: dict[str, Tensor],
-    datasets: Datasets,
-    metrics: Mapping[str, Metric],
-    folder: RunFolder,
-) -> None:
-    """One row of the table, from wherever it was left."""
-    name, step, place, progress = context.name, context.step, context.folder, context.progress
-    if folder.finished(name, "weights.safetensors"):
-        load_step(model, recipe, folder, name, initial)
-    else:
-        given: set[str] = set()
-        if step.before is not None:
-            load_step(model, recipe, folder, step.before, initial)
-        else:
-            load_state(model, initial, "the model as it was built")
-            given = load_start(model, folder, name) if step.weights is not None else given
-        begin(recipe, name, model, given)
-        train.train(model, context, [*datasets.sources(name).values()])
-        if context.accelerator.is_main_process:
-            (place / kept_start.WEIGHTS).unlink(missing_ok=True)
-    if not step.evaluate:
-        return
-    predicts, test = recipe.predicts(name), datasets.scored_by(name)
-    assert predicts is not None  # or `mmgen check` refuses the step
-    objective, kind = predicts
-    if not folder.finished(name, "generations.jsonl" if kind == "text" else predictions.FILE):
-        if kind == "text":
-            generate.generate_split(model, context, test, recipe.decoding)
-        else:
-            predict.predict_split(model, context, test, objective)
-    if context.accelerator.is_main_process:
-        judging = {called: metrics[called] for called in recipe.judging(name)}
-        for each in decodings.folders(folder, name):  # before the step's own: that file says that the step is done
-            score_again(each, decodings.label(name, each.name), test, judging, progress)
-        if kind == "text":
-            texts = generations.read(place)
-            scores, said = score.score(name, texts, test, judging, place, progress), report.samples(texts, test)
-        else:
-            made = predictions.read(place)
-            scores = score.score_predictions(name, made, test, judging, place / predictions.FILE, progress)
-            said = report.answered(made, test)
-        score.write_scores(place, scores)
-        progress.say(said)
-    context.accelerator.wait_for_everyone()
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:

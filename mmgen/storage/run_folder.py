@@ -211,9 +211,12 @@ class RunFolder:
         """Adds the seconds that work on a step takes to `times.json`; of a kill, nothing is added."""
         began = time.monotonic()
         yield
+        self.spent(step, time.monotonic() - began)
+
+    def spent(self, step: str, more: float) -> None:
+        """Adds seconds to those of a step in `times.json`."""
         seconds = self.times()
-        seconds[step] = round(seconds.get(step, 0) + time.monotonic() - began, 1)
-        write_json(self.path / "times.json", seconds)
+        write_json(self.path / "times.json", {**seconds, step: round(seconds.get(step, 0) + more, 1)})
 
     def times(self) -> dict[str, float]:
         """Seconds a step took, in the sittings that came to their end."""

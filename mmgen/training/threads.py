@@ -28,8 +28,9 @@ def use_threads(wanted: int | str | None) -> None:
         torch.set_num_threads(wanted)
 
 
-def choose_threads(wanted: int | str | None, model: nn.Module) -> str:
-    """Sets torch's number of threads, and says it in a line. `wanted`: a number, `AUTO` or None."""
+def choose_threads(wanted: int | str | None, model: nn.Module, jobs: int = 1) -> str:
+    """Sets torch's number of threads, and says it in a line. `wanted`: a number, `AUTO` or None. `jobs`: how many
+    processes share the cores; where nobody has chosen, each gets its part."""
     asked = next((name for name in ASKED if os.environ.get(name)), None)
     if isinstance(wanted, int):
         use_threads(wanted)
@@ -42,6 +43,11 @@ def choose_threads(wanted: int | str | None, model: nn.Module) -> str:
         torch.set_num_threads(1)
         why = f"more are of no use to {weights / 1e6:.1f} million weights; --threads sets another number"
     else:
+        if jobs > 1:
+            torch.set_num_threads(max(1, torch.get_num_threads() // jobs))
         why = "--threads sets another number"
     count = torch.get_num_threads()
-    return f"computing with {count} thread{'s' * (count > 1)} on {cores()} core{'s' * (cores() > 1)} ({why})"
+    side_by_side = f", up to {jobs} steps side by side, each" if jobs > 1 else ""
+    return (
+        f"computing{side_by_side} with {count} thread{'s' * (count > 1)} on {cores()} core{'s' * (cores() > 1)} ({why})"
+    )

@@ -1,0 +1,81 @@
+"""One step of a run, from wherever it was left: it learns, writes or predicts, and is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from .. import report
+from ..data.datasets import Datasets
+from ..evaluation import generate, predict, score
+from ..model import Model
+from ..parts import Metric
+from ..recipe.tables import Recipe
+from ..storage import decodings, generations, kept_start, predictions
+from ..storage.run_folder import RunFolder
+from ..storage.weights import load_state
+from ..training import train
+from ..training.context import StepContext
+from .prepare import begin
+from .rewrite import score_again
+from .start import load_start
+from .step_weights import load_step
+
+WEIGHTS = "weights.safetensors"  # in a step's folder, once it has been learnt
+
+
+def learn_step(
+    context: StepContext,
+    recipe: Recipe,
+    model: Model,
+    initial: Mapping[str, Tensor],
+    datasets: Datasets,
+    folder: RunFolder,
+) -> None:
+    """A step's weights, and the texts or predictions of its test examples. The model holds the weights afterwards."""
+    name, step, place = context.name, context.step, context.folder
+    if folder.finished(name, WEIGHTS):
+        load_step(model, recipe, folder, name, initial)
+    else:
+        given: set[str] = set()
+        if step.before is not None:
+            load_step(model, recipe, folder, step.before, initial)
+        else:
+            load_state(model, initial, "the model as it was built")
+            given = load_start(model, folder, name) if step.weights is not None else given
+        begin(recipe, name, model, given)
+        train.train(model, context, [*datasets.sources(name).values()])
+        if context.accelerator.is_main_process:
+            (place / kept_start.WEIGHTS).unlink(missing_ok=True)
+    if not step.evaluate:
+        return
+    predicts, test = recipe.predicts(name), datasets.scored_by(name)
+    assert predicts is not None  # or `mmgen check` refuses the step
+    objective, kind = predicts
+    if not folder.finished(name, "generations.jsonl" if kind == "text" else predictions.FILE):
+        if kind == "text":
+            generate.generate_split(model, context, test, recipe.decoding)
+        else:
+            predict.predict_split(model, context, test, objective)
+
+
+def score_step(
+    context: StepContext, recipe: Recipe, datasets: Datasets, metrics: Mapping[str, Metric], folder: RunFolder
+) -> None:
+    """A step's row of the table, from what it has written or predicted."""
+    name, place, progress, test = context.name, context.folder, context.progress, datasets.scored_by(context.name)
+    predicts = recipe.predicts(name)
+    assert predicts is not None
+    judging = {called: metrics[called] for called in recipe.judging(name)}
+    for each in decodings.folders(folder, name):  # before the step's own: that file says that the step is done
+        score_again(each, decodings.label(name, each.name), test, judging, progress)
+    if predicts[1] == "text":
+        texts = generations.read(place)
+        scores, said = score.score(name, texts, test, judging, place, progress), report.samples(texts, test)
+    else:
+        made = predictions.read(place)
+        scores = score.score_predictions(name, made, test, judging, place / predictions.FILE, progress)
+        said = report.answered(made, test)
+    score.write_scores(place, scores)
+    progress.say(said)

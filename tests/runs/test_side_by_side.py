@@ -1,0 +1,112 @@
+"""Steps that are learnt at the same time, in processes of their own: what they learn, and how they end."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import forked
+import pytest
+import toys
+from toys import PLACE, mmgen_here
+
+pytestmark = pytest.mark.slow  # every test starts processes
+
+RECIPE = toys.recipe(
+    training={"epochs": 2, "checkpoint_every": 2},
+    inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text"}},
+    steps={
+        "first": {"inputs": ["caption"], "learn": ["backbone"]},
+        "second": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "first"},
+        "apart": {"inputs": ["image"], "learn": ["image", "backbone"], "evaluate": False},
+    },
+    data={"train_size": 16, "val_size": 2, "test_size": 3, "image_size": 64},
+)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory) -> Path:
+    """A finished run whose steps have followed one another."""
+    folder = tmp_path_factory.mktemp("one")
+    (folder / "toy.toml").write_text(RECIPE)
+    done = mmgen_here(folder, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def same(one: Path, other: Path, steps=("first", "second", "apart")) -> None:
+    for name in steps:
+        ours, theirs = (
+            {path.name: path for path in (each / PLACE / "steps" / name).iterdir()} for each in (one, other)
+        )
+        assert ours.keys() == theirs.keys()
+        assert all(ours[file].read_bytes() == theirs[file].read_bytes() for file in ours), name
+    assert (one / PLACE / "table.md").read_text() == (other / PLACE / "table.md").read_text()
+
+
+def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(one, tmp_path, caplog):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    done = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    same(one, tmp_path)
+    said = done.stdout + done.stderr
+    assert "computing, up to 2 steps side by side, each with 1 thread on " in said
+    for name in ("first", "second", "apart"):
+        assert said.count(f"\n{name}: learning") == 1 and said.count(f"\n{name}: scoring") == (name != "apart")
+    assert caplog.text.count("built on the spot") == said.count("everything is in") == 1
+    assert json.loads((tmp_path / PLACE / "times.json").read_text()).keys() == {"first", "second", "apart"}
+
+
+def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(one, tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    assert mmgen_here(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
+    left = tmp_path / PLACE / "steps" / "apart"
+    left.mkdir()
+    (left / "checkpoint.safetensors").write_bytes(b"no checkpoint")
+    failed = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
+    assert failed.returncode == 1 and "Traceback" not in failed.stderr
+    (told,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
+    assert "steps/apart/checkpoint.safetensors: damaged" in told
+    (left / "checkpoint.safetensors").unlink()
+    assert mmgen_here(tmp_path, "run", "toy.toml").returncode == 0
+    same(one, tmp_path, ("second", "apart"))  # the first was learnt alone, without the picture's weights
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
+def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(one, tmp_path, how):
+    """However it is stopped, its processes have ended soon."""
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    run = forked.start(forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
+    while not list(tmp_path.rglob("checkpoint.safetensors")) and not run.ended():
+        time.sleep(0.005)
+    os.kill(run.pid, how)
+    stopped = run.finish()
+    assert stopped.returncode == (1 if how == signal.SIGINT else -how)
+    if how == signal.SIGINT:
+        assert stopped.stderr.endswith("error: stopped; the same command goes on from the last checkpoint\n")
+        assert "Traceback" not in stopped.stderr
+    while any(str(tmp_path) in path for path in working_folders()):
+        time.sleep(0.01)
+    assert not (tmp_path / PLACE / "steps/second/weights.safetensors").exists()
+    done = mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    same(one, tmp_path)
+
+
+def working_folders() -> list[str]:
+    """Of all processes; nothing where the system does not say."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            found.append(str(path.readlink()))
+        except OSError:
+            continue  # it has ended
+    return found
+
+
+def test_several_processes_and_jobs_do_not_go_together(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    done = forked.together(2, forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
+    assert done.returncode == 1
+    assert "error: --jobs 2: this run learns in several processes already; leave --jobs out" in done.stderr
