@@ -61,7 +61,8 @@ class CocoCaptions(Exporter):
 
 def write_captions(path: Path, examples: Iterable[Example], exported: Exported) -> bool:
     """Whether there are any."""
-    images, rows = [], []
+    images: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for key, captions in _captions(examples).items():
         picture = exported.pictures[key]
         size = {"width": picture.width, "height": picture.height}

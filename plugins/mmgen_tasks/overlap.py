@@ -15,6 +15,11 @@ from mmgen.objectives import Rows
 ENOUGH = 0.5
 
 
+def plain(boxes: Tensor) -> list[list[float]]:
+    """Boxes (N, 4) as numbers to be read: a hundred-thousandth of a picture is less than a pixel."""
+    return [[round(number, 5) for number in box] for box in boxes.tolist()]
+
+
 def regions_of(rows: Rows, image: str) -> tuple[Tensor, Tensor]:
     """Boxes (B, N, 4) and mask (B, N) of the regions that there are to choose from. Raises DataError without boxes."""
     collated = rows.inputs[image]

@@ -16,7 +16,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Example, Loss, Prediction, Targets
 
 from .objectives import PhraseRegions
-from .overlap import regions_of, right
+from .overlap import plain, regions_of, right
 
 PHRASES, LAST, RIGHT = "phrases", "last", "right"
 
@@ -121,5 +121,5 @@ class PhraseRegionsObjective(Objective):
         found = []
         for name, own, real, row in zip(batch.ids, boxes, mask, shares, strict=True):
             order = row[real].argsort(descending=True, stable=True)
-            found.append(Prediction(name, own[real][order].tolist(), row.max().item()))
+            found.append(Prediction(name, plain(own[real][order]), row.max().item()))
         return found

@@ -12,7 +12,7 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
 from .objectives import RegionChoice
-from .overlap import regions_of, right
+from .overlap import plain, regions_of, right
 
 BOX, RIGHT = "box", "right"
 
@@ -75,5 +75,5 @@ class RegionChoiceObjective(Objective):
         sure = shares.gather(1, best.unsqueeze(1)).squeeze(1)
         return [
             Prediction(name, {"box": box, "index": index}, share)
-            for name, box, index, share in zip(batch.ids, chosen.tolist(), best.tolist(), sure.tolist(), strict=True)
+            for name, box, index, share in zip(batch.ids, plain(chosen), best.tolist(), sure.tolist(), strict=True)
         ]

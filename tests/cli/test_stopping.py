@@ -102,7 +102,8 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
 def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
     (tmp_path / "x.toml").write_text("")
     signal.signal(number, signal.SIG_IGN)
-    monkeypatch.setattr(mmgen.cli.runs, "load", lambda *_: os.kill(os.getpid(), number))
+    monkeypatch.setattr(mmgen.cli.runs, "load", lambda *_: (os.kill(os.getpid(), number), {}))
+    monkeypatch.setattr("mmgen.recipe.weight_files.unfound", lambda *_: [])
     assert CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output == "1 set-up in 1 recipe: all well\n"
     assert signal.getsignal(number) is signal.SIG_IGN
 

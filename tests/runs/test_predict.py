@@ -651,7 +651,7 @@ def test_other_pictures_have_other_features(seeing):
     files = set()
     for size in (64, 96):
         recipe, _ = load(seeing / "seeing.toml", installed(), None, (f"data.image_size={size}",))
-        files.add(features_file("image", recipe.inputs["image"].extractor, recipe, RunFolder(seeing / PLACE)))
+        files.add(features_file(recipe.inputs["image"].extractor, recipe, RunFolder(seeing / PLACE)))
     assert len(files) == 2
 
 
