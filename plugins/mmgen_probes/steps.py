@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -32,10 +33,12 @@ def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Found]) -
 
 
 def pictured(model: Any, example: Any, inputs: Any) -> tuple[str | None, str | None]:
-    """Names of the first input with boxes and of the first without, among these."""
-    boxed = {
-        name: bool(model.embedders[name].describe(example).get("boxes")) for name in model.inputs if name in inputs
-    }
+    """Names of the first input with boxes and of the first without, among these and of what the example has."""
+    boxed = {}
+    for name in model.inputs:
+        if name in inputs:
+            with contextlib.suppress(DataError):  # an input of other data
+                boxed[name] = bool(model.embedders[name].describe(example).get("boxes"))
     return (
         next((name for name, has in boxed.items() if has), None),
         next((name for name, has in boxed.items() if not has), None),

@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mmgen_probes import Attention, Grounding, Similarity, parses, phrases
 from mmgen_probes.grounding import attention
 from mmgen_probes.heads import Tally
 from mmgen_probes.similarity import SimilarityProbe, starts
+from mmgen_probes.steps import pictured
 from mmgen_regions import Regions
 from mmgen_text import Text
 
@@ -132,6 +134,23 @@ def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(tmp_path
     assert rows[0] == ["step", "layer 1", "layer 2", "unpaired"] and rows[1][0] == "s0"
     assert told.plots == {"Cosine of [CLS] between image alone and caption alone": "similarity.svg"}
     assert (tmp_path / "similarity.png").stat().st_size > 1000
+
+
+def test_inputs_of_other_data_are_not_compared():
+    """A model may read texts that these examples lack: those of another step's own data."""
+
+    class Reads:
+        def __init__(self, field, boxes):
+            self.field, self.boxes = field, boxes
+
+        def describe(self, example):
+            if self.field not in example.inputs:
+                raise DataError(f"has no {self.field}")
+            return {"boxes": self.boxes}
+
+    embedders = {"question": Reads("question", []), "caption": Reads("caption", []), "image": Reads("image", [[0] * 4])}
+    model = SimpleNamespace(embedders=embedders, inputs=tuple(embedders))
+    assert pictured(model, Example("x", {"caption": "a", "image": "b"}), model.inputs) == ("image", "caption")
 
 
 def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
