@@ -195,7 +195,7 @@ class Accumulator:
                     sums = [loss.sums[name] if of == own else torch.zeros_like(mean) for of, name in counts]
                     totals += torch.stack([one.detach().double() for one in (mean, *sums)])
                     slots += 0 if loss.slots is None else loss.slots
-            self._keep_up(number, spare, len(losses))
+            self._keep_up(number, spare, len(losses), whole_counts)
         except Exception as error:
             if not out_of_memory(error):
                 raise
@@ -205,16 +205,17 @@ class Accumulator:
         self.slots = slots
         return losses, totals
 
-    def _keep_up(self, number: int, spare: tuple[int, Batch], made: int) -> None:
-        """As many passes as the other processes make; only a sharded model needs them."""
+    def _keep_up(self, number: int, spare: tuple[int, Batch], made: int, counts: Mapping[str, float]) -> None:
+        """As many passes as the other processes make, through the same layers: losses that count nothing in the update
+        are left out here too. Only a sharded model needs them."""
         if not self.sharded:
             return
         halved = self.cursor.halved
         for _ in range(made, self.material.passes(number, halved, self.accelerator.num_processes)):
             _, batch = next(self.material.pieces(number, *spare, halved))
-            self.accelerator.backward(
-                torch.stack([*self.loss(batch.to(self.accelerator.device)).sums.values()]).sum() * 0
-            )
+            mean = self.loss(batch.to(self.accelerator.device)).over(counts)
+            if mean.requires_grad:
+                self.accelerator.backward(mean * 0)
 
     def _halve(self, number: int, micros: Micros, failed: bool) -> None:
         """Make ready for another attempt with smaller micro-batches. Raises RunError when there is nothing left to

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -132,3 +133,22 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
     assert record["loss"] == 0 and record["losses"] == {}
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
     assert validate(learner) == {"validation_loss": 0}
+
+
+def test_a_spare_pass_goes_back_through_what_the_update_counts_alone(tmp_path):
+    """Processes with slices go through the same layers together: one without a micro-batch would wait for ever behind a
+    loss that the others leave out."""
+    context = toys.context(tmp_path, step())
+    material = make_material(two_losses(), context, [Source(EXAMPLES)])
+    counted, left_out = torch.ones((), requires_grad=True), torch.ones((), requires_grad=True)
+
+    def loss(batch):
+        return Loss({"generator.loss": counted * 2, "generator.begin": left_out * 2})
+
+    accumulator = Accumulator(context, material, Cursor(), loss, {}, sharded=True)
+    accumulator.accelerator = SimpleNamespace(num_processes=1, device="cpu", backward=torch.Tensor.backward)
+    spare = 0, material.pools[0].batch(material.cut(0, 0, 0)[0])
+    accumulator._keep_up(0, spare, 0, {"generator.loss": 4})
+    assert counted.grad == 0 and left_out.grad is None
+    accumulator._keep_up(0, spare, 0, {})
+    assert left_out.grad is None
