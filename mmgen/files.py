@@ -98,9 +98,14 @@ def locked(path: Path, busy: Callable[[str], None]) -> Iterator[None]:
 
 
 def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | None]) -> None:
-    """Raises RunError where writing `out`, which `option` names, would destroy a file that the command reads."""
+    """Raises RunError where writing `out`, which `option` names, would destroy a file that the command reads, or one
+    that is no text: a picture, features or weights."""
     if out and out.exists() and any(own and own.exists() and out.samefile(own) for own in inputs):
         raise RunError(f"{option} {out}: is what is read, and would be overwritten; name another file")
+    if out and out.is_file():
+        with contextlib.suppress(OSError), out.open("rb") as file:
+            if b"\0" in file.read(4096):
+                raise RunError(f"{option} {out}: is there already, and is no text; name another file, or delete it")
 
 
 def clear_partials(folder: Path) -> None:

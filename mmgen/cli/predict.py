@@ -80,7 +80,7 @@ def predict(
                 add(line)
                 advance()
     if out:
-        tell(f"{out}: {len(wanted)} lines")
+        tell(f"{out}: {len(wanted)} line{'s' * (len(wanted) != 1)}")
     inputs = " and ".join(loaded.recipe.steps[loaded.step].inputs)
     tell(f"predicted by the step '{loaded.step}', which reads {inputs}", err=True)
     if not read:

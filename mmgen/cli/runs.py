@@ -186,7 +186,7 @@ def generate(
                 add(found[-1])
                 advance()
     if out:
-        tell(f"{out}: {len(found)} lines")
+        tell(f"{out}: {len(found)} line{'s' * (len(found) != 1)}")
     tell(
         f"written by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}",
         err=True,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from .. import files
 from ..errors import DataError, RunError, regular
 from ..features.extract import picture
 from ..features.images import SUFFIXES, image_files
@@ -27,6 +28,9 @@ OF_A_RUN = (
     "inputs.json",
     "examples",
     "examples.jsonl",
+    "report.html",
+    "table.md",
+    "times.json",
 )
 
 
@@ -99,7 +103,7 @@ def _decoded(name: str, value: str) -> str:
 
 
 def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: Iterable[Query]) -> None:
-    """Raises RunError where writing `out` would destroy what is asked about, or the run."""
+    """Raises RunError where writing `out` would destroy what is asked about, the run, or what is no text."""
     if not out.exists():
         return
     own, place = out.resolve(), run.resolve()
@@ -119,6 +123,7 @@ def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: I
     if mine or asked:
         what = "belongs to the run" if mine else "is what you ask about"
         raise RunError(f"--out {out}: {what}, and would be overwritten; name another file")
+    files.refuse_overwriting("--out", out, ())
 
 
 def _listed(source: Path, named: Mapping[str, Any]) -> list[Query]:

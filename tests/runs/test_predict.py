@@ -355,6 +355,14 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
             "file",
         ),
         (
+            [str(PLACE), "--caption", "x", "--out", f"{PLACE}/report.html"],
+            f"error: --out {PLACE}/report.html: belongs to the run, and would be overwritten; name another file",
+        ),
+        (
+            [str(PLACE), "--caption", "x", "--out", "pictures/0.png"],
+            "error: --out pictures/0.png: is there already, and is no text; name another file, or delete it",
+        ),
+        (
             [str(PLACE), "--caption", "x", "--out", f"{PLACE}/recipe.json"],
             f"error: --out {PLACE}/recipe.json: belongs to the run, and would be overwritten; name another file",
         ),
