@@ -91,9 +91,9 @@ class Vqg(Questions):
 
     @classmethod
     def exporters(cls):
-        from .export import CocoCaptions, VqgTables
+        from .export import VqgTables
 
-        return VqgTables(), CocoCaptions()
+        return (VqgTables(),)
 
     @property
     def published(self) -> Release:

@@ -6,12 +6,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import each, image_id, listed, read_text, tidy, wanted
+from mmgen.reading.text import each, image_id, listed, tidy, wanted
 from mmgen.tensors import Example
 
-from .dataset import PublishedDataset, Read
+from .dataset import PublishedDataset, Read, read_images
 from .published import CocoCaptions
 
 PUBLISHED = {"train": "captions_train2014.json", "val": "captions_val2014.json"}
@@ -56,20 +55,11 @@ class CocoCaptionFiles(PublishedDataset):
 
         for path in self.files[split]:
             each(listed(path, "annotations", "captions", bare=True)[1], path, "annotations", take)
-        held_out = set() if split == self.config.evaluate else self._held_out()
+        without = self.left_out if split != self.config.evaluate else None
+        held_out = set() if without is None else read_images(without)
         kept = {key: tuple(texts) for key, texts in captions.items() if key not in held_out}
         examples = [Example(f"{split}-{key}", {"image": key, "caption": texts}, texts) for key, texts in kept.items()]
         return Read(examples, counts)
 
-    def _held_out(self) -> set[str]:
-        """Images that are not learnt from. Raises DataError for a line that is none."""
-        if self.left_out is None:
-            return set()
-        lines = [(number, line.strip()) for number, line in enumerate(read_text(self.left_out).split("\n"), 1)]
-        found = set()
-        for number, line in lines:
-            if line:
-                if not line.isdigit():
-                    raise DataError(f"{self.left_out}:{number}: '{line:.40}' is no image's number; write one a line")
-                found.add(str(int(line)))
-        return found
+    def named(self, split: str) -> Path:
+        return self.files[split][0]

@@ -15,6 +15,7 @@ from mmgen.errors import DataError
 from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
 from mmgen.reading.finding import Finder
+from mmgen.reading.text import read_text
 from mmgen.tensors import Example
 
 from .published import Published
@@ -70,6 +71,10 @@ class PublishedDataset(Dataset, abc.ABC):
     @abc.abstractmethod
     def find(self, finder: Finder, split: str) -> Any:
         """The files of a split."""
+
+    @abc.abstractmethod
+    def named(self, split: str) -> Path:
+        """The file that tells which examples a split has."""
 
     @abc.abstractmethod
     def read(self, split: str) -> Read:
@@ -133,7 +138,7 @@ class PublishedDataset(Dataset, abc.ABC):
         if absent:
             if self.config.missing == "error":
                 raise DataError(
-                    f"{self.name} {split}: {len(absent):,} images have no file in "
+                    f"{self.name} {split}: {len(absent):,} of its images are not in "
                     f"{self.config.folder / (self.config.images or '')}, {next(iter(absent))} the first; set missing = "
                     '"drop" to leave their examples out, or "keep"'
                 )
@@ -147,17 +152,10 @@ class PublishedDataset(Dataset, abc.ABC):
             if count
         )
         if not examples:
-            raise DataError(
-                f"{self._named(split)}: no example is left for the split '{split}': {told or 'it is empty'}"
-            )
+            raise DataError(f"{self.named(split)}: no example is left for the split '{split}': {told or 'it is empty'}")
         if told:
             log.warning("%s %s: left out %s", self.name, split, told)
         return Read(examples, counts)
-
-    def _named(self, split: str) -> str:
-        """The file of a split that an error is about."""
-        files = self.files[split]
-        return str(files[0] if isinstance(files, tuple) else files)
 
 
 def placed(rows: Iterable[tuple[int, Any]], path: Path, take: Callable[[Any], None]) -> None:
@@ -167,6 +165,17 @@ def placed(rows: Iterable[tuple[int, Any]], path: Path, take: Callable[[Any], No
             take(row)
         except DataError as error:
             raise DataError(f"{path}:{number}: {error}") from None
+
+
+def read_images(path: Path) -> set[str]:
+    """Images by their numbers, one a line. Raises DataError for a line that is none."""
+    found = set()
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        if own := line.strip():
+            if not own.isascii() or not own.isdigit() or len(own) > 20:
+                raise DataError(f"{path}:{number}: '{own:.40}' is no image's number; write one a line")
+            found.add(str(int(own)))
+    return found
 
 
 def relative(box: Sequence[float], width: float, height: float) -> Box | None:

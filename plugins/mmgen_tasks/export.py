@@ -1,4 +1,4 @@
-"""The tasks' formats written: VQA 2.0, NLVR2, RefCOCO and Flickr30K Entities. (VCR's: `export_vcr`.)"""
+"""The tasks' formats written: VQA 2.0, NLVR2, RefCOCO, Flickr30K Entities, COCO's captions. (VCR's: `export_vcr`.)"""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from mmgen.errors import DataError
-from mmgen.reading.export import Exported, ExportedPicture, Exporter, number_or_text, save_json, save_json_lines, told
+from mmgen.reading.export import (
+    Exported,
+    ExportedPicture,
+    Exporter,
+    number_or_text,
+    save_captions,
+    save_json,
+    save_json_lines,
+    told,
+)
 from mmgen.tensors import Example
 
 from .nlvr2 import pictures_of
@@ -179,3 +188,18 @@ def _annotation(picture: ExportedPicture, chains: dict[tuple[float, ...], int]) 
         told = "".join(f"<{name}>{round(edge) + 1}</{name}>" for name, edge in edges)
         lines.append(f"  <object><name>{chain}</name><bndbox>{told}</bndbox></object>")
     return "\n".join([*lines, "</annotation>\n"])
+
+
+class CocoCaptions(Exporter):
+    """Captions in COCO's format, a file a split. Who reads them puts the split before an image's number."""
+
+    name = "coco_captions"
+
+    def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
+        files = {}
+        for split, examples in exported.splits.items():
+            path = folder / "annotations" / f"captions_{YEARS.get(split, split)}.json"
+            if not save_captions(path, examples, exported):
+                raise DataError(f"the split '{split}' has no captions")
+            files[split] = [path.relative_to(folder).as_posix()]
+        return {"type": "coco_captions", "files": files, **named([*exported.splits], {})}

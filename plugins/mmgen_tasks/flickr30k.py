@@ -69,6 +69,9 @@ class Flickr30kFiles(PublishedDataset):
             finder.subfolder("Annotations", advice),
         )
 
+    def named(self, split: str) -> Path:
+        return self.files[split].names
+
     def read(self, split: str) -> Read:
         files, counts = self.files[split], Counter[str]()
         names = read_names(files.names)

@@ -66,6 +66,11 @@ class VqaAnswers(Published):
         description="answers to choose from, in a checkpoint's order: lines (Pythia's answers_vqa.txt) or JSON "
         "(LXMERT's trainval_label2ans.json)",
     )
+    held_out: Annotated[Path | None, RelativeTo("folder")] = Field(
+        None,
+        description="images to test on, a number a line (a minival): `train` has no question about them, other splits "
+        "that have any have no others",
+    )
     learn_from: Literal["most_common", "all"] = Field(
         "most_common", description="targets outside of the split to evaluate: the most common answer, or all ten"
     )
@@ -241,6 +246,12 @@ class CocoCaptions(Published):
 
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(["train", "val", *self.files]))
+
+    @classmethod
+    def exporters(cls):
+        from . import export
+
+        return (export.CocoCaptions(),)
 
     def build(self):
         from .coco_captions import CocoCaptionFiles

@@ -75,9 +75,12 @@ class RefcocoFiles(PublishedDataset):
         refs = [config.refs] if config.refs else [f"{stem}.p", f"{stem}.json"]
         return Files(finder.file(refs, where), finder.file([config.instances or "instances.json"], where))
 
+    def named(self, split: str) -> Path:
+        return self.files[split].refs
+
     def read(self, split: str) -> Read:
         if split not in self._expressions:
-            raise DataError(f"{self._named(split)}: has no expressions of the split '{split}'")
+            raise DataError(f"{self.named(split)}: has no expressions of the split '{split}'")
         return self._expressions[split]
 
     def boxes(self, key: str) -> tuple[list[Box], list[str]] | None:

@@ -16,7 +16,7 @@ from mmgen.reading.text import each, image_id, kind, listed, tidy, wanted
 from mmgen.tensors import Example
 
 from .answers import normalise
-from .dataset import PublishedDataset, Read
+from .dataset import PublishedDataset, Read, read_images
 from .published import VqaAnswers
 from .vocabulary import UNKNOWN, most_common, read_vocabulary
 
@@ -34,6 +34,8 @@ class Files(NamedTuple):
 
     questions: tuple[Path, ...]
     annotations: tuple[Path, ...]
+    vocabulary: Path | None  # this and the next are of all splits
+    held_out: Path | None
 
 
 class Annotation(NamedTuple):
@@ -57,7 +59,7 @@ class VqaFiles(PublishedDataset):
     """
 
     licence = "questions and answers: CC BY 4.0; images: their photographers' terms"
-    advice = "put them there, or name others in data.questions, data.annotations and data.vocabulary"
+    advice = "put them there, or name others in data.questions, data.annotations, data.vocabulary and data.held_out"
     config: VqaAnswers
 
     def __init__(self, config: VqaAnswers) -> None:
@@ -72,14 +74,17 @@ class VqaFiles(PublishedDataset):
         usual = Path(f"{self.prefix}mscoco_{year}_annotations.json")
         if annotations is None and (split in ("train", "val") or (config.folder / usual).is_file()):
             annotations = (usual,)
-        if config.vocabulary is not None:
-            self.vocabulary_file = finder.file([config.vocabulary], "")
         return Files(
             tuple(finder.file([name], self.source) for name in questions)
             if questions
             else (finder.file(published, self.source),),
             tuple(finder.file([name], self.source) for name in annotations or ()),
+            None if config.vocabulary is None else finder.file([config.vocabulary], ""),
+            None if config.held_out is None else finder.file([config.held_out], ""),
         )
+
+    def named(self, split: str) -> Path:
+        return self.files[split].questions[0]
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"answers": self._vocabulary}
@@ -108,7 +113,17 @@ class VqaFiles(PublishedDataset):
 
         for path in files.questions:
             each(listed(path, "questions", "VQA questions")[1], path, "questions", take)
-        return Read([*found.values()], counts)
+        return Read(self._kept(split, [*found.values()]), counts)
+
+    def _kept(self, split: str, examples: list[Example]) -> list[Example]:
+        """Those about the images that a split is to have."""
+        if (path := self.files[split].held_out) is None:
+            return examples
+        held_out = read_images(path)
+        own = [example for example in examples if example.inputs["image"] in held_out]
+        if split != self.config.train:
+            return own or examples
+        return [example for example in examples if example.inputs["image"] not in held_out]
 
     def _example(self, split: str, own: str, key: str, question: str, known: Annotation | None) -> Example:
         inputs, facts = {"image": key, "question": question}, {"image": key}
@@ -123,9 +138,9 @@ class VqaFiles(PublishedDataset):
 
     @cached_property
     def _vocabulary(self) -> tuple[str, ...]:
-        if self.config.vocabulary is not None:
-            return read_vocabulary(self.vocabulary_file)
         split = self.config.train
+        if (path := self.files[split].vocabulary) is not None:
+            return read_vocabulary(path)
         if not self.files[split].annotations:
             raise DataError(
                 f"{self.name}: the split '{split}' has no annotations, so its answers cannot be counted; name them in "

@@ -6,10 +6,9 @@ import published
 import pytest
 from click.testing import CliRunner
 from mmgen_questions import Vqg
-from mmgen_questions.captions import read_captions
 from mmgen_regions import BottomUpTsv
 from mmgen_scenes import SceneAnswers, SceneChoices, SceneExpressions, ScenePairs, ScenePhrases, Scenes
-from mmgen_tasks import Flickr30kEntities, Nlvr2, Refcoco, Vcr, VqaAnswers
+from mmgen_tasks import CocoCaptions, Flickr30kEntities, Nlvr2, Refcoco, Vcr, VqaAnswers
 from toys import recipe
 
 from mmgen.cli import main
@@ -22,7 +21,8 @@ from mmgen.runs.export import export, exporter
 FEW = {"train_size": 4, "val_size": 2, "test_size": 2, "image_size": 64}
 PIXEL = 1 / 64 + 1e-6
 READERS = {
-    config.model_fields["type"].default: config for config in (VqaAnswers, Nlvr2, Vcr, Refcoco, Flickr30kEntities, Vqg)
+    config.model_fields["type"].default: config
+    for config in (VqaAnswers, Nlvr2, Vcr, Refcoco, Flickr30kEntities, CocoCaptions, Vqg)
 }
 
 
@@ -110,13 +110,11 @@ def test_questions_and_captions_of_scenes(tmp_path):
 
 def test_captions_of_scenes(tmp_path):
     config = Scenes(**FEW)
-    (tmp_path / "recipe.toml").write_text(recipe())
-    chosen, _ = load(tmp_path / "recipe.toml", installed())
-    form = exporter("coco_captions", installed())
-    files = export(chosen, config, form, tmp_path / "out", False, Progress()).data["caption_files"]
-    assert files == [f"annotations/captions_{year}.json" for year in ("train2014", "val2014", "test2015")]
-    read = read_captions([tmp_path / "out" / files[2]]).of
-    assert read == {each.inputs["image"]: list(each.inputs["caption"]) for each in config.build().split("test")}
+    again = written(tmp_path, config, "coco_captions").build()
+    for split in ("train", "val", "test"):
+        for example, read in zip(config.build().split(split), again.split(split), strict=True):
+            assert read.id == f"{split}-{example.id}" and read.inputs == example.inputs
+            assert read.targets == example.inputs["caption"]
 
 
 def test_boxes_of_pictures_come_along_with_what_is_in_them(tmp_path):

@@ -82,7 +82,7 @@ def test_an_example_needs_both_its_pictures(tmp_path, caplog, missing):
     (tmp_path / "images/dev-850-1-img1.png").unlink()
     dataset = Nlvr2(folder=tmp_path, images="images", missing=missing).build()
     if missing == "error":
-        with pytest.raises(DataError, match="NLVR2 dev: 1 images have no file in .*images, dev-850-1-img1 the first"):
+        with pytest.raises(DataError, match="NLVR2 dev: 1 of its images are not in .*images, dev-850-1-img1 the first"):
             dataset.split("dev")
         return
     assert len(dataset.split("dev")) == (1 if missing == "drop" else 2)

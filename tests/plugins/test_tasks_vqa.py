@@ -117,6 +117,27 @@ def test_a_split_of_several_files_and_one_without_answers(tmp_path):
     assert len(test) == 3 and test[0].targets == () and test[0].labels == {"answers": {}}
 
 
+def test_images_that_are_held_out_of_what_is_learnt_from(tmp_path):
+    """As VisualBERT learns: from train and val, but for a minival."""
+    published.vqa(tmp_path)
+    (tmp_path / "minival.txt").write_text("20\n")
+    year = ["train2014", "val2014"]
+    config = VqaAnswers(
+        folder=tmp_path,
+        questions={"train": [f"v2_OpenEnded_mscoco_{one}_questions.json" for one in year]},
+        annotations={"train": [f"v2_mscoco_{one}_annotations.json" for one in year]},
+        held_out="minival.txt",
+        evaluate="test",
+    )
+    dataset = config.build()
+    assert [example.id for example in dataset.split("train")] == ["10", "11", "12", "21"]
+    assert [example.id for example in dataset.split("val")] == ["20", "22"]
+    assert len(dataset.split("test")) == 3
+    (tmp_path / "minival.txt").write_text("20\nx.jpg\n")
+    with pytest.raises(DataError, match=r"minival.txt:2: 'x.jpg' is no image's number; write one a line"):
+        config.build().split("train")
+
+
 def test_files_of_vqa_1(tmp_path):
     published.vqa(tmp_path / "new")
     for path in (tmp_path / "new").glob("*.json"):
@@ -143,12 +164,23 @@ def test_files_that_are_missing(tmp_path):
         VqaAnswers(folder=tmp_path, evaluate="test", validate_on="", vocabulary="answers_vqa.txt").build()
     assert str(error.value).splitlines() == [
         "VQA 2.0: 4 files are missing:",
-        f"  {tmp_path}/answers_vqa.txt",
         f"  {tmp_path}/v2_OpenEnded_mscoco_train2014_questions.json  <- visualqa.org/download.html",
         f"  {tmp_path}/v2_mscoco_train2014_annotations.json  <- visualqa.org/download.html",
+        f"  {tmp_path}/answers_vqa.txt",
         f"  {tmp_path}/v2_OpenEnded_mscoco_test2015_questions.json  <- visualqa.org/download.html",
-        "  put them there, or name others in data.questions, data.annotations and data.vocabulary",
+        "  put them there, or name others in data.questions, data.annotations, data.vocabulary and data.held_out",
     ]
+
+
+def test_a_split_of_other_questions_than_its_answers(tmp_path):
+    published.vqa(tmp_path)
+    name = "v2_mscoco_val2014_annotations.json"
+    config = VqaAnswers(folder=tmp_path, annotations={"train": [name]}, vocabulary="answers.txt")
+    (tmp_path / "answers.txt").write_text("yes")
+    with pytest.raises(DataError) as error:
+        config.build().split("train")
+    questions = tmp_path / "v2_OpenEnded_mscoco_train2014_questions.json"
+    assert str(error.value) == f"{questions}: no example is left for the split 'train': 3 questions without answers"
 
 
 def test_answers_that_nobody_can_count(tmp_path):
