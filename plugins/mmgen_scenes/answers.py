@@ -1,8 +1,8 @@
 """Writes questions that have one answer, with it: the drawn version of VQA. Every form of question is balanced, so that
 who has not seen the picture gains little from knowing which answers are common.
 
-A form asks about the group at `topic` (a position in Scene.groups), some forms also name the one at `partner`. A form
-returns None where it does not apply, or where people may differ about the answer.
+A form asks about a group of things; some forms also name another one. A form gives the question, its answer and, where
+the words give something of it away, a cue. It gives None where it does not apply, or where people may differ.
 """
 
 from __future__ import annotations

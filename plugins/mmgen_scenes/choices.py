@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from random import Random
 from typing import Any, NamedTuple
 
@@ -74,9 +75,12 @@ class Form:
 def write(rng: Random, scene: Scene, count: int, called: Sequence[str], first: str) -> list[Item]:
     """`count` questions of different forms, one of the form `first`; none where the scene has not as many. `called`:
     what each thing is called in texts."""
-    found = {form: list(_items(rng, scene, FORMS[form])) for form in FORMS}
-    others = [form for form in FORMS if found[form] and form != first]
-    if not found[first] or len(others) < count - 1:
+    found = {first: list(_items(rng, scene, FORMS[first]))}
+    if not found[first]:
+        return []
+    found |= {form: list(_items(rng, scene, FORMS[form])) for form in FORMS if form != first}
+    others = [form for form in found if found[form] and form != first]
+    if len(others) < count - 1:
         return []
     forms = [first, *rng.sample(others, count - 1)]
     return [_item(rng, scene, form, rng.choice(found[form]), called) for form in forms]
@@ -91,7 +95,7 @@ def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, li
     alone = [i for i, kind in enumerate(kinds) if kinds.count(kind) == 1]
     for x in alone:
         for y in form.right(scene, x):
-            if y not in alone or len(_combinations(form.values(scene, x, y))) < CHOICES:
+            if y not in alone or _count(form.values(scene, x, y)) < CHOICES:
                 continue
             every = [z for z in rng.sample(range(len(kinds)), len(kinds)) if z not in (x, y)]
             wrong = list({kinds[z]: z for z in every if form.wrong(scene, x, y, z)}.values())
@@ -122,6 +126,11 @@ def _shuffled(rng: Random, texts: Sequence[Told]) -> Choices:
 
 def _combinations(values: Values) -> list[dict[str, str]]:
     return [dict(zip(values, each, strict=True)) for each in product(*(options for _, options in values.values()))]
+
+
+def _count(values: Values) -> int:
+    """How many combinations there are."""
+    return prod(len(options) for _, options in values.values())
 
 
 class _Kept(dict):
@@ -216,7 +225,7 @@ FORMS = {
         right=_alike("color"),
         wrong=lambda scene, x, y, z: (
             scene.things[z].color != scene.things[x].color
-            and len(_combinations(_shared_colors(scene, x, z))) >= CHOICES  # it might have been
+            and _count(_shared_colors(scene, x, z)) >= CHOICES  # it might have been
         ),
         values=_shared_colors,
     ),

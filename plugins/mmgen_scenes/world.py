@@ -223,10 +223,16 @@ def _room(
     }[kind.zone]
     for _ in range(ATTEMPTS):
         x0, y1 = rng.uniform(0.015, 0.985 - width), rng.uniform(lowest, highest)
-        box = (round(x0, 4), round(y1 - height, 4), round(x0 + width, 4), round(y1, 4))
-        if box[1] >= 0.01 and all(hidden(box, thing.box) <= MOST_HIDDEN for thing in things):
-            return box
+        if (top := round(y1 - height, 4)) >= 0.01:
+            box = (round(x0, 4), top, round(x0 + width, 4), round(y1, 4))
+            if all(_apart(box, thing.box) or hidden(box, thing.box) <= MOST_HIDDEN for thing in things):
+                return box
     return None
+
+
+def _apart(a: Box, b: Box) -> bool:
+    """Whether two boxes have nothing in common; most have not."""
+    return a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
 
 
 def hidden(a: tuple[float, ...], b: tuple[float, ...]) -> float:
