@@ -9,6 +9,7 @@ from pathlib import Path
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two workers of pytest share two cores
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as every command does, before torch starts
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest

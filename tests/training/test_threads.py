@@ -34,6 +34,14 @@ def test_the_size_of_the_model_decides(model, count):
     assert "--threads sets another number" in said
 
 
+@pytest.mark.parametrize("model, jobs, count", [(SMALL, 2, 1), (LARGE, 2, 1), (LARGE, 4, 1)])
+def test_jobs_share_what_nobody_has_chosen(model, jobs, count):
+    said = threads.choose_threads(threads.AUTO, model, jobs)
+    assert torch.get_num_threads() == count
+    assert said.startswith(f"computing, up to {jobs} steps side by side, each with {count} thread on ")
+    assert "each with 3 threads on" in threads.choose_threads(3, model, jobs) and torch.get_num_threads() == 3
+
+
 @pytest.mark.parametrize("model", [SMALL, LARGE])
 def test_a_number_holds_for_any_model_and_from_the_start(model):
     threads.use_threads(3)
