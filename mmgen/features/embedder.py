@@ -218,9 +218,11 @@ class StoredEmbedder(Embedder):
         for place, record in enumerate(records):
             count = len(record.features[:limit])
             told["labels"] += (record.labels or self.names(count))[:count]
-            told["boxes"] += [] if record.boxes is None else record.boxes[:count].tolist()
-            told["scores"] += [] if record.scores is None else record.scores[:count].tolist()
             told["pictures"] += [place] * count
+        for name in ("boxes", "scores"):  # of all pictures, or of none
+            known = [getattr(record, name) for record in records]
+            if all(each is not None for each in known):
+                told[name] = [value for each in known for value in each[:limit].tolist()]
         return told if len(records) > 1 else {name: each for name, each in told.items() if name != "pictures"}
 
     def names(self, count: int) -> list[str]:

@@ -24,7 +24,8 @@ class Mentions:
         self.texts, self.first_object, self.tokenizer = tuple(texts), first_object, tokenizer
 
     def pairs(self, example: Example, regions: int) -> Tensor:
-        """(M, 3): a region, which of the texts, which of its tokens. Raises DataError for objects below 0."""
+        """(M, 3): a region, which of the texts, which of its tokens. Mentions of others than the first `regions`, those
+        of the first picture, are left out. Raises DataError for objects below 0."""
         found: list[tuple[int, int, int]] = []
         for place, name in enumerate(self.texts):
             mentions = example.shown(f"{name}_mentions")

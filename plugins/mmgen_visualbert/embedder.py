@@ -30,7 +30,7 @@ class RegionReader(StoreReader):
 
     def read(self, example: Example) -> Any:
         regions = super().read(example)
-        return regions, self.mentions.pairs(example, sum(len(features) for features, _ in regions))
+        return regions, self.mentions.pairs(example, len(regions[0][0]))
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """Beside what every store's reader gives, where words mean regions: pairs (B, M, 3), -1 behind the last."""
@@ -62,7 +62,9 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         pairs: Tensor | None = None,
     ) -> Segment:
         states = super().forward(features, mask, boxes).states
-        visual = torch.full_like(mask, self.visual_type, dtype=torch.long) if picture is None else picture.clamp(max=1)
+        visual = torch.full_like(mask, self.visual_type, dtype=torch.long)
+        if picture is not None:
+            visual = torch.where((picture > 0).any(1, keepdim=True), picture.clamp(max=1), visual)
         return Segment(states, mask, self.first_type + visual, torch.full_like(visual, -1))
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:

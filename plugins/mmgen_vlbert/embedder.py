@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.features.embedder import Regions, StoredEmbedder, StoreReader
-from mmgen.features.mentions import Mentions, columns, mentioning
+from mmgen.features.mentions import Mentions, mentioning
 from mmgen.parts import Backbone
 from mmgen.tensors import Example, Segment, Slots
 
@@ -34,7 +34,7 @@ class RegionReader(StoreReader):
 
     def read(self, example: Example) -> Any:
         pictures = tuple(self._with_whole(*regions) for regions in super().read(example))
-        return pictures, self.mentions.pairs(example, sum(len(features) for features, _ in pictures))
+        return pictures, self.mentions.pairs(example, len(pictures[0][0]))
 
     def _with_whole(self, features: np.ndarray, boxes: np.ndarray | None) -> Regions:
         if not self.adds_whole or boxes is None:
@@ -42,8 +42,8 @@ class RegionReader(StoreReader):
         return np.concatenate([features.mean(0, keepdims=True), features]), np.concatenate([WHOLE, boxes])
 
     def slots(self, example: Example) -> int:
-        """The regions, the whole picture, and what ends them."""
-        return super().slots(example) + self.adds_whole + 1
+        """The regions, the whole picture of each, and what ends them."""
+        return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """Beside what every store's reader gives, where words mean regions: pairs (B, M, 3), -1 behind the last."""
@@ -111,40 +111,59 @@ class VlBertRegionEmbedder(StoredEmbedder):
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
         """The visual terms of slots that are no regions: (B, L, E)."""
         if collated is None:
-            return self.word_norm(self.without_picture).expand_as(slots.states)
-        looks = self.looks(collated["features"], collated["boxes"])
-        terms = self.word_norm(looks[:, :1]).expand(slots.states.shape)
+            return self._absent(slots).unsqueeze(1).expand_as(slots.states)
         if "pairs" in collated:
-            pairs = collated["pairs"]
-            words, known = mentioning(slots, self.texts, pairs)
-            meant = pairs[..., 0].clamp(min=0)
-            chosen = self.word_norm(looks).gather(1, meant.unsqueeze(-1).expand(-1, -1, looks.shape[-1]))
-            places = torch.where(known, words, slots.positions.shape[1])  # those that are not there go behind the row
-            wide = F.pad(terms, (0, 0, 0, 1)).scatter(1, places.unsqueeze(-1).expand_as(chosen), chosen)
-            terms = wide[:, :-1]
-        own = torch.zeros_like(slots.layout.real)
-        own[:, columns(slots, name)] = True
-        return terms.masked_fill(own.unsqueeze(-1), 0)
+            terms = self._meant(slots, collated)
+        else:
+            terms = self.word_norm(self._whole(collated)).expand(slots.states.shape)
+        return terms.masked_fill(self._regions(slots).unsqueeze(-1), 0)
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
         """The visual term of written words: the whole picture's, (B, E)."""
-        if collated is None:
-            return self.word_norm(self.without_picture).expand(len(slots.positions), -1)
-        return self.word_norm(self.looks(collated["features"][:, :1], collated["boxes"][:, :1])).squeeze(1)
+        return self._absent(slots) if collated is None else self.word_norm(self._whole(collated)).squeeze(1)
+
+    def _whole(self, collated: Mapping[str, Tensor]) -> Tensor:
+        """What the whole picture looks like, of several the first: (B, 1, E)."""
+        return self.looks(collated["features"][:, :1], collated["boxes"][:, :1])
+
+    def _absent(self, slots: Slots) -> Tensor:
+        """The term of rows without a picture, (B, E); 0 where another input of regions is there in this one's place."""
+        seen = self._regions(slots).any(1, keepdim=True)
+        return self.word_norm(self.without_picture).expand(len(seen), -1).masked_fill(seen, 0)
+
+    def _regions(self, slots: Slots) -> Tensor:
+        """(B, L) bool: regions and what ends them, of this input and of others like it."""
+        assert slots.source is not None  # of a model's rows
+        return (slots.types == self.token_type) & (slots.source >= 0) & slots.layout.real
+
+    def _meant(self, slots: Slots, collated: Mapping[str, Tensor]) -> Tensor:
+        """Of every slot the term of the region that its word means, of several their mean, else of the whole picture:
+        (B, L, E)."""
+        pairs, terms = collated["pairs"], self.word_norm(self.looks(collated["features"], collated["boxes"]))
+        words, known = mentioning(slots, self.texts, pairs)
+        meant = pairs[..., 0].clamp(min=0).unsqueeze(-1).expand(-1, -1, terms.shape[-1])
+        chosen = terms.gather(1, meant) * known.unsqueeze(-1)  # (B, M, E)
+        total = terms.new_zeros(slots.states.shape).scatter_add(1, words.unsqueeze(-1).expand_as(chosen), chosen)
+        count = terms.new_zeros(slots.positions.shape).scatter_add(1, words, known.to(terms.dtype)).unsqueeze(-1)
+        return torch.where(count > 0, total / count.clamp(min=1), terms[:, :1])
 
     def describe(self, example: Example) -> dict[str, Any]:
-        """labels, boxes and scores of the example's slots: the whole picture first, what ends the regions last."""
+        """labels, boxes and scores of the example's slots: each whole picture before its regions, what ends them last;
+        of several pictures also "pictures", which each is of."""
         told = super().describe(example)
-        scores = [1.0] * bool(told["scores"])
-        first: dict[str, list[Any]] = {
-            "labels": ["the whole picture"],
-            "boxes": WHOLE.tolist(),
-            "scores": scores,
-            "pictures": [0],
-        }
-        last: dict[str, list[Any]] = {"labels": ["the end"], "boxes": [[0.0] * 4], "scores": scores, "pictures": [0]}
-        front: dict[str, list[Any]] = first if self.reader.adds_whole else {name: [] for name in first}
-        return {name: [*front[name], *each, *last[name]] for name, each in told.items()}
+        of = told.get("pictures") or [0] * len(told["labels"])
+        starts = [place for place, picture in enumerate(of) if self.reader.adds_whole and picture not in of[:place]]
+        for name, whole, last in (
+            ("labels", "the whole picture", "the end"),
+            ("boxes", WHOLE[0].tolist(), [0.0] * 4),
+            ("scores", 1.0, 1.0),
+            ("pictures", None, of[-1]),
+        ):
+            if own := told.get(name):
+                for place in reversed(starts):
+                    own.insert(place, of[place] if whole is None else whole)
+                own.append(last)
+        return told
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """By the names of the original code, which has the geometry in front of the features."""

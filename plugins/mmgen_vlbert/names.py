@@ -28,7 +28,7 @@ def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def within(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Names within VL-BERT itself -> names as they are: with "module." and "vlbert." in front, or only one, or none."""
+    """Names within VL-BERT itself -> names as they are: with "vlbert." in front, and maybe "module." before it."""
     found = {}
     for name in weights:
         inner = name.removeprefix("module.")

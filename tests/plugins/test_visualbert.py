@@ -398,6 +398,24 @@ def test_two_pictures_have_a_type_each():
     assert slots.types[0][own].tolist() == [2, 2, 3] and slots.positions[0][own].tolist() == [-1] * 3
 
 
+def test_the_type_of_a_single_picture_is_its_own_whatever_stands_beside_it():
+    made = composed(inputs={"caption": Text()}, visual_type=1)
+    pair = Example("pair", {"caption": "a cat", "image": All((record("a", 2), record("b", 1)))})
+    single = Example("single", {"caption": "a cat", "image": All((record("a", 2),))})
+    slots = made.prefix(Collator(made, made.inputs, ())([pair, single])).slots
+    types = [row[own].tolist() for row, own in zip(slots.types, slots.of("image"), strict=True)]
+    assert types == [[2, 2, 3], [3, 3]]
+
+
+@torch.no_grad()
+def test_mentions_are_of_the_first_picture():
+    made = composed(inputs={"caption": Text()}, mentions=("caption",), max_regions=2)
+    pair = Example("e", {"caption": "a cat", "image": All((record("a", 3), record("b", 2)))})
+    told = replace(pair, inputs=pair.inputs | {"caption_mentions": All(((0, 5, (2,)),))})  # one that is not read
+    plain, told = (made.prefix(Collator(made, made.inputs, ())([each])).slots.states for each in (pair, told))
+    assert torch.equal(plain, told)
+
+
 def test_six_coordinates():
     made = composed(inputs={"caption": Text()}, coordinates=True)
     assert made.embedders["image"].projection.in_features == D + 6

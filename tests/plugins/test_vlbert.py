@@ -226,6 +226,58 @@ def test_rows_without_a_picture_have_a_learnt_term():
     assert torch.allclose(prefix.term, term.unsqueeze(0))
 
 
+@torch.no_grad()
+def test_a_word_that_means_several_regions_gets_their_mean():
+    made = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",))})
+    example = examples()[0]
+    told = replace(example, inputs=example.inputs | {"caption_mentions": All(((2, 5, (0, 2)), (0, 1, (9,))))})
+    embedder, own = made.embedders["image"], example.inputs["image"]
+    looks = embedder.looks(torch.from_numpy(own.features).unsqueeze(0), torch.from_numpy(own.boxes).unsqueeze(0))
+    terms = embedder.word_norm(looks)[0]
+    plain, told = (slots_of(made, [each]).states[0] for each in (example, told))
+    spans = made.embedders["caption"].describe(example)["spans"]
+    words = [1 + n for n, (start, stop) in enumerate(spans) if start < 5 and stop > 2]
+    embedded = made.backbone.embed(torch.tensor(made.backbone.encode_text("a red cat")))
+    for place in words:
+        assert torch.allclose(told[place], embedded[place - 1] + (terms[0] + terms[2]) / 2, atol=1e-6)
+    rest = [place for place in range(len(plain)) if place not in words]
+    assert torch.allclose(told[rest], plain[rest], atol=1e-6)  # there is no tenth region
+
+
+@torch.no_grad()
+def test_another_input_of_regions_takes_the_place_of_the_one_that_is_absent():
+    inputs = {"caption": Text(), "image": regions(dropout=0.0), "places": regions(dropout=0.0, reads=("image",))}
+    made, alone = composed(inputs=inputs), composed()
+    alone.load_state_dict({name: each for name, each in made.state_dict().items() if ".places." not in name})
+    both, one = (each.prefix(Collator(each, ["caption", "image"], ())(examples())) for each in (made, alone))
+    assert torch.equal(both.slots.states, one.slots.states) and torch.equal(both.term, one.term)
+    without = made.prefix(Collator(made, ["caption"], ())(examples()))  # neither is there: both have a term
+    terms = [made.embedders[name].word_norm(made.embedders[name].without_picture) for name in ("image", "places")]
+    assert torch.allclose(without.term[0], sum(terms), atol=1e-6)
+
+
+@pytest.mark.parametrize("whole", ["mean", "first"])
+def test_what_people_see_of_two_pictures_is_a_line_a_slot(whole):
+    made = composed(whole=whole)
+    first = replace(record("a", 2), labels=("cat", "dog"), scores=np.array([0.5, 0.25], np.float32))
+    pair = Example("e", {"caption": "a cat", "image": All((first, record("b", 1)))})
+    told, own = made.embedders["image"].describe(pair), ["the whole picture"] * (whole == "mean")
+    assert told["labels"] == [*own, "cat", "dog", *own, "region 1", "the end"]
+    assert told["pictures"] == [0] * (len(own) + 2) + [1] * (len(own) + 2)
+    slots = slots_of(made, [pair])
+    assert int(slots.of("image").sum()) == len(told["labels"]) == len(told["boxes"])
+    assert made.embedders["image"].reader.slots(pair) == len(told["labels"])
+    assert not told["scores"]  # the second picture has none
+
+
+@torch.no_grad()
+def test_mentions_are_of_the_first_picture():
+    made = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",), max_regions=2)})
+    pair = Example("e", {"caption": "a cat", "image": All((record("a", 3), record("b", 2)))})
+    told = replace(pair, inputs=pair.inputs | {"caption_mentions": All(((0, 5, (2,)),))})  # one that is not read
+    assert torch.equal(slots_of(made, [pair]).states, slots_of(made, [told]).states)
+
+
 def naive(made, example, written):
     """log P(y_t | X, y_<t), (V,): X, y_<t and [MASK] encoded anew, one after the other."""
     prefix = made.prefix(Collator(made, made.inputs, ())([example]))
