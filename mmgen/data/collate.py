@@ -54,18 +54,18 @@ class Collator:
         where every pass is the same."""
         given = passes or [None] * len(examples)
         rows = [
-            (place, row, which)
+            (place, row, which, number)
             for place, (example, which) in enumerate(zip(examples, given, strict=True))
-            for row in self._rows(example, which)
+            for number, row in enumerate(self._rows(example, which))
         ]
-        resolved = [self.place.resolve(row, which) for _, row, which in rows]
+        resolved = [self.place.resolve(row, which) for _, row, which, _ in rows]
         inputs: dict[str, Any] = {}
         hidden: dict[str, dict[str, Tensor]] = {name: {} for name in self.targets}
         for name, reader in self.readers.items():
             items = [reader.read(example.seen_by(name)) for example in resolved]
             if name in self.hiding:
                 owner, how = self.hiding[name]
-                draws = [self.place.draw(row, which, owner, name) for _, row, which in rows]
+                draws = [self._draw(rows, owner, place, name) for place in range(len(rows))]
                 items, hidden[owner][name] = _hide(reader, items, draws, how)
             inputs[name] = reader.collate(items)
         targets = {}
@@ -77,9 +77,11 @@ class Collator:
             tuple(example.id for example in examples), inputs, targets, tuple(place for place, *_ in rows) * several
         )
 
-    def _draw(self, rows: Sequence[tuple[int, Example, object]], name: str, place: int) -> random.Random:
-        _, row, which = rows[place]
-        return self.place.draw(row, which, name)
+    def _draw(
+        self, rows: Sequence[tuple[int, Example, object, int]], name: str, place: int, *more: str
+    ) -> random.Random:
+        _, row, which, number = rows[place]  # an example's rows draw apart: its choices are not all hidden alike
+        return self.place.draw(row, which, name, *more, *[str(number)] * bool(number))
 
     def _rows(self, example: Example, which: object) -> Sequence[Example]:
         for name, reader in self.targets.items():

@@ -20,6 +20,7 @@ from .objectives import MultipleChoice
 
 CHOICES, MENTIONS, CHOICE = "choices", "choice_mentions", "choice"  # labels of an example
 PLACE = "place"  # the label of a row: which of the choices it has
+THERE = "there"  # (examples, choices): which choices each example has
 
 
 class Choices(TargetReader):
@@ -34,6 +35,12 @@ class Choices(TargetReader):
         choices = example.labels.get(CHOICES) or example.inputs.get(self.field)
         if isinstance(choices, str) or not choices:
             raise DataError(f"example '{example.id}' has no {CHOICES}")
+        right = example.labels.get(CHOICE)
+        if right is not None and right not in range(len(choices)):
+            raise DataError(
+                f"example '{example.id}': choice {right!s:.20} is none of its {len(choices)} choices, which count "
+                "from 0"
+            )
         mentions = example.labels.get(MENTIONS) or [None] * len(choices)
         found = []
         for place, (choice, mentioned) in enumerate(zip(choices, mentions, strict=True)):
@@ -44,18 +51,22 @@ class Choices(TargetReader):
         return found
 
     def collate(self, rows: Rows) -> Targets:
-        places = self._places(rows)
+        asked = self._asked(rows)
         if unlabelled := [row.id for row in rows.examples if row.labels.get(CHOICE) is None]:
             raise DataError(f"example '{unlabelled[0]}' has no label '{CHOICE}'")
-        right = places == torch.tensor([row.labels[CHOICE] for row in rows.examples])
-        count = len(places) if self.by_row else int((places == 0).sum())
-        return Targets({"loss": count}, {PLACE: places, CHOICE: right.float()})
+        right = asked[PLACE] == torch.tensor([row.labels[CHOICE] for row in rows.examples])
+        count = len(right) if self.by_row else len(asked[THERE])
+        return Targets({"loss": count}, {**asked, CHOICE: right.float()})
 
     def ask(self, rows: Rows) -> Targets:
-        return Targets({}, {PLACE: self._places(rows)})
+        return Targets({}, self._asked(rows))
 
-    def _places(self, rows: Rows) -> Tensor:
-        return torch.tensor([row.labels[PLACE] for row in rows.examples])
+    def _asked(self, rows: Rows) -> dict[str, Tensor]:
+        places = torch.tensor([row.labels[PLACE] for row in rows.examples])
+        of = _examples(places)
+        there = torch.zeros(int(of[-1]) + 1, int(places.max()) + 1, dtype=torch.bool)
+        there[of, places] = True
+        return {PLACE: places, THERE: there}
 
 
 class MultipleChoiceObjective(Objective):
@@ -70,26 +81,25 @@ class MultipleChoiceObjective(Objective):
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         return published_head(weights, self.head)
 
-    def logits(self, model: Sequencer, batch: Batch, places: Tensor) -> Tensor:
+    def logits(self, model: Sequencer, batch: Batch, asked: Mapping[str, Tensor]) -> Tensor:
         """An example a row, a choice a column; -inf where an example has fewer choices than others."""
         pooled = model.backbone.pooled(model.encode(batch).states)
         logits = self.head(self.dropout(pooled)).float().squeeze(-1)  # (B,)
-        table = logits.new_full((len(batch.ids), int(places.max()) + 1), float("-inf"))
-        return table.index_put((self._examples(batch, places), places), logits)
+        table = logits.new_full(asked[THERE].shape, float("-inf"))
+        return table.index_put((_examples(asked[PLACE]), asked[PLACE]), logits)
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         places, right = targets.labels[PLACE], targets.labels[CHOICE]
-        logits, examples = self.logits(model, batch, places), self._examples(batch, places)
+        logits, examples = self.logits(model, batch, targets.labels), _examples(places)
         if self.config.loss == "softmax":
             return Loss({"loss": -(logits.log_softmax(-1)[examples, places] * right).sum()})
         own = logits[examples, places]
         return Loss({"loss": F.binary_cross_entropy_with_logits(own, right, reduction="sum")})
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
-        places = targets.labels[PLACE]
-        logits = self.logits(model, batch, places)
+        logits = self.logits(model, batch, targets.labels)
         shares = logits.softmax(-1) if self.config.loss == "softmax" else logits.sigmoid()
-        counts = self._examples(batch, places).bincount(minlength=len(batch.ids)).tolist()
+        counts = targets.labels[THERE].sum(1).tolist()
         found = []
         for name, row, count in zip(batch.ids, shares.tolist(), counts, strict=True):
             told = row[:count]
@@ -97,6 +107,7 @@ class MultipleChoiceObjective(Objective):
             found.append(Prediction(name, {"choice": best, "probabilities": told}, told[best]))
         return found
 
-    def _examples(self, batch: Batch, places: Tensor) -> Tensor:
-        """(B,) of every row which of the batch's examples it is of."""
-        return torch.tensor(batch.rows or range(len(batch.ids)), device=places.device)
+
+def _examples(places: Tensor) -> Tensor:
+    """(B,) which example each row is of: its rows stand together, the first choice first."""
+    return (places == 0).cumsum(0) - 1

@@ -1,6 +1,7 @@
 """The objectives of the tasks: their losses by the papers' definitions, what they predict, and what they refuse."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
+from mmgen_objectives import MaskedWords
 from mmgen_regions import Regions
 from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
 from mmgen_text import Text
@@ -247,6 +249,39 @@ def test_choices_are_rows_and_compared_within_their_example(loss):
         assert one.value["probabilities"] == pytest.approx(shares.tolist(), abs=1e-5)
 
 
+def test_the_rows_of_an_example_hide_words_apart_from_one_another():
+    inputs = {"question": Text(), "choice": Text()}
+    torch.manual_seed(0)
+    made = compose(
+        Bert(layers=1, width=32, heads=4, vocabulary=120),
+        inputs,
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+        objectives=Objectives({"words": MaskedWords(rate=0.5), "own": MultipleChoice()}),
+    )
+    example = replace(examples()[0], inputs={"question": WORDS, "choice": "x"})
+
+    def hidden(objectives, one):
+        batch = Collator(made, made.inputs, objectives, Place(0, "x"))([one], [0])
+        return batch.targets["words"].labels["question"] != -100
+
+    rows = hidden(("words", "own"), example)
+    assert len(rows) == 4 and len({tuple(row.tolist()) for row in rows}) == 4
+    assert torch.equal(rows[:1], hidden(("words",), example))  # what is drawn for an example of one row stays
+
+
+def test_looking_at_choices_does_not_wait_for_the_device():
+    """How large the table is, loader workers tell."""
+    made, some = model(MultipleChoice(), {"choice": Text()}), examples()
+    labels = batch_of(made, some).targets["own"].labels
+    counts = [len(example.labels["choices"]) for example in some]
+    assert labels["there"].sum(1).tolist() == counts and labels["there"].shape == (6, 4)
+    meta = {name: each.to("meta") for name, each in labels.items()}
+    head = SimpleNamespace(encode=lambda _: SimpleNamespace(states=None), backbone=SimpleNamespace(pooled=None))
+    head.backbone.pooled = lambda _: torch.zeros(sum(counts), 32, device="meta")
+    assert made.objective("own").to("meta").logits(head, None, meta).shape == (6, 4)  # no number can be looked at
+
+
 def test_mentions_of_a_choice_come_with_it():
     reader = model(MultipleChoice(), {"choice": Text()}).objective("own").reader
     mentions = (((0, 1, (0,)),), (), (), ())
@@ -343,6 +378,12 @@ def test_a_phrase_that_was_cut_off_is_left_out():
         (TrueOrFalse(), {"question": Text()}, {}, "example 'e0' has no label 'truth'"),
         (MultipleChoice(), {"question": Text()}, {}, "example 'e0' has no choices"),
         (MultipleChoice(), {"choice": Text()}, {"choices": ("a", "b")}, "example 'e0' has no label 'choice'"),
+        (
+            MultipleChoice(),
+            {"choice": Text()},
+            {"choices": ("a", "b"), "choice": 2},
+            "example 'e0': choice 2 is none of its 2 choices, which count from 0",
+        ),
         (RegionChoice(), {"image": regions()}, {}, "example 'e0' has no label 'box'"),
         (
             RegionChoice(),
@@ -379,6 +420,16 @@ def test_labels_that_do_not_do(config, inputs, labels, message):
         (MultipleChoice(), {"question": Text()}, "needs an input that reads 'choice'; add one of type \"text\""),
         (RegionChoice(), {"image": Text()}, "chooses among the regions of 'image'; the step needs such an input of"),
         (PhraseRegions(), {"image": regions()}, "reads phrases of 'caption'; the step needs such an input of type"),
+        (
+            PhraseRegions(),
+            {"caption": Text(reads=("words",)), "image": regions()},
+            "reads phrases of 'caption', and that input reads 'words'; call the input as the field is called",
+        ),
+        (
+            PhraseRegions(),
+            {"caption": Text(append_mask=True), "image": regions()},
+            "reads phrases of 'caption', which must end in its own words; give it append_mask = false",
+        ),
     ],
 )
 def test_inputs_that_do_not_do(config, inputs, message):
