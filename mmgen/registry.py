@@ -8,6 +8,7 @@ is in `mmgen.discovery`.
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,6 +23,8 @@ from .discovery.loading import BrokenPlugin, Source, load, reason
 from .discovery.version import refused
 from .discovery.watch import watched
 from .errors import PluginError, did_you_mean
+
+SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
 
 
 def _kinds() -> dict[str, tuple[str, type[PartConfig]]]:
@@ -55,8 +58,9 @@ class Part:
 
     @property
     def summary(self) -> str:
-        """The first line of the config's docstring."""
-        return (inspect.getdoc(self.config) or "").partition("\n")[0]
+        """The first sentence of the config's docstring, on one line."""
+        paragraph = (inspect.getdoc(self.config) or "").partition("\n\n")[0]
+        return SENTENCE_END.split(" ".join(paragraph.split()), maxsplit=1)[0]
 
 
 @dataclass(frozen=True)

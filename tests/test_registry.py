@@ -35,6 +35,13 @@ def test_a_part_knows_who_provides_it():
     assert (part.name, str(part.source), part.summary) == ("audio", "mmgen-audio 0.3", "Sounds.")
 
 
+def test_a_summary_is_the_first_sentence_whole():
+    """Though it goes on in the docstring's next line."""
+    long = AUDIO.replace('"Sounds."', '"Sounds (Doe et al., 2019), cut\\nat 1.5 s, as frames. Then more."')
+    part = collect([plugin(long)]).get("embedder", "audio")
+    assert part.summary == "Sounds (Doe et al., 2019), cut at 1.5 s, as frames."
+
+
 def test_two_owners_of_a_name_are_named_and_only_an_error_when_it_is_wanted():
     registry = collect([plugin(AUDIO), plugin(AUDIO, "other", "mmgen-other", "1.0")])
     assert registry.conflicts() == [
