@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -118,10 +117,11 @@ def several(
 
 
 def launched(processes: int, folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess:
+    """With `torchrun`, which starts an interpreter for each process."""
     (folder / "script.py").write_text(textwrap.dedent(script))
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    command = [sys.executable, *launcher, "script.py", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, **PATHS})
+    launcher = "import runpy; runpy.run_module('torch.distributed.run', run_name='__main__', alter_sys=True)"
+    options = ("--standalone", f"--nproc-per-node={processes}")
+    return forked.run(launcher, *options, "script.py", *arguments, folder=folder, **PATHS)
 
 
 def log(folder: Path) -> list[dict]:
