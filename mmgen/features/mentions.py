@@ -7,16 +7,21 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
+from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..tensors import Example, Slots
+from .embedder import Regions, StoreReader
+
+BEHIND = "_mentions"  # behind the name of a text: the field with its mentions
 
 
 class Mentions:
     """Which tokens of which texts mean which regions; a part of a reader, in loader workers.
 
-    texts         inputs of texts. An example may have `All` of a text's mentions, (first letter, end, (objects)), in
-                  the field of that name with _mentions behind it
+    texts         inputs of texts, each called as the field that it reads. An example may have `All` of a text's
+                  mentions, (first letter, end, (objects)), in the field of that name with _mentions behind it
     first_object  which region the first object is
     """
 
@@ -28,7 +33,7 @@ class Mentions:
         of the first picture, are left out. Raises DataError for objects below 0."""
         found: list[tuple[int, int, int]] = []
         for place, name in enumerate(self.texts):
-            mentions = example.shown(f"{name}_mentions")
+            mentions = example.shown(f"{name}{BEHIND}")
             spans = self._spans(example.inputs.get(name, "")) if mentions else []
             for first, end, objects in mentions:
                 tokens = [token for token, (start, stop) in enumerate(spans) if start < end and stop > first]
@@ -39,9 +44,49 @@ class Mentions:
                     found += [(region, place, token) for token in tokens if region < regions]
         return torch.tensor(found, dtype=torch.long).view(-1, 3)
 
+    def find_gaps(self, examples: Sequence[Example]) -> None:
+        """Raises DataError where examples have mentions of a text that is not among `texts`, though others are: they
+        would be left out without a word."""
+        known = {f"{name}{BEHIND}" for name in self.texts}
+        for example in examples if known else ():
+            if other := next((name for name in example.inputs if name.endswith(BEHIND) and name not in known), None):
+                text = other.removesuffix(BEHIND)
+                raise DataError(
+                    f"example '{example.id}' has {other}, and mentions = [{', '.join(map(repr, self.texts))}] leaves "
+                    f"'{text}' out; add it, and call the input that reads it '{text}'"
+                )
+
     def _spans(self, text: str) -> Sequence[tuple[int, int]]:
         told = self.tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
         return cast("Sequence[tuple[int, int]]", told["offset_mapping"])
+
+
+class MentionedReader(StoreReader):
+    """Regions out of a store, and which words of the example's texts mean them."""
+
+    def __init__(self, config: FeaturesConfig, limit: int, mentions: Mentions) -> None:
+        super().__init__(config, limit)
+        self.mentions = mentions
+
+    def read(self, example: Example) -> Any:
+        """Of every picture its regions; and the pairs of `Mentions`."""
+        pictures = self.pictures(example)
+        return pictures, self.mentions.pairs(example, len(pictures[0][0]))
+
+    def pictures(self, example: Example) -> tuple[Regions, ...]:
+        """Of every picture its features (R, D) and boxes (R, 4)."""
+        return super().read(example)
+
+    def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
+        """Beside what every store's reader gives, where words mean regions: pairs (B, M, 3), -1 behind the last."""
+        made = super().collate([pictures for pictures, _ in items])
+        if any(len(pairs) for _, pairs in items):
+            made["pairs"] = pad_sequence([pairs for _, pairs in items], True, -1)
+        return made
+
+    def find_gaps(self, examples: Sequence[Example]) -> None:
+        super().find_gaps(examples)
+        self.mentions.find_gaps(examples)
 
 
 def columns(slots: Slots, name: str) -> Tensor:

@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import PluginError
-from mmgen.features.embedder import StoredEmbedder, StoreReader
-from mmgen.features.mentions import Mentions, columns, mentioning
+from mmgen.features.embedder import StoredEmbedder
+from mmgen.features.mentions import MentionedReader, Mentions, columns, mentioning
 from mmgen.parts import Backbone
-from mmgen.tensors import Example, Segment, Slots
+from mmgen.tensors import Segment, Slots
 
 from . import VisualBertRegions
 from .backbone import VisualBertBackbone
 from .names import projection
-
-
-class RegionReader(StoreReader):
-    """Regions, and which words mean them."""
-
-    def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
-        super().__init__(config, config.max_regions)
-        self.boxes = config.coordinates
-        self.mentions = Mentions(config.mentions, config.first_object, backbone.tokenizer)
-
-    def read(self, example: Example) -> Any:
-        regions = super().read(example)
-        return regions, self.mentions.pairs(example, len(regions[0][0]))
-
-    def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
-        """Beside what every store's reader gives, where words mean regions: pairs (B, M, 3), -1 behind the last."""
-        made = super().collate([regions for regions, _ in items])
-        if any(len(pairs) for _, pairs in items):
-            made["pairs"] = pad_sequence([pairs for _, pairs in items], True, -1)
-        return made
 
 
 class VisualBertRegionEmbedder(StoredEmbedder):
@@ -49,7 +27,10 @@ class VisualBertRegionEmbedder(StoredEmbedder):
     def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
         if not isinstance(backbone, VisualBertBackbone):
             raise PluginError('visualbert_regions needs the backbone "visualbert", which has their position and types')
-        super().__init__(config, backbone, reader=RegionReader(config, backbone))
+        mentions = Mentions(config.mentions, config.first_object, backbone.tokenizer)
+        reader = MentionedReader(config, config.max_regions, mentions)
+        reader.boxes = config.coordinates
+        super().__init__(config, backbone, reader=reader)
         self.texts, self.first_type, self.visual_type = config.mentions, backbone.types - 2, config.visual_type
         self._backbone = [backbone]
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
-from mmgen.features.embedder import Regions, StoredEmbedder, StoreReader
-from mmgen.features.mentions import Mentions, mentioning
+from mmgen.features.embedder import Regions, StoredEmbedder
+from mmgen.features.mentions import MentionedReader, Mentions, mentioning
 from mmgen.parts import Backbone
 from mmgen.tensors import Example, Segment, Slots
 
@@ -24,17 +23,16 @@ WAVES = 256  # wave lengths for each of the four numbers of a box
 WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 
 
-class RegionReader(StoreReader):
+class RegionReader(MentionedReader):
     """The whole picture, its regions, and which words mean them."""
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
-        super().__init__(config, config.max_regions)
         self.adds_whole = config.whole == "mean"
-        self.mentions = Mentions(config.mentions, config.first_object + self.adds_whole, backbone.tokenizer)
+        mentions = Mentions(config.mentions, config.first_object + self.adds_whole, backbone.tokenizer)
+        super().__init__(config, config.max_regions, mentions)
 
-    def read(self, example: Example) -> Any:
-        pictures = tuple(self._with_whole(*regions) for regions in super().read(example))
-        return pictures, self.mentions.pairs(example, len(pictures[0][0]))
+    def pictures(self, example: Example) -> tuple[Regions, ...]:
+        return tuple(self._with_whole(*regions) for regions in super().pictures(example))
 
     def _with_whole(self, features: np.ndarray, boxes: np.ndarray | None) -> Regions:
         if not self.adds_whole or boxes is None:
@@ -44,13 +42,6 @@ class RegionReader(StoreReader):
     def slots(self, example: Example) -> int:
         """The regions, the whole picture of each, and what ends them."""
         return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
-
-    def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
-        """Beside what every store's reader gives, where words mean regions: pairs (B, M, 3), -1 behind the last."""
-        made = super().collate([pictures for pictures, _ in items])
-        if any(len(pairs) for _, pairs in items):
-            made["pairs"] = pad_sequence([pairs for _, pairs in items], True, -1)
-        return made
 
 
 class VlBertRegionEmbedder(StoredEmbedder):

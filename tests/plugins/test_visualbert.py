@@ -30,7 +30,7 @@ from transformers import (
 import mmgen.testing
 from mmgen.data.collate import Collator
 from mmgen.decoding import Decoding
-from mmgen.errors import PluginError
+from mmgen.errors import DataError, PluginError
 from mmgen.evaluation.generate import generate
 from mmgen.model import Objectives, compose
 from mmgen.objectives import EncodedInputs
@@ -405,6 +405,19 @@ def test_the_type_of_a_single_picture_is_its_own_whatever_stands_beside_it():
     slots = made.prefix(Collator(made, made.inputs, ())([pair, single])).slots
     types = [row[own].tolist() for row, own in zip(slots.types, slots.of("image"), strict=True)]
     assert types == [[2, 2, 3], [3, 3]]
+
+
+def test_mentions_that_no_input_is_named_for_are_told_before_learning():
+    reader = composed(inputs={"caption": Text()}, mentions=("caption",)).embedders["image"].reader
+    example = examples()[0]
+    reader.find_gaps([example])
+    told = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
+    with pytest.raises(DataError) as error:
+        reader.find_gaps([example, told])
+    assert str(error.value) == (
+        "example 'e0' has question_mentions, and mentions = ['caption'] leaves 'question' out; add it, and call the "
+        "input that reads it 'question'"
+    )
 
 
 @torch.no_grad()

@@ -270,6 +270,19 @@ def test_what_people_see_of_two_pictures_is_a_line_a_slot(whole):
     assert not told["scores"]  # the second picture has none
 
 
+def test_mentions_that_no_input_is_named_for_are_told_before_learning():
+    reader = composed(inputs={"caption": Text(), "image": regions(mentions=("caption",))}).embedders["image"].reader
+    example = examples()[0]
+    reader.find_gaps([example])
+    told = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
+    with pytest.raises(DataError) as error:
+        reader.find_gaps([example, told])
+    assert str(error.value) == (
+        "example 'e0' has question_mentions, and mentions = ['caption'] leaves 'question' out; add it, and call the "
+        "input that reads it 'question'"
+    )
+
+
 @torch.no_grad()
 def test_mentions_are_of_the_first_picture():
     made = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",), max_regions=2)})
