@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 import mmgen
 
@@ -13,7 +13,9 @@ class Text(mmgen.EmbedderConfig):
     type: Literal["text"] = "text"
     hides = "words"
 
-    max_tokens: int = Field(64, ge=1, description="longer texts are cut")
+    max_tokens: int = Field(
+        64, ge=0, description="longer texts are cut; 0, beside append_mask, leaves the [MASK] alone"
+    )
     token_type: int = Field(0, ge=0, description="token type of its words; 1 for the second of two texts, as in BERT")
     append_mask: bool = Field(
         False, description="a last [MASK] behind the text, whose state answers it (VisualBERT and VL-BERT, for VQA)"
@@ -25,8 +27,16 @@ class Text(mmgen.EmbedderConfig):
         return TextEmbedder(self, backbone)
 
     def texts(self, example):
+        if not self.max_tokens:
+            return ()
         value = example.inputs.get(self.reads[0], ())
         return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _reads_something(self):
+        if not self.max_tokens and not self.append_mask:
+            raise ValueError("max_tokens = 0 leaves nothing to read; give it more, or append_mask = true")
+        return self
 
 
 @mmgen.hookimpl

@@ -2,9 +2,17 @@
 
 import random
 
+import pytest
+import torch
 import toys
+from mmgen_encoders import Bert
+from mmgen_masked import Masked
 from mmgen_text import Text
+from pydantic import ValidationError
 
+from mmgen.data.collate import Collator
+from mmgen.model import compose
+from mmgen.runs.unread_text import remarks
 from mmgen.tensors import Example, Hiding
 
 
@@ -37,3 +45,24 @@ def test_a_mask_is_appended_and_never_hidden():
     assert reader.slots(Example("x", {"q": "what is it"})) == 3
     told = Text(reads=("q",), append_mask=True).build(backbone).describe(Example("x", {"q": "red ball"}))
     assert len(told["labels"]) == len(told["spans"]) + 1
+
+
+def test_a_mask_of_its_own_stands_behind_the_text_in_the_segment_of_answers():
+    """[CLS] question [SEP] [MASK]: VL-BERT, for VQA."""
+    answer = Text(reads=("question",), max_tokens=0, append_mask=True, token_type=1)
+    made = compose(
+        Bert(layers=1, width=16, heads=2), {"question": Text(), "answer": answer}, Masked(), texts=["what is it"] * 3
+    )
+    example = Example("x", {"question": "what is it"})
+    slots = made.prefix(Collator(made, made.inputs, ())([example])).slots
+    ids = [made.backbone.start_id, *made.backbone.encode_text("what is it"), made.backbone.end_id]
+    expected = made.backbone.embed(torch.tensor([[*ids, made.backbone.mask_id]]))
+    assert torch.equal(slots.states, expected) and slots.types.tolist() == [[0] * len(ids) + [1]]
+    reader = made.embedders["answer"].reader
+    assert reader.slots(example) == 1 and made.embedders["answer"].describe(example)["labels"] == ["[MASK]"]
+    assert not list(remarks("answer", answer, made.backbone, example))  # nobody is told that the text is cut
+
+
+def test_a_text_of_nothing_is_refused():
+    with pytest.raises(ValidationError, match="max_tokens = 0 leaves nothing to read; give it more, or append_mask"):
+        Text(max_tokens=0)
