@@ -66,7 +66,8 @@ def _answers(example: Example) -> dict[str, Any]:
     ]
     known = {name: example.facts[name] for name in ("question_type", "answer_type") if name in example.facts}
     row = {"question_id": number_or_text(example.id), "image_id": number_or_text(told(example, "image")), **known}
-    return {**row, "multiple_choice_answer": Counter(example.targets).most_common(1)[0][0], "answers": given}
+    common = example.inputs.get("answer") or Counter(example.targets).most_common(1)[0][0]
+    return {**row, "multiple_choice_answer": common, "answers": given}
 
 
 class Nlvr2(Exporter):

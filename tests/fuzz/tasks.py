@@ -56,6 +56,11 @@ HOSTILE_XML = [
     "nan",
 ]
 CLOSE = 1e-9
+PLACED = (
+    r":\d+|\[\d+\]|byte \d+|answer \d+|not a file of|no example is left|cannot be read|cannot be unpacked|: boxes|"
+    r"not a whole pickle|has no '|must be|a picture of|has no expressions|not usable JSON|is empty"
+)
+NAMED = {"instances": r"instances\.json|refs\(unc\)\.p"}
 
 
 def surfaces() -> list[Surface]:
@@ -97,13 +102,6 @@ def _surface(
         assert _alike(content, expected), f"{content} where the file says {expected}"
 
     return Surface(name, prepare, spoil, lambda path, _: read(path), check, PLACED, named=NAMED.get(name, ""))
-
-
-PLACED = (
-    r":\d+|\[\d+\]|byte \d+|answer \d+|not a file of|no example is left|cannot be read|not a whole pickle|: boxes|"
-    r"has no '|must be|a picture of|has no expressions|not usable JSON|is empty"
-)
-NAMED = {"instances": r"instances\.json|refs\(unc\)\.p"}
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -261,11 +259,13 @@ def _own(value: Any) -> str:
 def _naive_vqa(path: Path) -> Any:
     from mmgen_tasks.answers import normalise
 
-    known = {}
+    known, common = {}, {}
     for row in json.loads(_text(path))["annotations"]:
         own = _own(row["question_id"])
         assert own not in known
         known[own] = [_plain(each["answer"]) for each in row["answers"]]
+        first = row.get("multiple_choice_answer")
+        common[own] = max(known[own], key=known[own].count) if first is None else _plain(first)
     found = {}
     for row in published.vqa_rows("train")[0]:
         own = str(row["question_id"])
@@ -274,6 +274,7 @@ def _naive_vqa(path: Path) -> Any:
             spelt = {normalise(answer): answer for answer in VOCABULARY[1:]}
             weights = {spelt[answer]: min(1, 0.3 * n) for answer, n in given.items() if answer in spelt}
             inputs = {"image": str(row["image_id"]), "question": _plain(row["question"])}
+            inputs |= {"answer": common[own]} if common[own] else {}
             found[own] = (inputs, known[own], {"answers": weights})
     return found
 

@@ -108,3 +108,9 @@ def test_xml_that_declares_anything_is_not_read(tmp_path, declared):
     (tmp_path / "1.xml").write_text(declared)
     with pytest.raises(DataError, match=r"1.xml:1: declares a document type; annotations have none"):
         read_boxes(tmp_path / "1.xml")
+
+
+def test_a_name_is_the_text_before_anything_inside_it(tmp_path):
+    odd = published.FLICKR_BOXES.replace("<name>2</name>", "<name>2<a>5</a> 7</name>")
+    (tmp_path / "1.xml").write_text(odd)
+    assert [*read_boxes(tmp_path / "1.xml")] == ["1", "3", "2"]
