@@ -1,1 +1,1 @@
-"""Reading: files that others wrote, found or asked for in one message, and refused by file and line."""
+"""Reading: published formats. Files that others wrote are asked for in one message, and refused by file and line."""
