@@ -182,9 +182,9 @@ def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(plac
 
 def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with_its_step(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}]
-    assert spoilt(place, tmp_path, lines).startswith(
-        f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl"
-    )
+    title, told = spoilt(place, tmp_path, lines).split("\n", 1)
+    assert title.startswith("toy, seed 0 -> ")
+    assert told.startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
     told = spoilt(place, tmp_path, lines, 'validate_on = ""\n')
     assert (
         "no row of the table is finished yet, so there is no table and no page\n" in told
