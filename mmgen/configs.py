@@ -130,11 +130,10 @@ class ExtractorConfig(PartConfig):
 
 
 class FeaturesConfig(EmbedderConfig):
-    """What embedders share whose features come from a store (`mmgen.features.store`): an extractor's, or somebody's
-    published file.
+    """What embedders share whose features come from a store (`mmgen.features.store`): an extractor's, or published.
 
-    `width` and `fingerprint` are found in the file and kept by a run (`parts.Embedder.found_settings`), so that the
-    embedder can be built again where the file is not.
+    `width`, `fingerprint` and `classes` are found in the file and kept by a run (`parts.Embedder.found_settings`), so
+    that the embedder can be built again where the file is not.
     """
 
     features: Path | None = Field(
@@ -157,6 +156,7 @@ class FeaturesConfig(EmbedderConfig):
     )
     width: int | None = Field(None, ge=1, le=1 << 20, description="width of a feature; found in the store")
     fingerprint: dict[str, Any] | None = Field(None, description="what made the features; found in the store")
+    classes: tuple[str, ...] | None = Field(None, description="what regions may be; found in the store, where it tells")
 
 
 class BackboneConfig(PartConfig):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .attention import Cache
+    from .features.classes import Classes
 
 
 class Part(nn.Module):
@@ -84,6 +85,11 @@ class Embedder(Part, abc.ABC):
         """Fields of its config found while building (a file's width). A run keeps them, to do without the files."""
         return {}
 
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """What there is to choose from where parts of the input are hidden, by name: "classes" of regions. Objectives
+        have it among their labels, as "<input>.<name>"."""
+        return {}
+
     def describe(self, example: Example) -> dict[str, Any]:
         """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N boxes,
         relative], "scores": [N confidences]}; of a text also "text" and "spans": [N [first character, end]] in it."""
@@ -91,24 +97,16 @@ class Embedder(Part, abc.ABC):
 
 
 class Backbone(Part, abc.ABC):
-    """A pretrained encoder with its tokenizer and its masked-language-model head.
+    """A pretrained encoder with its tokenizer and its masked-language-model head."""
 
-    input_size     E, the width of word embeddings (which may be narrower than the states)
-    hidden_size    H, the width of states
-    max_positions  longest row, in positions
-    masks          "any": an arbitrary attention mask is obeyed; "causal": slots are read left to right only
-    caches         encode fills and uses the cache that `new_cache` makes
-    tokenizer      a tokenizer of transformers, or one that is called and decodes like it
-    """
-
-    input_size: int
-    hidden_size: int
-    max_positions: int
+    input_size: int  # E, the width of word embeddings (which may be narrower than the states)
+    hidden_size: int  # H, the width of states
+    max_positions: int  # longest row, in positions
     types: int = 2  # how many token types it has; 0 where it has none, and does not look at `Slots.types`
     extra_positions: int = 0  # how many rows its table of positions has besides: `Slots.positions` -1, -2, ...
-    masks: ClassVar[Literal["any", "causal"]] = "any"
-    caches: bool
-    tokenizer: Any
+    masks: ClassVar[Literal["any", "causal"]] = "any"  # an attention mask is obeyed, or slots are read left to right
+    caches: bool  # encode fills and uses the cache that `new_cache` makes
+    tokenizer: Any  # of transformers, or one that is called and decodes like it
     start_id: int  # [CLS], <s>
     end_id: int  # [SEP], </s>: parts the inputs and ends a text, the paper's [EOS]
     mask_id: int
@@ -170,6 +168,7 @@ class Picture:
     load: Any  # () -> PIL.Image.Image, RGB
     boxes: Sequence[Sequence[float]] | None = None  # R x (x0, y0, x1, y1) relative to the image, where known
     labels: Sequence[str] | None = None  # R texts, where known
+    classes: Classes | None = None  # of the R boxes, where known
 
 
 @dataclass(frozen=True)
@@ -181,6 +180,7 @@ class Record:
     boxes: np.ndarray | None = None  # (R, 4) float32 (x0, y0, x1, y1), relative to the image's size
     labels: tuple[str, ...] | None = None
     scores: np.ndarray | None = None  # (R,) float32, the detector's confidence
+    classes: Classes | None = None  # the surest classes of each region, with probabilities
 
 
 @dataclass(frozen=True)

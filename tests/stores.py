@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mmgen.features.classes import Classes
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import Record
@@ -21,6 +22,17 @@ def record(key, regions=3, width=4, seed=0, **changes):
     return Record(key, **{**values, **changes})
 
 
+NAMES = ("dog", "cat", "ball", "tree")
+
+
+def classes(regions=3, top=2, seed=0, names=NAMES):
+    """The surest classes of regions; of the last, none is known."""
+    chances = np.random.default_rng(seed).dirichlet(np.ones(len(names)), regions)
+    found = Classes.surest(names, chances, top)
+    found.ids[regions - 1 :], found.probabilities[regions - 1 :] = -1, 0
+    return found
+
+
 def fill(path, records, dtype="float32", fingerprint=FINGERPRINT):
     with StoreWriter(path, fingerprint, dtype) as writer:
         for each in records:
@@ -35,3 +47,8 @@ def same(a, b):
         ours, theirs = getattr(a, name), getattr(b, name)
         assert (ours is None) == (theirs is None), name
         assert ours is None or np.array_equal(ours, theirs), name
+    assert (a.classes is None) == (b.classes is None)
+    if a.classes is not None:
+        assert a.classes.names == b.classes.names
+        assert np.array_equal(a.classes.ids, b.classes.ids)
+        assert np.array_equal(a.classes.probabilities, b.classes.probabilities)

@@ -6,9 +6,10 @@ What a plugin adds to it is a config, and what its slots are called: regions and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -18,27 +19,39 @@ from torch.nn.utils.rnn import pad_sequence
 from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..parts import Backbone, Embedder, Reader, Record
-from ..tensors import Example, Segment
+from ..tensors import Example, Hiding, Segment
+from .classes import Classes
+from .fingerprints import difference, in_words
+from .hiding import hide_regions
+from .measures import measure, word_scale
 from .multi_file import MultiFileStore, open_store
-from .store import FeatureStore, difference
+from .store import FeatureStore
 
-SAMPLED = 1000  # images that statistics are computed from
 FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
-Regions = tuple[np.ndarray, "np.ndarray | None"]  # features (R, D) and boxes (R, 4) of a picture
 BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the numbers of a box
+
+
+class Regions(NamedTuple):
+    """The regions of a picture."""
+
+    features: np.ndarray  # (R, D) float32
+    boxes: np.ndarray | None = None  # (R, 4) float32
+    classes: Classes | None = None
+    hidden: np.ndarray | None = None  # (R,) bool: those that stand without their features, where some do
 
 
 class StoreReader(Reader):
     """An example's features out of a store, or out of a `Record` that the example itself carries.
 
-    field  the example's input with the image's key, or with a Record
-    limit  regions an image at most: the store has them by falling confidence
+    field    the example's input with the image's key, or with a Record
+    limit    regions an image at most: the store has them by falling confidence
+    classes  names of the classes that regions may be of, where they are known
     """
 
     def __init__(self, config: FeaturesConfig, limit: int | None) -> None:
         self.field, self.limit, self.boxes, self.blind = config.reads[0], limit, config.boxes, config.blind
         self.allow_other = config.allow_other_features
-        self.width, self.fingerprint = config.width, config.fingerprint
+        self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
         self.path = Path(config.features) if config.features is not None else None
         self._store: FeatureStore | MultiFileStore | None = None
 
@@ -90,7 +103,7 @@ class StoreReader(Reader):
                 )
 
     def read(self, example: Example) -> tuple[Regions, ...]:
-        """Of every picture its features (R, D) and boxes (R, 4), float32. Raises DataError for one without regions."""
+        """Of every picture its regions. Raises DataError for one that has none."""
         return tuple(self._regions(record) for record in self.records(example))
 
     def _regions(self, record: Record) -> Regions:
@@ -106,8 +119,9 @@ class StoreReader(Reader):
             )
         features = np.zeros_like(features) if self.blind else features
         boxes = None if record.boxes is None else np.asarray(record.boxes[: self.limit], np.float32)
+        classes = None if record.classes is None else record.classes.of(slice(self.limit))
         if not self.boxes:
-            return features, boxes
+            return Regions(features, boxes, classes)
         if boxes is None:
             raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
         if not (np.abs(boxes) <= FARTHEST).all():
@@ -115,7 +129,19 @@ class StoreReader(Reader):
                 f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
                 "relative to the image's size"
             )
-        return features, boxes
+        return Regions(features, boxes, classes)
+
+    def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
+        """Regions whose features are 0 and whose boxes stay, and (N, C) distributions over the classes of what stood
+        there. A reader that has `hides` = "regions" does this."""
+        holed, labels = [], []
+        for regions in item:
+            hidden, told = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
+            holed.append(
+                regions._replace(features=np.where(hidden[:, None], np.float32(0), regions.features), hidden=hidden)
+            )
+            labels.append(told)
+        return tuple(holed), torch.cat(labels)
 
     def slots(self, example: Example) -> int:
         """Its regions, as the store's index counts them."""
@@ -129,17 +155,17 @@ class StoreReader(Reader):
     def collate(self, items: Sequence[tuple[Regions, ...]]) -> dict[str, Tensor]:
         """features (B, N, D), mask (B, N); boxes (B, N, 4) where all have them; and where an example shows several
         pictures, picture (B, N): which of them a region is of."""
-        rows = [torch.from_numpy(np.concatenate([features for features, _ in item])) for item in items]
+        rows = [torch.from_numpy(np.concatenate([regions.features for regions in item])) for item in items]
         lengths = torch.tensor([len(row) for row in rows])
         made = {
             "features": pad_sequence(rows, True),
             "mask": torch.arange(int(lengths.max())) < lengths.unsqueeze(1),
         }
-        if all(boxes is not None for item in items for _, boxes in item):
-            boxes = [np.concatenate([boxes for _, boxes in item if boxes is not None]) for item in items]
+        if all(regions.boxes is not None for item in items for regions in item):
+            boxes = [np.concatenate([each.boxes for each in item if each.boxes is not None]) for item in items]
             made["boxes"] = pad_sequence([torch.from_numpy(each) for each in boxes], True)
         if any(len(item) > 1 for item in items):
-            of = [torch.cat([torch.full((len(f),), n) for n, (f, _) in enumerate(item)]) for item in items]
+            of = [torch.cat([torch.full((len(r.features),), n) for n, r in enumerate(item)]) for item in items]
             made["picture"] = pad_sequence(of, True)
         return made
 
@@ -151,8 +177,13 @@ class StoreReader(Reader):
         if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
             others = difference(store.fingerprint, self.fingerprint, ("here", "while learning"))
             raise DataError(
-                f"{store.path}: features of {name(store.fingerprint)}, the model has learnt from features of "
-                f"{name(self.fingerprint)} ({others}); allow_other_features = true reads them all the same"
+                f"{store.path}: features of {in_words(store.fingerprint)}, the model has learnt from features of "
+                f"{in_words(self.fingerprint)} ({others}); allow_other_features = true reads them all the same"
+            )
+        if self.classes and store.class_names and store.class_names != self.classes:
+            raise DataError(
+                f"{store.path}: its regions are of {len(store.class_names)} classes, which are not the "
+                f"{len(self.classes)} that the model has learnt; make the features again with those"
             )
 
 
@@ -178,6 +209,7 @@ class StoredEmbedder(Embedder):
         if config.width is None:  # not built from what a run keeps, so the file decides
             store = self.reader.store
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
+            self.reader.classes = store.class_names or None
             statistics = measure(store, limit)
         self.normalise = config.normalise
         width, places = self.width, self.places * self.reader.boxes
@@ -209,7 +241,12 @@ class StoredEmbedder(Embedder):
         return boxes
 
     def found_settings(self) -> dict[str, Any]:
-        return {"width": self.width, "fingerprint": self.reader.fingerprint}
+        classes = {"classes": list(self.reader.classes)} if self.reader.classes else {}
+        return {"width": self.width, "fingerprint": self.reader.fingerprint, **classes}
+
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The classes that hidden regions may be of; none where the store does not tell them."""
+        return {} if self.reader.hides is None else {"classes": self.reader.classes or ()}
 
     def describe(self, example: Example) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots; of several pictures also "pictures", which each is of."""
@@ -258,33 +295,3 @@ class StoredEmbedder(Embedder):
             length = (mean.square() + deviation.square()).sum().sqrt().clamp(min=1e-6)
             return mean / length, deviation / length
         return mean, deviation
-
-
-def measure(store: FeatureStore | MultiFileStore, limit: int | None) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of every dimension, (D,) each, over evenly spaced images of the store."""
-    keys = list(store)
-    total, squares, count = np.zeros(store.width), np.zeros(store.width), 0
-    for key in keys[:: -(-len(keys) // SAMPLED)]:
-        features = store.read(key, limit).features.astype(np.float64)
-        total, squares, count = total + features.sum(0), squares + np.square(features).sum(0), count + len(features)
-    if not np.isfinite(squares).all():
-        raise DataError(f"{store.path}: features are not finite (NaN or infinite); make them again")
-    mean = total / max(count, 1)
-    deviation = np.sqrt(np.maximum(squares / max(count, 1) - np.square(mean), 0))
-    # a dimension that hardly varies would be blown up into noise
-    floor = 1e-2 * max(float(deviation.mean()), 1e-6)
-    return torch.from_numpy(mean).float(), torch.from_numpy(np.maximum(deviation, floor)).float()
-
-
-@torch.no_grad()
-def word_scale(backbone: Backbone) -> float:
-    """Standard deviation of the numbers in word embeddings, as far as a sentence of usual words shows."""
-    ids = backbone.encode_text("what is the man in the red shirt doing with the dog on the beach") or [backbone.mask_id]
-    device = next(backbone.parameters()).device
-    return float(backbone.embed(torch.tensor([ids], device=device)).std())
-
-
-def name(fingerprint: Mapping[str, Any]) -> str:
-    """A fingerprint in a few words."""
-    words = [str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)]
-    return f"'{' '.join(words) or 'unknown'}'"

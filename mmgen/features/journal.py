@@ -45,10 +45,15 @@ class Entry(NamedTuple):
 
 class Journal:
     """A journal, opened for appending. `purpose` is what the journal was begun with. Raises DataError when the file is
-    no journal, and RunError when the disk refuses a write (which is not the fault of any one image)."""
+    no journal, and RunError when the disk refuses a write (which is not the fault of any one image).
+
+    classes  names of the classes of its regions, which the first record that has some brings along, and how many of
+             them a region has; None where no record has any
+    """
 
     def __init__(self, path: Path, purpose: dict[str, Any]) -> None:
         self.path, self.entries = path, []
+        self.classes: tuple[tuple[str, ...], int] | None = None
         with self._writing():
             self._file: BinaryIO = path.open("r+b" if path.exists() else "w+b")
         self._synced = time.monotonic()
@@ -83,6 +88,12 @@ class Journal:
 
         arrays = {"features": record.features, "boxes": record.boxes, "scores": record.scores}
         about = {"key": record.key, "labels": json.dumps(record.labels)}
+        classes = self.classes
+        if record.classes is not None:
+            arrays |= {"class_ids": record.classes.ids, "class_probabilities": record.classes.probabilities}
+            if classes is None:
+                classes = record.classes.names, record.classes.ids.shape[1]
+                about["class_names"] = json.dumps(classes[0])
         frame = save({name: array for name, array in arrays.items() if array is not None}, about)
         with self._writing():
             place = self._file.seek(0, os.SEEK_END)
@@ -90,6 +101,7 @@ class Journal:
             self._file.flush()
             if time.monotonic() - self._synced > SYNC_SECONDS:
                 self._sync()
+        self.classes = classes
         self.entries.append(Entry(place, record.key, len(record.features)))
 
     def read(self, entry: Entry) -> Record:
@@ -97,6 +109,7 @@ class Journal:
         from safetensors.numpy import load
 
         from ..parts import Record
+        from .classes import Classes
 
         self._file.seek(entry.place)
         length, checksum = FRAME.unpack(self._file.read(FRAME.size))
@@ -106,7 +119,11 @@ class Journal:
         about = _header(frame[8 : 8 + int.from_bytes(frame[:8], "little")])["__metadata__"]
         arrays, labels = load(frame), json.loads(about["labels"])
         boxes, scores = arrays.get("boxes"), arrays.get("scores")
-        return Record(about["key"], arrays["features"], boxes, None if labels is None else tuple(labels), scores)
+        classes = None
+        if "class_ids" in arrays and self.classes is not None:
+            classes = Classes(self.classes[0], arrays["class_ids"], arrays["class_probabilities"])
+        labels = None if labels is None else tuple(labels)
+        return Record(about["key"], arrays["features"], boxes, labels, scores, classes)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -140,7 +157,11 @@ class Journal:
                 break
             try:
                 tables = _header(self._file.read(longest))
-                entry = Entry(place, tables["__metadata__"]["key"], tables["features"]["shape"][0])
+                about = tables["__metadata__"]
+                entry = Entry(place, about["key"], tables["features"]["shape"][0])
+                if "class_names" in about and self.classes is None:
+                    names = tuple(map(str, json.loads(about["class_names"])))
+                    self.classes = names, int(tables["class_ids"]["shape"][1])
                 if end == size:
                     self.read(entry)  # the last one may be whole in length only
             except (ValueError, LookupError, TypeError, RecursionError, DataError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .store import PER_REGION
+from .stored_classes import CLASSES
 
 if TYPE_CHECKING:
     import h5py
@@ -57,8 +58,9 @@ class Layout:
 class _Rows:
     """Appends records to the datasets of a new file, some MB at a time and in whole chunks."""
 
-    def __init__(self, file: h5py.File, layout: Layout) -> None:
-        self.file, self.layout = file, layout
+    def __init__(self, file: h5py.File, layout: Layout, classes: tuple[tuple[str, ...], int] | None = None) -> None:
+        """`classes`: names of the classes of regions, and how many of them a region has."""
+        self.file, self.layout, self.classes = file, layout, classes
         self.keys: list[bytes] = []
         self.ends: list[int] = []
         self.labels: dict[str, int] = {}
@@ -66,11 +68,16 @@ class _Rows:
         self.waiting_rows = self.written = 0
         self.known: set[str] = set()
         self._dataset("features", (layout.width,), layout.dtype, rows=layout.rows, **layout.compression)
-        for name, (kind, row) in PER_REGION.items():
+        columns = dict(PER_REGION)
+        if classes is not None:
+            columns |= {name: (kind, (classes[1],)) for name, kind in CLASSES.items()}
+        for name, (kind, row) in columns.items():
             self._dataset(name, row, f"{kind}4", rows=1024, compression="gzip", compression_opts=1, shuffle=True)
 
     def add(self, record: Record) -> None:
         import numpy as np
+
+        from .classes import Classes
 
         count = len(record.features)
         self.known |= {name for name in PER_REGION if count and getattr(record, name) is not None}
@@ -86,6 +93,9 @@ class _Rows:
             arrays[name] = (
                 unknown if columns[name] is None else np.asarray(columns[name], f"{kind}4").reshape(count, *row)
             )
+        if self.classes is not None:
+            told = record.classes or Classes.unknown(*self.classes, count)
+            arrays |= {"class_ids": told.ids, "class_probabilities": told.probabilities}
         self.waiting.append(arrays)
         self.waiting_rows += count
         self.keys.append(record.key.encode())
@@ -104,6 +114,8 @@ class _Rows:
         texts = {"keys": self.keys}
         if "labels" in self.known:
             texts["label_names"] = [label.encode() for label in self.labels]
+        if self.classes is not None:
+            texts["class_names"] = [name.encode() for name in self.classes[0]]
         for name, values in texts.items():
             kind = h5py.string_dtype("utf-8", max(1, *map(len, values)) if len(values) > 1 else max(1, len(values[0])))
             self.file.create_dataset(

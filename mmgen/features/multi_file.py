@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .store import IN_MEMORY, FeatureStore, difference
+from .fingerprints import difference
+from .store import IN_MEMORY, FeatureStore
 
 if TYPE_CHECKING:
     from ..parts import Record
@@ -73,6 +74,11 @@ class MultiFileStore:
     def fingerprint(self) -> dict[str, Any]:
         return self.stores[0].fingerprint
 
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes that regions may be of, the same in all files that tell them."""
+        return next((store.class_names for store in self.stores if store.class_names), ())
+
     def keys(self) -> Iterator[str]:
         return iter(self)
 
@@ -117,6 +123,7 @@ class MultiFileStore:
             "dtype": _one_or_all(about["dtype"] for about in each),
             "compression": _one_or_all(about["compression"] for about in each),
             "holds": [name for name in each[0]["holds"] if all(name in about["holds"] for about in each)],
+            **({"classes": len(self.class_names)} if self.class_names else {}),
             "bytes": sum(about["bytes"] for about in each),
             "fingerprint": self.fingerprint,
         }
@@ -132,6 +139,11 @@ class MultiFileStore:
             if store.width != first.width:
                 raise DataError(
                     f"{store.path}: features are {store.width} wide, those of {first.path} are {first.width}"
+                )
+            if store.class_names and store.class_names != self.class_names:
+                raise DataError(
+                    f"{store.path}: its regions are of other classes than those of files before it; features read "
+                    "together must be made alike"
                 )
 
     def _index(self) -> None:

@@ -9,6 +9,9 @@ Everything lies end to end, image after image; `ends` says where each one's rows
     scores    (rows,)     float32   the detector's confidence; NaN where unknown                       (may be absent)
     labels    (rows,)     int32     position in label_names; -1 where unknown                          (may be absent)
     label_names (m,)      UTF-8
+    class_ids   (rows, k) int32     the surest classes: positions in class_names; -1 where unknown     (may be absent)
+    class_probabilities (rows, k)   float32, of these classes; 0 where unknown
+    class_names (C,)      UTF-8     all classes there are
 
 with the attributes `format`, `version`, `fingerprint` (JSON: what made it); `mmgen.features.writer` writes it,
 checksums and all."""
@@ -24,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
+from .stored_classes import CLASSES, declared
 from .untrusted_hdf5 import MOST_BYTES, opened, own_dataset
 
 if TYPE_CHECKING:
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..parts import Record
+    from .classes import Classes
 from .store_check import _short
 
 FORMAT = "mmgen features"
@@ -42,7 +47,10 @@ VERSION = 1
 PER_REGION = {"boxes": ("f", (4,)), "scores": ("f", ()), "labels": ("i", ())}  # kind of number, shape of a row
 
 
-NAMES = ("format", "version", "fingerprint", "keys", "ends", "features", *PER_REGION, "label_names")
+NAMES = (
+    *("format", "version", "fingerprint", "keys", "ends", "features", *PER_REGION, "label_names"),
+    *(*CLASSES, "class_names"),
+)
 
 
 IN_MEMORY = 128 << 20  # bytes up to which a file is read whole: slicing arrays is far quicker than asking HDF5
@@ -63,6 +71,9 @@ class FeatureStore:
 
     A file of at most `in_memory` bytes is read whole at the first read. It can be pickled and forked: every process
     opens the file for itself, at its first read. Raises DataError when the file is missing, damaged, or something else.
+
+    class_names  of all classes that its regions may be of; none where it does not tell
+    top_classes  k, how many it keeps of a region
     """
 
     def __init__(self, path: str | Path, in_memory: int = IN_MEMORY) -> None:
@@ -133,7 +144,8 @@ class FeatureStore:
             "width": self.width,
             "dtype": str(features.dtype),
             "compression": features.compression or "none",
-            "holds": [name for name in ("features", *PER_REGION) if name in self._held],
+            "holds": [name for name in ("features", *PER_REGION, *CLASSES) if name in self._held],
+            **({"classes": len(self.class_names)} if self.class_names else {}),
             "bytes": self.path.stat().st_size,
             "fingerprint": self.fingerprint,
         }
@@ -143,7 +155,7 @@ class FeatureStore:
 
         first, last = int(self._ends[place - 1]) if place else 0, int(self._ends[place])
         last = last if limit is None else min(last, first + limit)
-        if (last - first) * self.width * 4 > MOST_BYTES:
+        if (last - first) * max(self.width, self.top_classes) * 4 > MOST_BYTES:
             raise DataError(f"{self.path}: image '{key}' would have {last - first} regions; the file is damaged")
         try:
             rows = {name: dataset[first:last] for name, dataset in self._rows().items()}
@@ -158,7 +170,17 @@ class FeatureStore:
             None if boxes is None or _unknown(boxes) else boxes,
             None if labels is None or (labels < 0).any() else self._named(key, labels),
             None if scores is None or _unknown(scores) else scores,
+            self._classes(key, rows) if self.class_names else None,
         )
+
+    def _classes(self, key: str, rows: Mapping[str, np.ndarray]) -> Classes | None:
+        """The classes of an image's regions; None where none is known of any."""
+        from .classes import Classes
+
+        classes = Classes(self.class_names, *(rows[name] for name in CLASSES))
+        if why := classes.wrong(len(rows["features"])):
+            raise DataError(f"{self.path}: image '{key}' has {why}; the file is damaged")
+        return classes if classes.known.any() else None
 
     def _named(self, key: str, labels: np.ndarray) -> tuple[str, ...]:
         if labels.max(initial=-1) >= len(self._label_names):
@@ -204,12 +226,13 @@ class FeatureStore:
             self._file = opened(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()
             self.fingerprint = self._attributes()
-            self._held = ["features", *(name for name in PER_REGION if name in self._file)]
+            self._held = ["features", *(name for name in (*PER_REGION, *CLASSES) if name in self._file)]
             self.encoded_keys, self._ends = self._index("keys", "S"), self._index("ends", "i")
             self._label_names = (
                 [name.decode() for name in self._index("label_names", "S")] if "labels" in self._held else []
             )
             self._check()
+            self.class_names, self.top_classes = declared(self._file)
             self._handles = {name: self._file[name] for name in self._held}
             self._memory = None
             self._order = np.argsort(self.encoded_keys, kind="stable")
@@ -262,25 +285,12 @@ class FeatureStore:
             raise ValueError(f"'features' are of shape {shape}")
         self.width = int(shape[-1])
         rows = len(self._dataset("features", "f", (self.width,)))
-        for name in self._held[1:]:
+        for name in (name for name in PER_REGION if name in self._held):
             if len(self._dataset(name, *PER_REGION[name])) != rows:
                 raise ValueError(f"'{name}' and 'features' differ in length")
         ends = np.concatenate([[0], self._ends])
         if len(self.encoded_keys) != len(self._ends) or (np.diff(ends) < 0).any() or ends[-1] != rows:
             raise ValueError("'keys', 'ends' and 'features' do not fit together")
-
-
-def difference(there: Any, ours: Any, sides: tuple[str, str] = ("there", "here"), at: str = "") -> str:
-    """Where two fingerprints differ, in a line: key: value there, value here. `sides`: what the two are called."""
-    if isinstance(there, Mapping) or isinstance(ours, Mapping):
-        one, other = (each if isinstance(each, Mapping) else {} for each in (there, ours))
-        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-        each = (difference(one.get(name), other.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names)
-        return "; ".join(each)
-    told = ", ".join(
-        f"{'nothing' if value is None else value} {side}" for value, side in zip((there, ours), sides, strict=True)
-    )
-    return f"{at}: {told}" if at else told
 
 
 def _unknown(values: np.ndarray) -> bool:

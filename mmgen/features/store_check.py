@@ -6,13 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import DataError
+from .stored_classes import LONGEST
 
 if TYPE_CHECKING:
     from ..parts import Record
+    from .classes import Classes
 
 
-def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
-    """The record as it is stored, and whether boxes were clipped. Raises DataError, naming the image."""
+def check(
+    record: Record, dtype: str, width: int | None, classes: tuple[tuple[str, ...], int] | None = None
+) -> tuple[Record, bool]:
+    """The record as it is stored, and whether boxes were clipped. `classes`: names of those before, and how many of
+    them a region has. Raises DataError, naming the image."""
     import numpy as np
 
     def wrong(what: str) -> DataError:
@@ -52,7 +57,32 @@ def check(record: Record, dtype: str, width: int | None) -> tuple[Record, bool]:
         clipped = bool((boxes < -1e-4).any() or (boxes > 1 + 1e-4).any())
         boxes = boxes.clip(0, 1)
     labels = None if record.labels is None else tuple(map(str, record.labels))
-    return replace(record, features=stored, boxes=boxes, scores=scores, labels=labels), clipped
+    kept = None if record.classes is None else _stored(record.classes)
+    if kept is not None and (why := kept.wrong(regions) or _unlike(kept, classes)):
+        raise wrong(why)
+    return replace(record, features=stored, boxes=boxes, scores=scores, labels=labels, classes=kept), clipped
+
+
+def _stored(classes: Classes) -> Classes:
+    import numpy as np
+
+    ids, probabilities = np.asarray(classes.ids), np.asarray(classes.probabilities)
+    if ids.dtype.kind in "iu" and ids.size and abs(ids).max() <= np.iinfo(np.int32).max:  # others are refused as is
+        ids = ids.astype(np.int32)
+    return replace(classes, ids=ids, probabilities=probabilities.astype(np.float32, copy=False))
+
+
+def _unlike(classes: Classes, before: tuple[tuple[str, ...], int] | None) -> str:
+    """How they differ from those before; of the first, what is wrong with their names."""
+    told = classes.names, classes.ids.shape[1]
+    if before is None:
+        long = next((name for name in told[0] if len(name.encode()) > LONGEST), None)
+        return "" if long is None else f"a class is called '{long:.40}...', in more than {LONGEST} bytes"
+    if told == before:
+        return ""
+    if len(told[0]) != len(before[0]) or told[1] != before[1]:
+        return f"{told[1]} of {len(told[0])} classes a region, and {before[1]} of {len(before[0])} before"
+    return "classes of other names than those before"
 
 
 def _short(error: Exception) -> str:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError, RunError
 from ..files import locked, take_name
+from .fingerprints import difference
 from .journal import Journal
 from .layout import TRIED, Layout, _Rows
-from .store import FORMAT, VERSION, FeatureStore, difference
+from .store import FORMAT, VERSION, FeatureStore
 from .store_check import check
 
 if TYPE_CHECKING:
@@ -91,12 +92,19 @@ class StoreWriter:
         if record.key in self.keys:
             self.duplicates += 1
             return False
-        checked, clipped = check(record, self.purpose["dtype"], self.width)
+        checked, clipped = check(record, self.purpose["dtype"], self.width, self._classes)
         self._journal.append(checked)
         self.width = checked.features.shape[1]
         self.keys.add(record.key)
         self.clipped += clipped
         return True
+
+    @property
+    def _classes(self) -> tuple[tuple[str, ...], int] | None:
+        """Names of the classes of regions, and how many of them a region has; None where there are none yet."""
+        if self._finished and self._finished.class_names:
+            return self._finished.class_names, self._finished.top_classes
+        return self._journal.classes
 
     def finish(self, progress: Callable[[], None] = lambda: None) -> None:
         """Put the store together under its name; `progress` is called after every image. Raises DataError when there is
@@ -194,7 +202,7 @@ class StoreWriter:
             file.attrs.update({name: np.bytes_(text) for name, text in about.items()}, version=VERSION)
             assert self.width is not None  # there are records
             layout = Layout.choose(first, self.width, self.purpose["dtype"])
-            rows = _Rows(file, layout)
+            rows = _Rows(file, layout, self._classes)
             for record in self._sources():
                 rows.add(record)
                 progress()

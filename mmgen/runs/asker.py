@@ -19,7 +19,7 @@ from ..errors import DataError, MmgenError, RunError, UnavailableError
 from ..evaluation.generate import generate
 from ..evaluation.predict import predict
 from ..features.embedder import StoredEmbedder, StoreReader
-from ..features.store import difference
+from ..features.fingerprints import difference
 from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Extractor, FailedImage, Picture, Record

@@ -19,8 +19,9 @@ def load_step(
 ) -> None:
     """Give a model the weights of a step. Raises RunError.
 
-    An input that neither the step nor one it starts from reads may be missing there: it stays as in `built`, by default
-    as it is. What is there of inputs that the model has not is left out."""
+    An input that neither the step nor one it starts from reads, and an objective that none of them learns, may be
+    missing there: it stays as in `built`, by default as it is. What is there of those that the model has not is left
+    out."""
     path = folder.step(step) / "weights.safetensors"
     tensors, about = read_tensors(path)
     if (of := about.get("step", step)) != step:
@@ -30,12 +31,14 @@ def load_step(
         )
     own = state(model) if built is None else built
     read = inputs_of(recipe, [step])
-    for name in recipe.inputs:
-        prefix = f"embedders.{name}."
-        there = any(key.startswith(prefix) for key in tensors)
-        if name in model.inputs and name not in read and not there:
+    learnt = {name for each in recipe.chain(step) for name in recipe.steps[each].objectives}
+    parts = {f"embedders.{name}.": name in read for name in recipe.inputs}
+    parts |= {f"objectives.{name}.": name in learnt for name in recipe.objectives}
+    for prefix, needed in parts.items():
+        there, built_here = (any(key.startswith(prefix) for key in each) for each in (tensors, own))
+        if built_here and not needed and not there:
             tensors |= {key: tensor for key, tensor in own.items() if key.startswith(prefix)}
-        elif name not in model.inputs and there:
+        elif not built_here and there:
             tensors = {key: tensor for key, tensor in tensors.items() if not key.startswith(prefix)}
     load_state(model, tensors, path)
 

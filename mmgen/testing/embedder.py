@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+import random
 
 import torch
 from torch import Tensor
 
 from ..errors import DataError
 from ..parts import Backbone, Embedder
-from ..tensors import Example
+from ..tensors import Example, Hiding
 from .devices import MixedDevices, OneDevice, plain_tensors
 from .in_rows import RowSuite
 from .suite import expect, expect_equal, expect_json, expect_published, skip
@@ -88,6 +89,26 @@ class EmbedderSuite(RowSuite):
                 "on the example alone, or results depend on the number of loader workers",
                 "mmgen.parts.Reader.read",
             )
+
+    def test_what_it_hides(self) -> None:
+        """The same draw hides the same, and leaves the item as it is; labels are of the input's own slots."""
+        embedder, config = self.embedder(), self.reading()
+        reader, hides = embedder.reader, "mmgen.parts.Reader.hide"
+        expect(config.hides == reader.hides, f"the config hides {config.hides}, its reader {reader.hides}", hides)
+        if reader.hides is None or not all(embedder.labels().values()):
+            skip("hides nothing, or has nothing to choose from where something is hidden")
+        for example in self.examples():
+            item = reader.read(example)
+            before = reader.collate([item])
+            tries = [reader.hide(item, random.Random(1), Hiding(rate, (1.0, 0.0))) for rate in (0.5, 0.5, 1.0)]
+            after = reader.collate([item])
+            untouched = all(torch.equal(before[name], after[name]) for name in before)
+            expect(untouched, "hide changes the item that it is given; copy what it hides", hides)
+            (first, labels), (_, again), (_, whole) = tries
+            expect(torch.equal(labels, again), "hide draws from something else than `draw`", hides)
+            slots = int(embedder(**reader.collate([first])).mask.sum())
+            expect(len(labels) == slots, f"hide gives labels of {len(labels)} slots, and there are {slots}", hides)
+            expect(bool((whole != -100).any()), "at a rate of 1 nothing is to be predicted", hides)
 
     def test_the_backbone_is_not_its_own(self) -> None:
         backbone = self.built()

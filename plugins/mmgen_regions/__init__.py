@@ -14,6 +14,8 @@ class Regions(mmgen.FeaturesConfig):
     """Regions of an image: their features and boxes from an HDF5 store, through one linear layer."""
 
     type: Literal["regions"] = "regions"
+    hides = "regions"
+
     max_regions: int = Field(36, ge=1, description="regions an image at most; a store has them by falling confidence")
 
     def build(self, backbone):

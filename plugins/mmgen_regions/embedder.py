@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from mmgen.features.embedder import StoredEmbedder
+from mmgen.features.embedder import StoredEmbedder, StoreReader
 from mmgen.parts import Backbone
 
 from . import Regions
+
+
+class RegionReader(StoreReader):
+    """Hides regions by features of 0."""
+
+    hides = "regions"
 
 
 class RegionEmbedder(StoredEmbedder):
     """features (B, N, D), boxes (B, N, 4) -> states (B, N, E), N at most `max_regions`."""
 
     def __init__(self, config: Regions, backbone: Backbone) -> None:
-        super().__init__(config, backbone, config.max_regions)
+        super().__init__(config, backbone, config.max_regions, RegionReader(config, config.max_regions))

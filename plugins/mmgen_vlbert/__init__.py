@@ -30,6 +30,8 @@ class VlBertRegions(mmgen.FeaturesConfig):
     region that they mean. Needs a backbone with three token types ("vlbert")."""
 
     type: Literal["vlbert_regions"] = "vlbert_regions"
+    hides = "regions"
+
     boxes: Literal[True] = Field(True, description="VL-BERT always reads where regions are")
     max_regions: int = Field(
         100, ge=1, description="regions of an image at most; a store has them by falling confidence"

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.features.embedder import Regions, StoredEmbedder
+from mmgen.features.hiding import hide_regions
 from mmgen.features.mentions import MentionedReader, Mentions, mentioning
 from mmgen.parts import Backbone
-from mmgen.tensors import Example, Segment, Slots
+from mmgen.tensors import Example, Hiding, Segment, Slots
 
 from . import VlBertRegions
 from .names import outside, within
@@ -24,7 +27,10 @@ WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 
 
 class RegionReader(MentionedReader):
-    """The whole picture, its regions, and which words mean them."""
+    """The whole picture, its regions, and which words mean them. Hidden regions have no features, and the whole picture
+    is the mean of those that are shown, so that nothing tells what was hidden."""
+
+    hides = "regions"
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
         self.adds_whole = config.whole == "mean"
@@ -32,16 +38,44 @@ class RegionReader(MentionedReader):
         super().__init__(config, config.max_regions, mentions)
 
     def pictures(self, example: Example) -> tuple[Regions, ...]:
-        return tuple(self._with_whole(*regions) for regions in super().pictures(example))
+        return tuple(self._with_whole(regions) for regions in super().pictures(example))
 
-    def _with_whole(self, features: np.ndarray, boxes: np.ndarray | None) -> Regions:
+    def _with_whole(self, regions: Regions) -> Regions:
+        features, boxes, classes, _ = regions
+        if classes is not None:  # the whole picture is never predicted
+            classes = classes.of(slice(0 if self.adds_whole else 1, None)).behind_unknown()
         if not self.adds_whole or boxes is None:
-            return features, boxes
-        return np.concatenate([features.mean(0, keepdims=True), features]), np.concatenate([WHOLE, boxes])
+            return Regions(features, boxes, classes)
+        whole = features.mean(0, keepdims=True)
+        return Regions(np.concatenate([whole, features]), np.concatenate([WHOLE, boxes]), classes)
+
+    def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
+        """Regions without features, marked as hidden; and (N, C) distributions over the classes of what stood there.
+        The whole picture is no region, nor is what ends them."""
+        pictures, pairs = item
+        holed, labels = [], []
+        for regions in pictures:
+            hidden, told = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
+            features = np.where(hidden[:, None], np.float32(0), regions.features)
+            if hidden.any():
+                shown = features[1:][~hidden[1:]]
+                features[0] = shown.mean(0) if len(shown) else 0
+            holed.append(regions._replace(features=features, hidden=hidden))
+            labels.append(told)
+        return (tuple(holed), pairs), torch.cat([*labels, torch.full_like(labels[0][:1], -100)])
 
     def slots(self, example: Example) -> int:
         """The regions, the whole picture of each, and what ends them."""
         return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
+
+    def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
+        """Beside what readers of mentioned regions give, hidden (B, N) bool."""
+        marks = [torch.from_numpy(np.concatenate([_hidden(each) for each in pictures])) for pictures, _ in items]
+        return {**super().collate(items), "hidden": pad_sequence(marks, True)}
+
+
+def _hidden(regions: Regions) -> np.ndarray:
+    return np.zeros(len(regions.features), bool) if regions.hidden is None else regions.hidden
 
 
 class VlBertRegionEmbedder(StoredEmbedder):
@@ -49,7 +83,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
     slot that ends them. All regions share a position, and all are of the last token type.
 
     Every other slot gets a visual term too: the whole picture's, that of the region which a word means, or, in rows
-    without a picture, one that is learnt. The terms begin as 0, so that the model begins as BERT.
+    without a picture, one that is learnt. The terms begin as 0, so that the model begins as BERT. A hidden region has a
+    word of its own in place of the object word, and a learnt look in place of its features; where it is stays.
     """
 
     places = 8 * WAVES
@@ -65,9 +100,12 @@ class VlBertRegionEmbedder(StoredEmbedder):
         width = backbone.input_size
         self.token_type, self.texts, self.corners = backbone.types - 1, config.mentions, config.geometry == "corners"
         self.dropout = nn.Dropout(config.dropout)
-        self.object_word, self.end, self.without_picture = (nn.Parameter(torch.empty(width)) for _ in range(3))
-        for each in (self.object_word, self.end, self.without_picture):
+        self.object_word, self.end, self.without_picture, self.hidden_word = (
+            nn.Parameter(torch.empty(width)) for _ in range(4)
+        )
+        for each in (self.object_word, self.end, self.without_picture, self.hidden_word):
             nn.init.normal_(each, std=0.02)
+        self.hidden_look = nn.Parameter(torch.zeros(self.width))
         self.region_norm, self.word_norm = nn.LayerNorm(width, eps=1e-12), nn.LayerNorm(width, eps=1e-12)
         for norm in (self.region_norm, self.word_norm):
             nn.init.zeros_(norm.weight)
@@ -79,17 +117,22 @@ class VlBertRegionEmbedder(StoredEmbedder):
         boxes: Tensor | None = None,
         picture: Tensor | None = None,
         pairs: Tensor | None = None,
+        hidden: Tensor | None = None,
     ) -> Segment:
         assert boxes is not None  # the reader refuses regions without
-        regions = self.object_word + self.region_norm(self.looks(features, boxes))  # (B, R, E)
+        hidden = torch.zeros_like(mask) if hidden is None else hidden
+        words = torch.where(hidden.unsqueeze(-1), self.hidden_word, self.object_word)
+        regions = words + self.region_norm(self.looks(features, boxes, hidden))  # (B, R, E)
         states = torch.cat([regions, self.end.expand(len(regions), 1, -1).to(regions.dtype)], 1)
         positions = F.pad(torch.zeros_like(mask, dtype=torch.long), (0, 1), value=1)
         return Segment(states, F.pad(mask, (0, 1), value=True), torch.full_like(positions, self.token_type), positions)
 
-    def looks(self, features: Tensor, boxes: Tensor) -> Tensor:
+    def looks(self, features: Tensor, boxes: Tensor, hidden: Tensor | None = None) -> Tensor:
         """What regions look like and where they are, (B, R, E): the visual feature embedding before its norm."""
-        found = self.dropout(torch.cat([self._normalised(features), self.where(boxes).to(features.dtype)], -1))
-        return F.relu(self.projection(found))
+        seen = self._normalised(features)
+        if hidden is not None:
+            seen = torch.where(hidden.unsqueeze(-1), self.hidden_look, seen)
+        return F.relu(self.projection(self.dropout(torch.cat([seen, self.where(boxes).to(features.dtype)], -1))))
 
     def where(self, boxes: Tensor) -> Tensor:
         """(B, R, 2048): of each of four numbers of a box the sines, then the cosines, in 256 wave lengths."""
@@ -130,7 +173,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
     def _meant(self, slots: Slots, collated: Mapping[str, Tensor]) -> Tensor:
         """Of every slot the term of the region that its word means, of several their mean, else of the whole picture:
         (B, L, E)."""
-        pairs, terms = collated["pairs"], self.word_norm(self.looks(collated["features"], collated["boxes"]))
+        looks = self.looks(collated["features"], collated["boxes"], collated.get("hidden"))
+        pairs, terms = collated["pairs"], self.word_norm(looks)
         words, known = mentioning(slots, self.texts, pairs)
         meant = pairs[..., 0].clamp(min=0).unsqueeze(-1).expand(-1, -1, terms.shape[-1])
         chosen = terms.gather(1, meant) * known.unsqueeze(-1)  # (B, M, E)
@@ -170,13 +214,15 @@ class VlBertRegionEmbedder(StoredEmbedder):
                 found[own] = weights[inner[theirs]]
         for own, theirs in (
             ("object_word", "object_linguistic_embeddings.weight"),
+            ("hidden_word", "object_mask_word_embedding.weight"),
+            ("hidden_look", "object_mask_visual_embedding.weight"),
             ("without_picture", "aux_text_visual_embedding.weight"),
             ("projection.weight", "image_feature_extractor.obj_downsample.1.weight"),
             ("projection.bias", "image_feature_extractor.obj_downsample.1.bias"),
         ):
             if (name := outside(weights, theirs)) is not None:
                 found[own] = weights[name]
-        for name in ("end", "object_word", "without_picture"):
+        for name in ("end", "object_word", "without_picture", "hidden_word", "hidden_look"):
             if name in found:
                 found[name] = found[name].reshape(-1)
         if "projection.weight" in found:

@@ -139,7 +139,7 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
         and torch.equal(one.mean, other.mean)
     )
     example = Example("x", {"image": "c"}, ("q",))
-    ((features, boxes),), ((others, other_boxes),) = one.reader.read(example), other.reader.read(example)
+    ((features, boxes, *_),), ((others, other_boxes, *_),) = one.reader.read(example), other.reader.read(example)
     assert np.array_equal(features, others) and np.array_equal(boxes, other_boxes)
     with pytest.raises(DataError, match=r"regions: no features of 1 of 1 images \('y'\)"):
         one.reader.find_gaps([Example("x", {"image": "y"})])

@@ -43,6 +43,14 @@ def arrays(number: int) -> tuple[np.ndarray, np.ndarray]:
     return draw.random((REGIONS[number], WIDTH)).astype(np.float32), np.concatenate([corners, corners + 0.25], 1)
 
 
+def classes(number: int) -> Any:
+    """What a detector takes the regions of an image for; of the first image nothing is known."""
+    from mmgen.features.classes import Classes
+
+    chances = np.random.default_rng(number).dirichlet(np.ones(5), REGIONS[number])
+    return Classes.surest(tuple("abcde"), chances, 3) if number else None
+
+
 def _nothing(folder: Path) -> None:
     logging.getLogger("mmgen").setLevel(logging.ERROR)
 
@@ -61,7 +69,11 @@ def _stores(folder: Path) -> Any:
                 more = (
                     {}
                     if plain
-                    else {"labels": tuple(f"thing {n % 2}" for n in range(REGIONS[number])), "scores": boxes[:, 0]}
+                    else {
+                        "labels": tuple(f"thing {n % 2}" for n in range(REGIONS[number])),
+                        "scores": boxes[:, 0],
+                        "classes": classes(number),
+                    }
                 )
                 writer.add(Record(key, features, boxes, **more))
             if finish:
@@ -115,7 +127,7 @@ def _read_store(path: Path, _) -> Any:
         record = store.read(key)
         rows = None
         if record.boxes is not None and len(record.features):
-            rows = np.concatenate(reader.read(Example("x", {"image": key}))[0], 1)
+            rows = np.concatenate(reader.read(Example("x", {"image": key}))[0][:2], 1)
         found[key] = (record, rows)
     return told, found
 
@@ -133,6 +145,7 @@ def _check_store(path: Path, content: Any, _) -> None:
     with h5py.File(path, "r", locking=False) as file:
         held = {name: file[name][:] for name in ("keys", "ends", *told["holds"])}
         held |= {"label_names": file["label_names"][:]} if "labels" in held else {}
+        held |= {"class_names": file["class_names"][:]} if "class_ids" in held else {}
     keys, ends, first = [key.decode() for key in held["keys"]], held["ends"].tolist(), 0
     assert told["images"] == len(keys) == len(found), f"{told['images']} images of {len(keys)}, {len(found)} read"
     for key, last in zip(keys, ends, strict=True):
@@ -151,6 +164,10 @@ def _check_store(path: Path, content: Any, _) -> None:
             assert record.labels == tuple(held["label_names"][n].decode() for n in held["labels"][first:last]), (
                 f"labels of {key}"
             )
+        if record.classes is not None:
+            assert [name.encode() for name in record.classes.names] == held["class_names"].tolist()
+            assert np.array_equal(record.classes.ids, held["class_ids"][first:last]), f"classes of {key}"
+            assert (record.classes.distributions().sum(1) < 1.001).all(), f"probabilities of {key}"
         first = last
 
 
@@ -168,9 +185,8 @@ def _read_journal(path: Path, _) -> Any:
     with StoreWriter(path, {"extractor": "toy", "settings": {"a": 1}}, "float32") as writer:
         for number, key in enumerate(KEYS):
             features, boxes = arrays(number)
-            writer.add(
-                Record(key, features, boxes, tuple(f"thing {n % 2}" for n in range(REGIONS[number])), boxes[:, 0])
-            )
+            labels = tuple(f"thing {n % 2}" for n in range(REGIONS[number]))
+            writer.add(Record(key, features, boxes, labels, boxes[:, 0], classes(number)))
         writer.finish()
     return {record.key: record for record in FeatureStore(path).records()}
 
@@ -181,6 +197,15 @@ def _check_journal(path: Path, content: Any, _) -> None:
     for number, key in enumerate(KEYS):
         features, boxes = arrays(number)
         assert np.array_equal(content[key].features, features) and np.array_equal(content[key].boxes, boxes), key
+        _check_classes(key, content[key].classes, classes(number))
+
+
+def _check_classes(key: str, found: Any, expected: Any) -> None:
+    assert (found is None) == (expected is None), f"classes of {key}"
+    if found is not None:
+        assert found.names == expected.names, f"names of the classes of {key}"
+        assert np.array_equal(found.ids, expected.ids), f"classes of {key}"
+        assert np.array_equal(found.probabilities, expected.probabilities), f"probabilities of {key}"
 
 
 # --- LXMERT's HDF5 ---

@@ -11,6 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+PARTS, CLASSES = ("keys", "ends", "features", "boxes", "scores"), ("class_ids", "class_probabilities")
 KINDS = ("f2", "f4", "f8", "i4", "i8", "u1", "S3", "?", "c8", "V4")
 
 
@@ -27,7 +28,7 @@ def spoil_store(draw: Random, path: Path) -> None:
             elif what < 0.5:
                 _numbers(draw, file)
             else:
-                _dataset(draw, file, ("keys", "ends", "features", "boxes", "scores", "labels", "label_names"))
+                _dataset(draw, file, (*PARTS, "labels", "label_names", *CLASSES, "class_names"))
 
 
 def spoil_lxmert(draw: Random, path: Path) -> None:
@@ -73,12 +74,12 @@ def _attribute(draw: Random, file: h5py.File) -> None:
 
 def _numbers(draw: Random, file: h5py.File) -> None:
     """Values of the right type that cannot be."""
-    name = draw.choice([name for name in ("ends", "features", "boxes", "scores", "labels", "keys") if name in file])
+    name = draw.choice([name for name in (*PARTS, "labels", *CLASSES) if name in file])
     values = file[name]
     place = draw.randrange(len(values))
     if name == "keys":
         values[place] = draw.choice((b"", b"25", b"\xff\xfe", b"a\x1bb", values[0]))
-    elif name in ("ends", "labels"):
+    elif name in ("ends", "labels", "class_ids"):
         values[place] = draw.choice((-1, 0, 1, 5, 10**6, 2**31 - 1))
     else:
         values[place] = draw.choice((np.nan, np.inf, -np.inf, -1.0, 6e4, 0.0))

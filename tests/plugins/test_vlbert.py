@@ -21,6 +21,7 @@ from mmgen.data.collate import Collator
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError
 from mmgen.evaluation.generate import generate
+from mmgen.features.classes import Classes
 from mmgen.model import compose
 from mmgen.parts import Record
 from mmgen.sequence import lay_out
@@ -40,9 +41,8 @@ class TestRegions(mmgen.testing.EmbedderSuite):
         return VlBert(layers=1, width=32, heads=4, vocabulary=90)
 
     def config(self):
-        return VlBertRegions(
-            width=D, fingerprint={"extractor": "toy"}, reads=("image",), mentions=("caption",), dropout=0.0
-        )
+        kept = {"width": D, "fingerprint": {"extractor": "toy"}, "classes": ("cat", "dog")}
+        return VlBertRegions(reads=("image",), mentions=("caption",), dropout=0.0, **kept)
 
     def examples(self):
         mentions = All(((2, 9, (0, 1)),))
@@ -56,11 +56,12 @@ def record(name, count, seed=0):
     rng = np.random.default_rng(seed)
     first = rng.uniform(0, 0.5, (count, 2))
     boxes = np.concatenate([first, first + 0.4], 1).astype(np.float32)
-    return Record(name, rng.standard_normal((count, D)).astype(np.float32), boxes)
+    features = rng.standard_normal((count, D)).astype(np.float32)
+    return Record(name, features, boxes, classes=Classes.surest(("cat", "dog"), rng.dirichlet((1, 1), count)))
 
 
 def regions(**settings):
-    return VlBertRegions(width=D, fingerprint={"extractor": "toy"}, **settings)
+    return VlBertRegions(width=D, fingerprint={"extractor": "toy"}, classes=("cat", "dog"), **settings)
 
 
 # --- the original code ----------------------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ def parts_of(oracle):
     config = VlBertRegions(width=2048, fingerprint={}, reads=("image",), whole="first")
     embedder = config.build(backbone).eval()
     missing, unexpected = embedder.load_state_dict(embedder.published(oracle.weights), strict=False)
-    assert not unexpected and missing == ["without_picture"]
+    assert not unexpected and missing == ["without_picture", "hidden_word", "hidden_look"]
     return backbone, embedder
 
 
