@@ -1,6 +1,6 @@
 """Folders with a file an image: NPZ as bottom-up-attention.pytorch writes it, or NPY as MMF does.
 
-<name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; maybe objects_id and objects_conf
+<name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; maybe objects_id and objects_conf, or cls_prob (R, C)
 <name>.npy   (R, D); beside it maybe <name>_info.json with bbox, image_width, image_height
 """
 
@@ -23,7 +23,7 @@ from mmgen.features.untrusted_hdf5 import MOST_BYTES
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder
-from .published import class_names, named, needs_file, relative
+from .published import class_names, distributions, named, needs_file, relative, surest
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
 DAMAGES = (
@@ -92,7 +92,8 @@ class ArrayFolder(Extractor):
                     raise ValueError("has boxes but not the image's size (image_w, image_h)")
                 boxes = relative(boxes, float(archive["image_w"]), float(archive["image_h"]))
             classes, scores = _first(archive, ("objects_id",)), _first(archive, ("objects_conf",))
-        return Record(key, features, boxes, named(classes, self.names), scores)
+            told = distributions(_first(archive, ("cls_prob",)), self.names) or surest(classes, scores, self.names)
+        return Record(key, features, boxes, named(classes, self.names), scores, told)
 
     def _npy(self, key: str, path: Path) -> Record:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that its size is known before it is read

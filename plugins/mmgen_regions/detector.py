@@ -12,6 +12,7 @@ from torch import Tensor
 from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
+from mmgen.features.classes import Classes
 from mmgen.features.cnn import described, digest, precision
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
@@ -70,8 +71,13 @@ class TransformersDetector(Extractor):
         scores, classes = chances.max(-1)  # (Q,)
         order = scores.argsort(descending=True, stable=True)[: self.config.max_regions]
         order = order[scores[order] >= self.config.min_score]
-        labels = tuple(str(self.names.get(number, number)) for number in classes[order].tolist())
-        return Record(key, states[order].cpu().numpy(), boxes[order].cpu().numpy(), labels, scores[order].cpu().numpy())
+        names = tuple(str(self.names.get(number, number)) for number in range(chances.shape[-1]))
+        labels = tuple(names[number] for number in classes[order].tolist())
+        kept = chances[order]
+        kept = kept / kept.sum(-1, keepdim=True).clamp(min=1)  # sigmoids' may be more than 1 together
+        surest = Classes.surest(names, kept.cpu().numpy())
+        arrays = [values[order].cpu().numpy() for values in (states, boxes, scores)]
+        return Record(key, arrays[0], arrays[1], labels, arrays[2], surest)
 
 
 def load(model: str):

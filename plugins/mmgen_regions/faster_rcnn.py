@@ -14,6 +14,7 @@ from torchvision.models import get_model, get_model_weights, list_models
 from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
+from mmgen.features.classes import Classes
 from mmgen.features.cnn import Drawn, described, digest, precision, weights_name
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
@@ -55,16 +56,20 @@ class TorchvisionDetector(Extractor):
             images = [pil_to_tensor(batch[place][1]).to(self.device).float() / 255 for place in places]
             with precision(self.device):
                 found = self._regions(images)
-            for place, (features, boxes, classes, scores) in zip(places, found, strict=True):
-                labels = tuple(
-                    self.names[number] if number < len(self.names) else f"class {number}" for number in classes.tolist()
+            for place, (features, boxes, classes, scores, chances) in zip(places, found, strict=True):
+                names = tuple(
+                    self.names[number] if number < len(self.names) else f"class {number}"
+                    for number in range(chances.shape[1])
                 )
-                arrays = [values.float().cpu().numpy() for values in (features, boxes, scores)]
-                records[place] = Record(batch[place][0].key, arrays[0], arrays[1], labels, arrays[2])
+                labels = tuple(names[number] for number in classes.tolist())
+                arrays = [values.float().cpu().numpy() for values in (features, boxes, scores, chances[:, 1:])]
+                surest = Classes.surest(names[1:], arrays[3])  # the first is the background
+                records[place] = Record(batch[place][0].key, arrays[0], arrays[1], labels, arrays[2], surest)
         yield from (records[place] for place in range(len(batch)))
 
     def _regions(self, images: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
-        """Features (R, D), relative boxes (R, 4), classes and scores (R,) of every image."""
+        """Features (R, D), relative boxes (R, 4), classes and scores (R,) of every image; and the distributions over
+        all classes (R, C), those of the features, since what the detections were chosen by is of other boxes."""
         model, heads = self.model, self.model.roi_heads
         resized, _ = model.transform(list(images))
         maps = model.backbone(resized.tensors)
@@ -72,15 +77,19 @@ class TorchvisionDetector(Extractor):
         detections, _ = heads(maps, proposals, resized.image_sizes)
         boxes = [detection["boxes"] for detection in detections]
         pooled = heads.box_head(heads.box_roi_pool(maps, boxes, resized.image_sizes))  # (sum R, D)
-        split = pooled.split([len(inner) for inner in boxes])
+        counts = [len(inner) for inner in boxes]
+        split, chances = pooled.split(counts), heads.box_predictor(pooled)[0].float().softmax(-1).split(counts)
         return [
             (
                 features,
                 detection["boxes"] / torch.tensor([width, height] * 2, device=self.device),
                 detection["labels"],
                 detection["scores"],
+                own,
             )
-            for features, detection, (height, width) in zip(split, detections, resized.image_sizes, strict=True)
+            for features, own, detection, (height, width) in zip(
+                split, chances, detections, resized.image_sizes, strict=True
+            )
         ]
 
 

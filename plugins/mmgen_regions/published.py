@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mmgen.errors import DataError
+from mmgen.features.classes import Classes
 
 from . import Published
 
@@ -52,6 +53,27 @@ def named(numbers: np.ndarray | None, names: Sequence[str]) -> tuple[str, ...] |
     return tuple(
         names[number] if 0 <= number < len(names) else f"class {number}" for number in numbers.astype(int).tolist()
     )
+
+
+def surest(numbers: np.ndarray | None, scores: np.ndarray | None, names: Sequence[str]) -> Classes | None:
+    """The one class of each region that a file tells, with its score, or with 1, as a distribution; where names are
+    known. A number without a name is no class."""
+    if numbers is None or not names:
+        return None
+    ids = numbers.reshape(-1, 1).astype(int)
+    ids = np.where((ids >= 0) & (ids < len(names)), ids, -1).astype(np.int32)
+    told = np.ones(ids.shape) if scores is None or scores.size != ids.size else scores.reshape(-1, 1).clip(0, 1)
+    return Classes(tuple(names), ids, np.where(ids >= 0, told, 0).astype(np.float32))
+
+
+def distributions(chances: np.ndarray | None, names: Sequence[str]) -> Classes | None:
+    """The surest classes of distributions (R, C), or (R, C + 1) with the background in front; where names are known.
+    Raises ValueError for another number of classes."""
+    if chances is None or not names:
+        return None
+    if chances.ndim != 2 or chances.shape[1] not in (len(names), len(names) + 1):
+        raise ValueError(f"cls_prob is of shape {chances.shape}, and there are {len(names)} names of classes")
+    return Classes.surest(names, chances[:, chances.shape[1] - len(names) :])
 
 
 def needs_file(source: object, what: str) -> Path:

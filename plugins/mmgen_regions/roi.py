@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -58,10 +59,10 @@ class RoiFeatures(Extractor):
         ]
         pooled = roi_align(maps, boxes, self.pool, sampling_ratio=-1, aligned=True).flatten(1).cpu()  # (sum R, D)
         for region, features in zip(regions, pooled.split([len(inner) for inner in boxes]), strict=True):
-            yield Record(region.key, features.numpy(), region.boxes, region.labels, region.scores)
+            yield replace(region, features=features.numpy())
 
     def _regions(self, picture: Picture, image: Image.Image) -> Record:
-        """A picture's boxes, labels and scores; its features are left to be filled."""
+        """A picture's boxes, labels, scores and classes; its features are left to be filled."""
         if picture.boxes is None and self.detector is not None:
             (found,) = self.detector.records([Picture(picture.key, lambda: image)])
             assert isinstance(found, Record)  # the picture is open already
@@ -70,7 +71,8 @@ class RoiFeatures(Extractor):
         wanted = self.everywhere if picture.boxes is None else picture.boxes
         boxes = torch.tensor([list(box) for box in wanted], dtype=torch.float32).reshape(-1, 4)
         labels = tuple(picture.labels) if known and picture.labels is not None else None
-        return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), labels)
+        classes = picture.classes if known else None
+        return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), labels, classes=classes)
 
 
 def spread(most: int) -> list[tuple[float, float, float, float]]:

@@ -16,7 +16,7 @@ from mmgen.features.store import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
-from .published import class_names, decoded, named, needs_file, relative
+from .published import class_names, decoded, named, needs_file, relative, surest
 
 COLUMNS = {
     6: ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features"),
@@ -79,7 +79,12 @@ class TsvFile(Extractor):
         scores = decoded(values["objects_conf"], "<f4", "objects_conf") if "objects_conf" in values else None
         classes = decoded(values["objects_id"], "<i8", "objects_id") if "objects_id" in values else None
         return Record(
-            key, features.reshape(count, -1), relative(boxes, width, height), named(classes, self.names), scores
+            key,
+            features.reshape(count, -1),
+            relative(boxes, width, height),
+            named(classes, self.names),
+            scores,
+            surest(classes, scores, self.names),
         )
 
 

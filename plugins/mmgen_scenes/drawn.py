@@ -78,13 +78,15 @@ class DrawnDataset(SampledDataset):
         return [*(thing.box for thing in scene.things), (0.0, 0.0, 1.0, 1.0)], [*named, WHOLE]
 
     def pictures(self) -> Iterator[Picture]:
-        """One picture a scene."""
+        """One picture a scene, with what a detector might take its boxes for."""
         from .draw import draw
+        from .taken_for import taken_for
 
         for name in SPLITS:
             for scene in (scene for made in self.made(name) for scene in made.scenes):
                 boxes, labels = self.boxes(scene)
-                yield Picture(scene.id, partial(draw, scene, self.image_size), boxes, labels)
+                loads = partial(draw, scene, self.image_size)
+                yield Picture(scene.id, loads, boxes, labels, taken_for(scene, labels))
 
 
 def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:

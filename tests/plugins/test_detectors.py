@@ -118,6 +118,22 @@ def test_detectors_of_transformers(make, pictures, tmp_path):
         assert np.abs(a.scores - b.scores).max() < 1e-4
 
 
+@pytest.mark.parametrize("make", [detr, rt_detr])
+def test_classes_are_the_detectors_distribution_over_things(make, pictures, tmp_path):
+    model, processor = saved(tmp_path, make)
+    (record,) = Detector(model=str(tmp_path), max_regions=12).build().records(pictures[1:2])
+    with torch.no_grad():
+        logits = model(pixel_values=processor(images=pictures[1].load(), return_tensors="pt")["pixel_values"]).logits[0]
+    chances = logits.softmax(-1)[:, :-1] if make is detr else logits.sigmoid()
+    order = chances.max(-1).values.argsort(descending=True, stable=True)
+    expected = (chances / chances.sum(-1, keepdim=True))[order].numpy()
+    assert np.allclose(record.classes.distributions(), expected, atol=1e-4)
+    assert record.classes.names == tuple(model.config.id2label.values())
+    if make is detr:  # the rest is the share of nothing
+        assert np.allclose(record.classes.probabilities.sum(1), chances.sum(-1)[order].numpy(), atol=1e-4)
+    assert record.classes.wrong(12) == ""
+
+
 def test_a_kept_query_brings_its_own_state(pictures, tmp_path):
     model, processor = saved(tmp_path, detr)
     (record,) = Detector(model=str(tmp_path), max_regions=12).build().records(pictures[1:2])
@@ -153,6 +169,9 @@ def test_faster_rcnn(pictures, tmp_path):
     for each in records:
         assert each.features.shape == (4, 1024) and (np.diff(each.scores) <= 0).all()
         assert each.boxes.min() >= 0 and each.boxes.max() <= 1 and (each.boxes[:, :2] <= each.boxes[:, 2:]).all()
+        assert each.classes.names == tuple(extractor.names[1:]) and each.classes.ids.shape == (4, 10)
+        chances = extractor.model.roi_heads.box_predictor(torch.from_numpy(each.features))[0].softmax(-1)[:, 1:]
+        assert np.allclose(each.classes.probabilities, chances.sort(descending=True).values[:, :10], atol=1e-5)
     # torchvision's own answer, in pixels
     image = torch.from_numpy(np.array(pictures[1].load())).permute(2, 0, 1) / 255
     with torch.no_grad():

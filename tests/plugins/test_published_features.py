@@ -78,7 +78,11 @@ def test_lxmert_tsv_with_names_of_classes(tmp_path):
         and np.allclose(record.scores, scores)
         and np.allclose(record.boxes, RELATIVE)
     )
-    assert outcomes(BottomUpTsv(), path)[0].labels is None
+    assert record.classes.names == ("yolk", "goggles", "bathtub")
+    assert np.allclose(record.classes.distributions(), [[0, 1, 0], [1, 0, 0], [0, 0, 0]])  # the last has no name
+    assert np.allclose(record.classes.probabilities, [[0.9], [0.5], [0]])
+    (plain,) = outcomes(BottomUpTsv(), path)
+    assert plain.labels is None and plain.classes is None
 
 
 def test_tsv_with_a_header(tmp_path):
@@ -178,6 +182,19 @@ def test_real_tsv(real_data, tmp_path):
 
 
 # --- NPZ and NPY ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("background", [0, 1])
+def test_npz_with_distributions(tmp_path, background):
+    (tmp_path / "vocab.txt").write_text("yolk\ngoggles\n")
+    chances = np.array([[0.6, 0.3], [0.1, 0.2], [0, 1]])
+    whole = np.concatenate([1 - chances.sum(1, keepdims=True), chances], 1)[:, 1 - background :]
+    np.savez(tmp_path / "a.npz", x=FEATURES[0], cls_prob=whole)
+    np.savez(tmp_path / "b.npz", x=FEATURES[0], cls_prob=np.ones((3, 7)) / 7)
+    first, second = outcomes(NpzFolder(labels=tmp_path / "vocab.txt"), tmp_path)
+    assert first.classes.ids.tolist() == [[0, 1], [1, 0], [1, 0]]
+    assert np.allclose(first.classes.probabilities, [[0.6, 0.3], [0.2, 0.1], [1, 0]])
+    assert second.reason.endswith("b.npz: cls_prob is of shape (3, 7), and there are 2 names of classes")
 
 
 def test_npz_folder(tmp_path):

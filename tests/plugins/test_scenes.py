@@ -5,6 +5,7 @@ import json
 import pickle
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 
@@ -14,6 +15,7 @@ import pytest
 from mmgen_scenes import Discovery, Scenes, draw
 from mmgen_scenes.brush import PAINT, sprite
 from mmgen_scenes.grammar import mentions, relevant, words
+from mmgen_scenes.taken_for import taken_for
 from mmgen_scenes.world import COLORS, KINDS, MOST_HIDDEN, hidden
 from PIL import Image, ImageChops
 from pydantic import ValidationError
@@ -133,6 +135,27 @@ def test_pictures(data, examples):
         assert picture.labels[:-1] == [f"{t['color']} {t['kind']}" for t in example.facts["things"]]
     image = pickle.loads(pickle.dumps(pictures[0])).load()
     assert (image.mode, image.size) == ("RGB", (192, 192))
+
+
+def test_things_are_taken_for_their_kind_and_for_what_looks_like_it(data):
+    """The right kind is the surest; the rest goes to other kinds, to those of like looks more; of the whole picture
+    nothing is known. The same every time."""
+    shares = Counter()
+    for picture, again in zip(data.pictures(), data.pictures(), strict=True):
+        told = picture.classes
+        assert told.names == tuple(KINDS) and not told.known[-1] and told.known[:-1].all()
+        assert [told.names[first] for first in told.ids[:-1, 0]] == [each.split()[1] for each in picture.labels[:-1]]
+        assert (told.probabilities[:-1, 0] > 0.5).all() and (told.probabilities[:-1].sum(1) <= 1 + 1e-6).all()
+        assert np.array_equal(told.probabilities, again.classes.probabilities)
+        for kind, chances in zip(picture.labels[:-1], told.distributions(), strict=False):
+            if kind.endswith(" dog"):
+                shares += Counter(dict(zip(told.names, chances.tolist(), strict=True)))
+    assert shares["cat"] > 3 * shares["car"] and shares["horse"] > 3 * shares["kite"]
+
+
+def test_several_things_of_a_kind_are_of_that_kind_and_the_background_is_of_none(data):
+    told = taken_for(data.made("train")[0].scenes[0], ["blue cats", "background"])
+    assert told.names[told.ids[0, 0]] == "cat" and told.known.tolist() == [True, False]
 
 
 @pytest.mark.slow
