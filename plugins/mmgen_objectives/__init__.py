@@ -1,4 +1,4 @@
-"""First-party objectives: what an encoder learns beside writing, as BERT and VisualBERT were pretrained."""
+"""First-party objectives: what an encoder learns beside writing, as BERT, VisualBERT and VL-BERT were pretrained."""
 
 from typing import Annotated, Literal
 
@@ -72,6 +72,34 @@ class SentenceImage(mmgen.ObjectiveConfig):
         return ""
 
 
+class MaskedRegions(mmgen.ObjectiveConfig):
+    """Regions of a picture are hidden, and the classes that a detector took them for are predicted, all texts visible:
+    soft cross-entropy to the detector's distribution (VL-BERT, section 3.3)."""
+
+    type: Literal["masked_regions"] = "masked_regions"
+    input: str = Field("image", description="the input whose regions it hides; its store tells their classes")
+    rate: float = Field(0.15, gt=0, le=1, description="share of the regions that are predicted")
+    mask: Share = Field(0.9, description="of those, the share that is hidden; the rest is shown as it is")
+
+    def build(self, backbone, labels):
+        from .masked_regions import MaskedRegionsObjective
+
+        return MaskedRegionsObjective(self, backbone, labels.get(f"{self.input}.classes"))
+
+    def hidden(self, inputs):
+        return (self.input,) if self.input in inputs and inputs[self.input].hides == "regions" else ()
+
+    def misfits(self, inputs):
+        if self.input not in inputs:
+            return f"hides regions of '{self.input}', and the step reads: {', '.join(inputs)}"
+        if not self.hidden(inputs):
+            return (
+                f"hides regions, and '{self.input}', of type '{inputs[self.input].type}', has none that can be hidden; "
+                'name an input of type "regions" or "vlbert_regions"'
+            )
+        return ""
+
+
 @mmgen.hookimpl
 def register_objectives():
-    return [MaskedWords, SentenceImage]
+    return [MaskedWords, SentenceImage, MaskedRegions]

@@ -1,0 +1,80 @@
+"""Masked regions: a head predicts what a detector took hidden regions for (VL-BERT, section 3.3)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from mmgen.errors import DataError
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.parts import Backbone, Reader
+from mmgen.tensors import Batch, Hiding, Loss, Targets
+
+from . import MaskedRegions
+
+THEIRS = {"dense": "mvrc_head.transform.dense", "classes": "mvrc_head.region_cls_pred"}  # VL-BERT's names
+
+
+class HiddenRegions(TargetReader):
+    """Counts hidden regions, in loader workers."""
+
+    def __init__(self, config: MaskedRegions) -> None:
+        self.input, self.hiding = config.input, Hiding(config.rate, (config.mask, 0.0))
+
+    def hides(self, readers: Mapping[str, Reader]) -> Mapping[str, Hiding]:
+        reader = readers.get(self.input)
+        return {self.input: self.hiding} if reader is not None and reader.hides == "regions" else {}
+
+    def collate(self, rows: Rows) -> Targets:
+        """Which slots are predicted, (B, N), and their distributions, (n, C), row by row."""
+        labels = rows.hidden[self.input]
+        asked = labels[..., 0] != -100
+        return Targets({"loss": int(asked.sum())}, {"asked": asked, "classes": labels[asked]})
+
+
+class MaskedRegionsObjective(Objective):
+    """A dense layer and GELU, then a logit a class, of a region's last state. Without its input in the model it has no
+    head."""
+
+    def __init__(self, config: MaskedRegions, backbone: Backbone, classes: tuple[str, ...] | None) -> None:
+        super().__init__()
+        self.reader, self.input = HiddenRegions(config), config.input
+        self.head: nn.Sequential | None = None
+        if classes is None:
+            return
+        if not classes:
+            raise DataError(
+                f"masked_regions predicts classes of regions, and the features of '{config.input}' tell none; delete "
+                "the store and make it anew with a detector, or import published features with names of classes "
+                "(labels)"
+            )
+        width = backbone.hidden_size
+        dense, logits = nn.Linear(width, width), nn.Linear(width, len(classes))
+        for layer in (dense, logits):
+            nn.init.normal_(layer.weight, std=0.02)
+            nn.init.zeros_(layer.bias)
+        self.head = nn.Sequential(OrderedDict(dense=dense, activation=nn.GELU(), classes=logits))
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """VL-BERT's head. Its first class is the background, which is left out where there is one more than here."""
+        found: dict[str, Tensor] = {}
+        if self.head is None:
+            return found
+        for own, theirs in THEIRS.items():
+            for kind in ("weight", "bias"):
+                name = next((each for each in weights if each.endswith(f"{theirs}.{kind}")), None)
+                if name is not None:
+                    found[f"head.{own}.{kind}"] = weights[name]
+        for name, parameter in self.head[-1].named_parameters(prefix="head.classes"):
+            if name in found and len(found[name]) == len(parameter) + 1:
+                found[name] = found[name][1:]
+        return found
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        assert self.head is not None  # the step reads the input
+        states = model.encode(batch).inputs[self.input][targets.labels["asked"]]  # (n, H)
+        told = F.log_softmax(self.head(states).float(), -1)
+        return Loss({"loss": -(targets.labels["classes"] * told).sum()})

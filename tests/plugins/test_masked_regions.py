@@ -1,0 +1,335 @@
+"""Masked-region classification: what is hidden reaches nothing, and what a detector took it for is learnt."""
+
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import toys
+from beside import shared
+from mmgen_masked import Masked
+from mmgen_objectives import MaskedRegions, MaskedWords
+from mmgen_regions import Regions
+from mmgen_text import Text
+from mmgen_vlbert import VlBert, VlBertRegions
+from safetensors.torch import load_file
+from stores import fill
+
+import mmgen.testing
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import Place
+from mmgen.errors import DataError
+from mmgen.features.classes import Classes
+from mmgen.model import Objectives, compose
+from mmgen.parts import Record
+from mmgen.tensors import Example, Hiding
+
+D = 12
+NAMES = ("dog", "cat", "ball", "tree", "car")
+WORDS = "what color is the ball . a red cat and two dogs on grass"
+KINDS = {"vlbert": VlBertRegions, "plain": Regions}
+
+
+def record(name, count, seed=0):
+    """Regions with classes; of the second, none is known."""
+    rng = np.random.default_rng(seed)
+    first = rng.uniform(0, 0.5, (count, 2))
+    boxes = np.concatenate([first, first + 0.4], 1).astype(np.float32)
+    classes = Classes.surest(NAMES, rng.dirichlet(np.full(len(NAMES), 0.1), count), 3)
+    classes.ids[1], classes.probabilities[1] = -1, 0
+    return Record(name, rng.standard_normal((count, D)).astype(np.float32), boxes, classes=classes)
+
+
+def regions(cls=VlBertRegions, **settings):
+    return cls(width=D, fingerprint={"extractor": "toy"}, classes=NAMES, **settings)
+
+
+def examples(count=6):
+    captions = ("a red cat", "the ball", "two dogs on grass")
+    return [
+        Example(f"e{n}", {"caption": captions[n % 3], "image": record(f"p{n}", 3 + n % 3, n)}, ("what is it",))
+        for n in range(count)
+    ]
+
+
+class TestMaskedRegions(mmgen.testing.ObjectiveSuite):
+    def config(self):
+        return MaskedRegions(rate=0.6)
+
+    def backbone_config(self):
+        return VlBert(layers=1, width=32, heads=4, vocabulary=90, dropout=0.0)
+
+    def inputs(self):
+        return {"caption": Text(), "image": regions(dropout=0.0)}
+
+    def examples(self):
+        return examples()
+
+
+class TestMaskedPlainRegions(TestMaskedRegions):
+    def inputs(self):
+        return {"caption": Text(), "image": regions(Regions)}
+
+
+def composed(kind="vlbert", rate=0.5, **settings):
+    torch.manual_seed(0)
+    dropout = {"dropout": 0.0} if kind == "vlbert" else {}
+    made = compose(
+        VlBert(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0),
+        {"caption": Text(), "image": regions(KINDS[kind], **dropout, **settings)},
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+        objectives=Objectives({"regions": MaskedRegions(rate=rate), "words": MaskedWords(rate=0.5)}),
+    )
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return made.eval()
+
+
+def hidden(reader, example, hiding, seed=0):
+    return reader.hide(reader.read(example), random.Random(seed), hiding)
+
+
+# --- what is hidden -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_share_of_the_regions_is_predicted_and_most_of_those_are_hidden(kind):
+    reader = composed(kind, max_regions=5000).embedders["image"].reader
+    example = replace(examples()[0], inputs={"image": record("p", 5000)})
+    before = reader.collate([reader.read(example)])["features"].clone()
+    item, labels = hidden(reader, example, Hiding(0.15, (0.9, 0.0)))
+    asked = labels[:, 0] != -100
+    assert asked.float().mean() == pytest.approx(0.15, abs=0.02)
+    features = reader.collate([item])["features"][0]
+    gone = (features == 0).all(1)
+    first = int(kind == "vlbert")
+    assert gone[asked[: len(gone)]].float().mean() == pytest.approx(0.9, abs=0.03)
+    assert torch.equal(features[first:][~gone[first:]], before[0, first:][~gone[first:]])
+    assert not gone[~asked[: len(gone)]].any()
+    assert torch.equal(reader.collate([reader.read(example)])["features"], before)  # the item stays as it is
+
+
+def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_one():
+    example = examples()[0]
+    item, labels = hidden(composed().embedders["image"].reader, example, Hiding(1.0, (1.0, 0.0)))
+    classes = example.inputs["image"].classes
+    assert labels.shape == (3 + 2, len(NAMES))  # the whole picture in front, the end behind
+    assert (labels[[0, 2, 4]] == -100).all()  # and the region of which no class is known
+    for slot, region in ((1, 0), (3, 2)):
+        expected = np.zeros(len(NAMES))
+        expected[classes.ids[region]] = classes.probabilities[region]
+        assert np.allclose(labels[slot], expected / expected.sum(), atol=1e-6)
+    assert item[0][0].hidden.tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("whole", ["mean", "first"])
+def test_the_whole_picture_is_the_mean_of_what_is_shown(whole):
+    reader, example = composed(whole=whole).embedders["image"].reader, examples()[2]
+    item, labels = hidden(reader, example, Hiding(0.5, (1.0, 0.0)), seed=1)
+    ((regions,), _), marks = item, item[0][0].hidden
+    assert marks.any() and not marks.all() and not marks[0] and (labels[0] == -100).all()
+    assert np.array_equal(regions.features[0], regions.features[1:][~marks[1:]].mean(0))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_of_hidden_regions_reach_nothing(kind):
+    """Other features of hidden regions change no state of any slot, by exactly nothing; those of shown ones do."""
+    made, hiding = composed(kind), Hiding(0.6, (1.0, 0.0))
+    reader, example = made.embedders["image"].reader, examples()[2]
+    item, _ = hidden(reader, example, hiding)
+    gone = (reader.collate([item])["features"][0] == 0).all(1).numpy()[int(kind == "vlbert") :]
+    assert gone.any() and not gone.all()
+
+    def states(which):
+        picture = example.inputs["image"]
+        features = np.where(which[:, None], picture.features[::-1] + 7, picture.features)
+        other = replace(example, inputs=example.inputs | {"image": replace(picture, features=features)})
+        item, _ = hidden(reader, other, hiding)
+        batch = Collator(made, made.inputs, ())([other])
+        prefix = made.prefix(replace(batch, inputs={**batch.inputs, "image": reader.collate([item])}))
+        return torch.cat([prefix.slots.states[0], *([prefix.term] if prefix.term is not None else [])])
+
+    plain = states(np.zeros_like(gone))
+    assert (states(gone) - plain).abs().max() == 0
+    assert (states(~gone) - plain).abs().max() > 1e-3
+
+
+@torch.no_grad()
+def test_a_hidden_region_has_a_word_and_a_look_of_its_own_and_keeps_its_place():
+    made, example = composed(), examples()[0]
+    embedder = made.embedders["image"]
+    item, _ = hidden(embedder.reader, example, Hiding(1.0, (1.0, 0.0)))
+    collated = embedder.reader.collate([item])
+    look = embedder.hidden_look.expand(1, 1, -1)
+    place = torch.from_numpy(example.inputs["image"].boxes[:1]).unsqueeze(0)
+    expected = embedder.hidden_word + embedder.region_norm(embedder.looks(look, place))
+    assert torch.allclose(embedder(**collated).states[0, 1], expected[0, 0], atol=1e-6)
+
+
+# --- what is learnt -------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_the_loss_is_the_soft_cross_entropy_and_counts_regions():
+    made, some = composed(), examples()
+    batch = Collator(made, made.inputs, ["regions", "words"], Place(0, "s"))(some, [0] * len(some))
+    loss = made(batch)
+    states = made.encode(batch).inputs["image"]
+    labels = batch.targets["regions"].labels
+    total = 0.0
+    for slot, classes in zip(labels["asked"].nonzero(), labels["classes"], strict=True):
+        told = made.objective("regions").head(states[tuple(slot)]).log_softmax(-1)
+        total -= float((classes * told).sum())
+    assert loss.counts["regions.loss"] == len(labels["classes"]) > 3 and loss.counts["words.loss"] > 3
+    assert float(loss.sums["regions.loss"]) == pytest.approx(total, rel=1e-4)
+
+
+@pytest.mark.parametrize("background", [0, 1])
+def test_the_original_codes_head_on_its_own_states(background):
+    """Its first class is the background: where there is one less here, that is left out."""
+    tensors = load_file(shared("oracles/vlbert") / "original.safetensors")
+    names = tuple("abcdefghi"[background:])
+    backbone = VlBert(layers=1, width=48, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
+    objective = MaskedRegions().build(backbone, {"image.classes": names})
+    named = {f"module.vlbert.{name[6:]}": each for name, each in tensors.items() if name.startswith("model.mvrc")}
+    objective.load_state_dict(objective.published(named))
+    mask, wanted = tensors["in.object_mask"].bool(), tensors["out.mvrc"]
+    ours = objective.head(tensors["out.object"])[mask]
+    assert torch.allclose(ours, wanted[mask][:, background:], atol=1e-5 * wanted[mask].abs().max().item())
+
+
+def test_masks_words_and_looks_are_taken_of_published_weights():
+    embedder = composed().embedders["image"]
+    theirs = {
+        "object_mask_word_embedding.weight": torch.rand(1, 32),
+        "object_mask_visual_embedding.weight": torch.rand(1, D),
+    }
+    found = embedder.published({f"module.{name}": each for name, each in theirs.items()})
+    assert {name: tuple(each.shape) for name, each in found.items()} == {"hidden_word": (32,), "hidden_look": (D,)}
+
+
+# --- what cannot be -------------------------------------------------------------------------------------------------
+
+
+def test_features_without_classes_are_told_when_the_head_is_built():
+    backbone = VlBert(layers=1, width=32, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
+    with pytest.raises(DataError) as told:
+        MaskedRegions().build(backbone, {"image.classes": ()})
+    assert str(told.value) == (
+        "masked_regions predicts classes of regions, and the features of 'image' tell none; delete the store and make "
+        "it anew with a detector, or import published features with names of classes (labels)"
+    )
+
+
+def test_without_its_input_there_is_no_head():
+    made = compose(
+        VlBert(layers=1, width=32, heads=4, vocabulary=90),
+        {"caption": Text()},
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+        objectives=Objectives({"regions": MaskedRegions()}),
+    )
+    assert not list(made.objectives.parameters())
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wrong"),
+    [
+        ({"caption": Text()}, "hides regions of 'image', and the step reads: caption"),
+        (
+            {"image": Text()},
+            "hides regions, and 'image', of type 'text', has none that can be hidden; name an input of type "
+            '"regions" or "vlbert_regions"',
+        ),
+        ({"image": Regions()}, ""),
+        ({"image": VlBertRegions()}, ""),
+    ],
+)
+def test_misfits(inputs, wrong):
+    assert MaskedRegions().misfits(inputs) == wrong
+
+
+def test_regions_of_other_classes_are_not_hidden():
+    reader, example = composed().embedders["image"].reader, examples()[0]
+    reader.classes = NAMES[::-1]
+    with pytest.raises(DataError, match="regions are of 5 classes, not of the 5 that are predicted"):
+        hidden(reader, example, Hiding())
+
+
+# --- from a recipe --------------------------------------------------------------------------------------------------
+
+RECIPE = """
+name = "toy"
+[backbone]
+type = "vlbert"
+layers = 1
+width = 32
+heads = 2
+[inputs.caption]
+type = "text"
+[inputs.image]
+type = "vlbert_regions"
+{features}
+[generator]
+type = "masked"
+[objectives.words]
+type = "masked_words"
+[objectives.regions]
+type = "masked_regions"
+rate = 0.3
+[steps.text]
+inputs = ["caption"]
+learn = ["backbone"]
+objectives = ["words"]
+evaluate = false
+[steps.pre]
+inputs = ["caption", "image"]
+learn = ["image", "backbone"]
+start = "text"
+objectives = ["words", "regions"]
+evaluate = false
+training = {{ epochs = 60 }}
+[data]
+type = "scenes"
+train_size = 16
+val_size = 4
+test_size = 4
+image_size = 64
+[training]
+epochs = 2
+batch_size = 8
+learning_rate = 1e-2
+"""
+DRAWN = '[inputs.image.extractor]\ntype = "roi"\nweights = "random"\nimage_size = 64'
+
+
+@pytest.mark.slow
+def test_words_and_regions_are_learnt_together_from_drawn_scenes(tmp_path):
+    """The step of texts is run alone first: it builds no picture's part and no head, and the other goes on from it."""
+    (tmp_path / "toy.toml").write_text(RECIPE.format(features=DRAWN))
+    for arguments in (["--step", "text"], []):
+        done = toys.mmgen_here(tmp_path, "run", "toy.toml", *arguments)
+        assert done.returncode == 0, done.stderr
+    assert not any(name.startswith("objectives.regions") for name in toys.weights(tmp_path, "text"))
+    assert "objectives.regions.head.classes.weight" in toys.weights(tmp_path, "pre")
+    lines = (tmp_path / toys.PLACE / "steps/pre/log.jsonl").read_text().splitlines()
+    losses = [json.loads(line)["losses"] for line in lines]
+    first, last = ([each["regions.loss"] for each in some] for some in (losses[:20], losses[-20:]))
+    assert all(set(each) == {"words.loss", "regions.loss"} for each in losses)
+    assert sum(last) < 0.95 * sum(first)
+    assert len(json.loads((tmp_path / toys.PLACE / "inputs.json").read_text())["image"]["classes"]) == 28
+
+
+@pytest.mark.slow
+def test_a_store_without_classes_is_told_before_anything_is_learnt(tmp_path):
+    fill(tmp_path / "plain.h5", [replace(record("a", 2), classes=None)])
+    (tmp_path / "toy.toml").write_text(RECIPE.format(features='features = "plain.h5"'))
+    done = toys.mmgen_here(tmp_path, "run", "toy.toml")
+    told = "masked_regions predicts classes of regions, and the features of 'image' tell none; delete the store and "
+    assert done.returncode != 0 and told in done.stderr and "Traceback" not in done.stderr
+    assert not list((tmp_path / toys.PLACE).glob("steps/*/*.safetensors"))
