@@ -225,8 +225,9 @@ def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, 
     if any(folder.path.glob("steps/*/*.safetensors")):
         earlier = read_table(path, **{name: dict for name in kept if name in read_table(path)})
         for name, before in earlier.items():
-            if name in kept and before != json.loads(json.dumps(kept[name])):
-                changes = "; ".join(differences(before, kept[name]))
+            now = {key: value for key, value in kept.get(name, {}).items() if key in before or not before}
+            if name in kept and before != json.loads(json.dumps(now)):  # what was not told before may be told now
+                changes = "; ".join(differences(before, now))
                 raise RunError(
                     f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); "
                     "give those back, or use --fresh"
