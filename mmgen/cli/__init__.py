@@ -86,6 +86,8 @@ def hint(error: click.NoSuchOption) -> str:
     if not any(option.name == "sets" and option.metavar == "A.B=VALUE" for option in options):
         return ""
     key = error.option_name.lstrip("-").replace("-", "_")
+    if key == "profile":  # a key of the recipe, which --set refuses
+        return " `mmgen check` checks every profile; `mmgen run` and `mmgen show` choose one."
     homes = [f"{table}.{key}" for table, config in TABLES.items() if key in config.model_fields]
     homes += [key] if key in Recipe.model_fields else []
     return f" It is a key of the recipe: --set {homes[0]}=VALUE." if homes else " A recipe's keys: --set A.B=VALUE."

@@ -70,6 +70,7 @@ def test_an_unknown_command_without_a_likeness():
         (("run", "r.toml", "--num-beams", "3"), "It is a key of the recipe: --set decoding.num_beams=VALUE."),
         (("show", "r.toml", "--seed", "3"), "It is a key of the recipe: --set seed=VALUE."),
         (("run", "r.toml", "--max-tokens", "3"), "A recipe's keys: --set A.B=VALUE."),
+        (("check", "r.toml", "--profile", "paper"), "`mmgen check` checks every profile; `mmgen run` and `mmgen show`"),
         (("compare", "r", "--epochs", "3"), "'--epochs'.\n"),
     ],
 )
