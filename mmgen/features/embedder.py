@@ -90,7 +90,9 @@ class StoreReader(Reader):
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError when images of examples are not in the store, or have no regions there."""
-        keys = dict.fromkeys(key for each in examples for key in each.shown(self.field) if isinstance(key, str))
+        shown = (value for each in examples for value in each.shown(self.field))
+        one_of = (value if isinstance(value, tuple) else (value,) for value in shown)  # alternatives are drawn later
+        keys = dict.fromkeys(key for each in one_of for key in each if isinstance(key, str))
         for absent, what in (
             ([key for key in keys if key not in self.store], "no features"),
             ([key for key in keys if key in self.store and not self.store.count(key)], "no regions"),

@@ -132,11 +132,11 @@ def _example(line: str) -> Example:
 
 
 def _input(value: Any) -> Any:
-    return All(tuple(value["values"])) if isinstance(value, dict) else _tuples(value)
+    return All(_tuples(value["values"])) if isinstance(value, dict) else _tuples(value)
 
 
 def _tuples(value: Any) -> Any:
-    """A label as data sets give them: what several values make is a tuple."""
+    """A value as data sets give them: what several values make is a tuple."""
     if isinstance(value, dict):
         return {name: _tuples(each) for name, each in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

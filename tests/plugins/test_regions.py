@@ -112,6 +112,11 @@ def test_several_pictures_in_one_segment(store):
         model.reader.find_gaps([example(All(("3", "absent")))])
 
 
+def test_gaps_are_found_among_alternatives_too(store):
+    with pytest.raises(DataError, match="no features of 1 of 2 images"):
+        embedder(features=store).reader.find_gaps([example(("3", "absent"))])
+
+
 def test_blind_regions_are_where_they_are_and_look_like_nothing(store):
     ((visual, boxes, *_),) = embedder(features=store, blind=True).reader.read(example("5"))
     ((_, there, *_),) = embedder(features=store).reader.read(example("5"))

@@ -309,6 +309,7 @@ def test_predictions_are_scored_from_the_examples_that_the_run_keeps(done, known
     "inputs, labels",
     [
         ({"image": All(("a", "b")), "statement": "true ?"}, {"truth": True}),
+        ({"image": "a", "question": "who ?", "question_mentions": All(((0, 3, (1, 2)),))}, {"choices": ("x", "y")}),
         ({"image": "a", "caption": ("one", "two")}, {"phrases": ((0, 3, (0.1, 0.2, 0.5, 1.0)),)}),
         ({"image": "a"}, {"answers": {"red": 0.9, "dark red": 0.3}, "choices": ("x", "y"), "choice": 1}),
     ],
