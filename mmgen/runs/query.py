@@ -180,8 +180,8 @@ def _query(entry: Any, source: Path, number: int, named: Mapping[str, Any]) -> Q
 
 
 def _nothing(value: Any) -> bool:
-    """Whether it says nothing: null, or an empty text."""
-    return value is None or value == ""
+    """Whether it says nothing: null, an empty text, or a list of nothing."""
+    return value is None or (isinstance(value, str | list) and not value)
 
 
 def _names(value: str) -> bool:

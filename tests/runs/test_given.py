@@ -16,7 +16,7 @@ from mmgen.registry import installed
 from mmgen.runs import predict
 from mmgen.runs.asker import Asker
 from mmgen.runs.given import by_input
-from mmgen.runs.query import Query
+from mmgen.runs.query import Query, requests
 
 RECIPE = toys.recipe(
     inputs={
@@ -147,3 +147,9 @@ def test_the_step_reads_all_that_is_given(recipe, monkeypatch, inputs, picture, 
         assert predict.load("run", [Query("photo.png", inputs, picture)]) == told
     except RunError as error:
         assert str(error) == told
+
+
+def test_a_list_of_nothing_is_nothing_given():
+    """An input of no picture is one that lacks, and is told so."""
+    (query,) = requests([], {"image": [], "caption": "a dog", "choices": [""]})
+    assert query.inputs == {"caption": "a dog", "choices": [""]}
