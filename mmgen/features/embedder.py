@@ -90,8 +90,8 @@ class StoreReader(Reader):
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError when images of examples are not in the store, or have no regions there."""
-        shown = (value for each in examples for value in each.shown(self.field))
-        one_of = (value if isinstance(value, tuple) else (value,) for value in shown)  # alternatives are drawn later
+        values = (value for each in examples for value in each.shown(self.field))
+        one_of = (value if isinstance(value, tuple) else (value,) for value in values)  # alternatives are drawn later
         keys = dict.fromkeys(key for each in one_of for key in each if isinstance(key, str))
         for absent, what in (
             ([key for key in keys if key not in self.store], "no features"),
