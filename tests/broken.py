@@ -304,6 +304,29 @@ class ReadsAnew(WordsEmbedder):
         self.reader = NeverReadsTheSame(field, backbone)
 
 
+class HidesInPlace(WordsReader):
+    def hide(self, item, draw, hiding):
+        ids, labels = super().hide(item, draw, hiding)
+        item.copy_(ids)
+        return item, labels
+
+
+class ForgetsWhatItHid(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.reader = HidesInPlace(field, backbone)
+
+
+class HidesNothing(WordsReader):
+    hides = None
+
+
+class SaysThatItHides(WordsEmbedder):
+    def __init__(self, field, backbone):
+        super().__init__(field, backbone)
+        self.reader = HidesNothing(field, backbone)
+
+
 class KeepsAPlainTensor(WordsEmbedder):
     def __init__(self, field, backbone):
         super().__init__(field, backbone)
@@ -658,6 +681,8 @@ BROKEN = [
         "read raises KeyError: 'caption'; raise a DataError that names the example",
     ),
     (embedder(ReadsAnew), "test_reads_the_same_twice", "reads differ: example 'one' read twice gives other ids"),
+    (embedder(ForgetsWhatItHid), "test_what_it_hides", "hide changes the item that it is given; copy what it hides"),
+    (embedder(SaysThatItHides), "test_what_it_hides", "the config hides words, its reader None"),
     (
         embedder(KeepsAPlainTensor),
         "test_moves_to_another_device",

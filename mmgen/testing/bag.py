@@ -31,13 +31,19 @@ class Bag(EmbedderConfig):
         return (value,) if isinstance(value, str) else value
 
 
+class BagReader(WordsReader):
+    """Words that are not hidden: the end is a slot more than they are."""
+
+    hides = None
+
+
 class BagEmbedder(Embedder):
     """See `Bag`. Words get half of their own term, the end none, all other slots the mean of the words' terms; rows
     without this input get a vector that is learnt."""
 
     def __init__(self, config: Bag, backbone: Backbone) -> None:
         super().__init__()
-        self.config, self.reader = config, WordsReader(config.reads[0], backbone)
+        self.config, self.reader = config, BagReader(config.reads[0], backbone)
         self._backbone = [backbone]  # in a list: its parameters are not ours
         self.end = nn.Parameter(torch.randn(backbone.input_size))
         self.absent = nn.Parameter(torch.randn(backbone.input_size))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -37,7 +37,7 @@ class Words(EmbedderConfig):
 
 
 class WordsReader(Reader):
-    hides = "words"
+    hides: ClassVar[Literal["words", "regions"] | None] = "words"
 
     def __init__(self, field: str, backbone: Backbone) -> None:
         self.field, self.tokenizer = field, backbone.tokenizer
