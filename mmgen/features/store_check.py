@@ -67,8 +67,9 @@ def _stored(classes: Classes) -> Classes:
     import numpy as np
 
     ids, probabilities = np.asarray(classes.ids), np.asarray(classes.probabilities)
-    if ids.dtype.kind in "iu" and ids.size and abs(ids).max() <= np.iinfo(np.int32).max:  # others are refused as is
-        ids = ids.astype(np.int32)
+    small = np.iinfo(np.int32)
+    if ids.dtype.kind in "iu" and (not ids.size or small.min <= ids.min() <= ids.max() <= small.max):
+        ids = ids.astype(np.int32)  # others are refused as they are
     return replace(classes, ids=ids, probabilities=probabilities.astype(np.float32, copy=False))
 
 

@@ -79,6 +79,8 @@ def test_a_finished_store_without_classes_gets_some(tmp_path):
         ({"names": (*NAMES, "car")}, "2 of 5 classes a region, and 2 of 4 before"),
         ({"ids": np.array([[0, 4]] * 3)}, "a class of number 4, and there are 4"),
         ({"ids": np.array([[0, -2]] * 3)}, "a class of number -2, and there are 4"),
+        ({"ids": np.full((3, 2), 1 << 32)}, "a class of number 4294967296, and there are 4"),
+        ({"ids": np.full((3, 2), -1 << 63)}, "a class of number -9223372036854775808, and there are 4"),
         ({"ids": np.zeros((2, 2), int)}, "ids and probabilities of 4 classes are of shape (2, 2) and (3, 2)"),
         ({"ids": np.zeros((3, 2))}, "ids and probabilities of classes are float64 and float32"),
         ({"names": ()}, "0 names of classes; there are 1 to 65536"),
