@@ -249,6 +249,8 @@ def test_what_a_metric_raises():
 
 def test_a_comparison_names_the_metric_too():
     class Config:
+        judges = frozenset({"text"})
+
         def build(self):
             return Brm(ValueError("no"))
 
