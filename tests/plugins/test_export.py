@@ -18,6 +18,8 @@ from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.runs.export import export, exporter
 
+pytestmark = pytest.mark.slow
+
 FEW = {"train_size": 4, "val_size": 2, "test_size": 2, "image_size": 64}
 PIXEL = 1 / 64 + 1e-6
 READERS = {

@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from mmgen.testing import DatasetSuite
 
+pytestmark = pytest.mark.slow
+
 SMALL = SceneAnswers(train_size=700, val_size=20, test_size=100)
 NOUN = (
     "(?:"

@@ -11,6 +11,8 @@ from mmgen_scenes.world import COLORS, KINDS, SIZES, SORTS
 
 from mmgen.testing import DatasetSuite
 
+pytestmark = pytest.mark.slow
+
 EXPRESSION = re.compile(
     rf"(?:({'|'.join(SIZES)}) )?(?:({'|'.join(COLORS)}) )?({'|'.join(KINDS)})(?: near the ({'|'.join(KINDS)}))?"
 )

@@ -12,6 +12,8 @@ from mmgen_scenes.world import COLORS, KINDS
 from mmgen.tensors import All
 from mmgen.testing import DatasetSuite
 
+pytestmark = pytest.mark.slow
+
 COLOR = f"({'|'.join(COLORS)})"
 
 

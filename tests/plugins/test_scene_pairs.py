@@ -10,6 +10,8 @@ from mmgen_scenes.world import COLORS, KINDS
 from mmgen.tensors import All
 from mmgen.testing import DatasetSuite
 
+pytestmark = pytest.mark.slow
+
 NAMES = {name: kind.name for kind in KINDS.values() for name in (kind.name, kind.plural)}
 NUMBERS = {"two": 2, "three": 3}
 

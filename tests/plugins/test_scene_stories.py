@@ -9,6 +9,8 @@ from mmgen_scenes.world import COLORS, KINDS
 
 from mmgen.testing import DatasetSuite
 
+pytestmark = pytest.mark.slow
+
 NAMES = {name: kind.name for kind in KINDS.values() for name in (kind.name, kind.plural)}
 
 

@@ -22,6 +22,8 @@ from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.tensors import All, Example
 
+pytestmark = pytest.mark.slow
+
 D, KNOWN = 6, ("<unk>", "red", "blue", "two")
 WORDS = "what color is the ball . a red cat and two dogs on grass"
 

@@ -27,6 +27,8 @@ from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.weights import state
 from mmgen.tensors import Slots
 
+pytestmark = pytest.mark.slow
+
 RECIPE = """\
 name = "toy"
 [backbone]

@@ -23,6 +23,8 @@ from mmgen.training.learner import Learner
 from mmgen.training.train import make_material, train
 from mmgen.training.validate import validate
 
+pytestmark = pytest.mark.slow
+
 PAIRS = toys.examples(14)
 TEXTS = [Example(f"t{number}", {"caption": example.inputs["caption"][0]}) for number, example in enumerate(PAIRS[:5])]
 OBJECTIVES = ("generator", "words", "fits")
