@@ -37,6 +37,7 @@ def result_file(
            the later ones are not asked
     split  of what a step is scored on, by default the one that it is scored on
     sets   settings of the data ("data.asks=every"), and those of `load_run`
+
     Raises RunError, RecipeError, DataError."""
     folder, registry, progress = RunFolder(Path(path)), installed(), progress or Progress()
     judge, files = _called(form, registry)
