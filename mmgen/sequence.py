@@ -1,11 +1,11 @@
-"""How inputs stand in a row: one segment after the other, with their positions and token types; and what has to be
-known to write behind them."""
+"""How inputs stand in a row: one segment after the other, with their positions and token types; what has to be known to
+write behind them; and where the slots of a text stand in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -67,6 +67,17 @@ def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
         return rows, labels
     order = (~real).long().argsort(dim=1, stable=True)[:, :longest]  # (B, longest)
     return apply(rows, lambda t: taken(t, order)), taken(labels, order)
+
+
+def letters(tokenizer: Any, text: str) -> list[tuple[int, int]]:
+    """Where each of a text's tokens stands in it: its first character, and the last + 1. Only fast tokenizers know."""
+    told = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+    return cast("list[tuple[int, int]]", told["offset_mapping"])
+
+
+def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
+    """Slots, of which `spans` says where they stand in their text, that stand within these characters of it."""
+    return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
 
 
 def unmet(segment: Segment, backbone: Backbone) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import FeaturesConfig
 from ..errors import DataError
+from ..sequence import letters, slots_between
 from ..tensors import Example, Slots
 from .embedder import Regions, StoreReader
 
@@ -34,9 +35,9 @@ class Mentions:
         found: list[tuple[int, int, int]] = []
         for place, name in enumerate(self.texts):
             mentions = example.shown(f"{name}{BEHIND}")
-            spans = self._spans(example.inputs.get(name, "")) if mentions else []
+            spans = letters(self.tokenizer, example.inputs.get(name, "")) if mentions else []
             for first, end, objects in mentions:
-                tokens = [token for token, (start, stop) in enumerate(spans) if start < end and stop > first]
+                tokens = slots_between(spans, first, end)
                 for number in objects:
                     if number < 0:
                         raise DataError(f"example '{example.id}' mentions object {number}; they count from 0")
@@ -55,10 +56,6 @@ class Mentions:
                     f"example '{example.id}' has {other}, and mentions = [{', '.join(map(repr, self.texts))}] leaves "
                     f"'{text}' out; add it, and call the input that reads it '{text}'"
                 )
-
-    def _spans(self, text: str) -> Sequence[tuple[int, int]]:
-        told = self.tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-        return cast("Sequence[tuple[int, int]]", told["offset_mapping"])
 
 
 class MentionedReader(StoreReader):

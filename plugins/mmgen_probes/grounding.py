@@ -15,6 +15,7 @@ from mmgen.attention_maps import collate, input_columns
 from mmgen.errors import DataError, UnavailableError
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
+from mmgen.sequence import slots_between
 from mmgen.tensors import Example
 
 from . import Grounding, parses, phrases
@@ -163,7 +164,7 @@ class GroundingProbe(Probe):
     ) -> Iterable[Query]:
         words = parsed.get(parses.letters(caption.text), ())
         for phrase in caption.phrases:
-            slots = slots_of(spans, phrase.first, phrase.end)
+            slots = slots_between(spans, phrase.first, phrase.end)
             ways: dict[str, Sequence[tuple[int, ...]]] = {
                 "mean": [slots],
                 "last": [slots[-1:]],
@@ -172,13 +173,8 @@ class GroundingProbe(Probe):
             groups = ways[self.config.phrase]
             yield from (Query(ENTITIES, group, phrase.boxes) for group in groups if group)
             for relation, first, end in parses.bound(caption.text, phrase, words):
-                if other := slots_of(spans, first, end):
+                if other := slots_between(spans, first, end):
                     yield Query(relation, other, phrase.boxes)
-
-
-def slots_of(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
-    """Slots that stand within these characters of their text."""
-    return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
 
 
 @torch.inference_mode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 from mmgen.errors import DataError, PluginError
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
+from mmgen.sequence import letters, slots_between
 from mmgen.tensors import Batch, Example, Loss, Prediction, Targets
 
 from .objectives import PhraseRegions
@@ -56,11 +57,10 @@ class Phrases(TargetReader):
         text = example.inputs[self.caption]
         if isinstance(phrases, str):  # of who asks, and knows no box
             phrases = [(*_found(phrases, text, example.id), None)]
-        told = self.tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-        spans: Sequence[tuple[int, int]] = told["offset_mapping"]
+        spans = letters(self.tokenizer, text)
         found = []
         for first, end, _ in phrases:
-            inside = [slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first]
+            inside = slots_between(spans, first, end)
             if not inside:
                 raise DataError(f"example '{example.id}': letters {first} to {end} of its caption hold no word")
             found.append(inside[-1] if inside[-1] < length else -100)

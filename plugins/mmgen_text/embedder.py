@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.parts import Backbone, Embedder, Reader
+from mmgen.sequence import letters
 from mmgen.tensors import Example, Hiding, Segment
 
 from . import Text
@@ -128,8 +129,5 @@ class TextEmbedder(Embedder):
         ids = ids[: len(ids) - len(self.reader.last)]
         if getattr(tokenizer, "is_fast", False):
             text = example.inputs[self.reader.field]
-            offsets = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)[
-                "offset_mapping"
-            ]
-            told |= {"text": text, "spans": [list(span) for span in offsets[: len(ids)]]}
+            told |= {"text": text, "spans": [list(span) for span in letters(tokenizer, text)[: len(ids)]]}
         return told

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import reencoded
 import torch
 from beside import shared
 from mmgen_encoders import Bert
@@ -29,15 +30,13 @@ from transformers import (
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.decoding import Decoding
 from mmgen.errors import DataError, PluginError
-from mmgen.evaluation.generate import generate
 from mmgen.model import Objectives, compose
 from mmgen.objectives import EncodedInputs
 from mmgen.parts import Record
 from mmgen.sequence import lay_out
 from mmgen.storage.published import read_published
-from mmgen.tensors import MASK, WRITTEN, All, Example, Layout, Segment, Targets
+from mmgen.tensors import All, Example, Segment, Targets
 
 D = 20
 WORDS = "what color is the ball . a red cat and two dogs on grass"
@@ -333,18 +332,6 @@ def test_begins_as_berts_first_rows():
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-def naive(made, example, written):
-    """log P(y_t | X, y_<t), (V,): X, y_<t and [MASK] encoded anew, one after the other."""
-    prefix = made.prefix(Collator(made, made.inputs, ())([example]))
-    ids = torch.tensor([[*written, made.backbone.mask_id]])
-    times = torch.arange(1, len(written) + 2).unsqueeze(0)
-    role = torch.full_like(ids, WRITTEN)
-    role[0, -1] = MASK
-    layout = Layout(role, torch.ones_like(ids), times)
-    row = prefix.slots.followed_by(made.written(prefix, ids, times - 1, layout))
-    return made.backbone.logits(made.backbone.encode(row).last[0, -1]).log_softmax(-1)
-
-
 @pytest.mark.parametrize("fuse", ["early", "late"])
 @torch.no_grad()
 def test_packed_learning_and_cached_writing_are_the_naive_ones(fuse):
@@ -354,16 +341,7 @@ def test_packed_learning_and_cached_writing_are_the_naive_ones(fuse):
     prefix = made.prefix(batch)
     words = (prefix.slots.layout.real & (prefix.slots.positions >= 0)).sum(1)
     assert prefix.free.squeeze(1).tolist() == words.tolist()
-    expected = 0.0
-    for example in some:
-        (target,) = made.generator.reader.targets(example)
-        expected -= sum(float(naive(made, example, target[:t])[token]) for t, token in enumerate(target))
-    assert float(made(batch).sums["generator.loss"]) == pytest.approx(expected, rel=1e-4)
-    for example, (text,) in zip(some, generate(made, some, Decoding()), strict=True):
-        written = []
-        while len(written) < 9 and made.backbone.end_id not in written:
-            written.append(int(naive(made, example, written).argmax()))
-        assert list(text.tokens) == written
+    reencoded.learns_and_writes_alike(made, some)
 
 
 # --- mentions, pictures, what is refused ----------------------------------------------------------------------------
