@@ -13,7 +13,7 @@ from ..tensors import Prediction
 from .frames import Box, overlap
 
 MOST, LEAST = 5, 0.005  # answers of a label that are shown, and the share that one of them has at least
-RIGHT = 0.5 - 1e-9  # the overlap from which on a box is right
+RIGHT = 0.5 - 1e-5  # the overlap from which on a box is right
 
 
 @dataclass(frozen=True)

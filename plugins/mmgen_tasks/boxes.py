@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 
 from mmgen.errors import DataError
 
-RIGHT = 0.5 - 1e-9  # an intersection over union of exactly 0.5 is right, however its boxes are rounded
+# An intersection over union of exactly 0.5 is right. Boxes are kept with 32 bits: of things of few pixels that moves it
+# by some millionths.
+RIGHT = 0.5 - 1e-5
 CANDIDATES = 1000  # boxes of which the one that is right most often is looked for
 
 

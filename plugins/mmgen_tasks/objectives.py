@@ -6,7 +6,7 @@ from pydantic import Field
 
 import mmgen
 
-Dropout = Field(0.1, ge=0, lt=1, description="on the states that the head reads, while learning")
+Dropout = Field(0.1, ge=0, lt=1, description="on what the last layer of the head reads, while learning")
 
 
 class AnswerClasses(mmgen.ObjectiveConfig):

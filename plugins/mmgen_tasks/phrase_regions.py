@@ -29,7 +29,7 @@ class Phrases(TargetReader):
         self.caption, self.image, self.tokenizer = config.caption, config.image, tokenizer
 
     def collate(self, rows: Rows) -> Targets:
-        boxes, mask = regions_of(rows, self.image)
+        boxes, mask = self._regions(rows)
         slots = self._slots(rows)
         most = max((len(each) for each in slots), default=0)
         found = torch.full((len(mask), most, mask.shape[1]), -100)  # (B, C, N), C phrases
@@ -42,8 +42,15 @@ class Phrases(TargetReader):
 
     def ask(self, rows: Rows) -> Targets:
         """The first phrase of every row."""
-        regions_of(rows, self.image)
+        self._regions(rows)
         return Targets({}, {LAST: torch.stack([each[:1] for each in self._slots(rows)])})
+
+    def _regions(self, rows: Rows) -> tuple[Tensor, Tensor]:
+        """Boxes and mask of the regions. Raises DataError for two pictures: a list of boxes does not say of which."""
+        for example in rows.examples:
+            if len(example.shown(self.image)) > 1:
+                raise DataError(f"example '{example.id}' shows several pictures; a phrase's boxes are those of one")
+        return regions_of(rows, self.image)
 
     def _slots(self, rows: Rows) -> list[Tensor]:
         """Of every row, which slot of its caption each phrase's last word piece is; -100 behind where it was cut."""

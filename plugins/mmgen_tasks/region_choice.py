@@ -30,6 +30,8 @@ class RightRegions(TargetReader):
             if BOX not in example.labels:
                 raise DataError(f"example '{example.id}' has no label '{BOX}'")
             row[real] = right(own[real], example.labels[BOX], example.id).long()
+        if (of := rows.inputs[self.image].get("picture")) is not None:
+            found[mask & (of > 0)] = 0  # a label's box is one of the first picture
         count = int(mask.sum()) if self.by_region else int((found == 1).any(1).sum())
         return Targets({"loss": count}, {RIGHT: found})
 
@@ -49,7 +51,7 @@ class RegionChoiceObjective(Objective):
         super().__init__()
         self.config, self.reader, width = config, RightRegions(config), backbone.hidden_size
         hidden = (nn.Linear(width, width), nn.GELU()) if config.transform else ()
-        self.head = nn.Sequential(nn.Dropout(config.dropout), *hidden, nn.Linear(width, 1))
+        self.head = nn.Sequential(*hidden, nn.Dropout(config.dropout), nn.Linear(width, 1))
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
         mask = batch.inputs[self.config.image]["mask"]
@@ -73,7 +75,19 @@ class RegionChoiceObjective(Objective):
         best = logits.argmax(-1)  # (B,)
         chosen = boxes[torch.arange(len(best), device=best.device), best]
         sure = shares.gather(1, best.unsqueeze(1)).squeeze(1)
+        pictures = self._pictures(batch, best)
         return [
-            Prediction(name, {"box": box, "index": index}, share)
-            for name, box, index, share in zip(batch.ids, plain(chosen), best.tolist(), sure.tolist(), strict=True)
+            Prediction(name, {"box": box, "index": index, **picture}, share)
+            for name, box, index, picture, share in zip(
+                batch.ids, plain(chosen), best.tolist(), pictures, sure.tolist(), strict=True
+            )
         ]
+
+    def _pictures(self, batch: Batch, chosen: Tensor) -> list[dict[str, int]]:
+        """Of which picture each chosen region (B,) is, for examples that show several."""
+        regions = batch.inputs[self.config.image]
+        if "picture" not in regions:
+            return [{}] * len(chosen)
+        several = (regions["picture"] * regions["mask"]).amax(1) > 0
+        own = regions["picture"].gather(1, chosen.unsqueeze(1)).squeeze(1)
+        return [{"picture": place} if more else {} for place, more in zip(own.tolist(), several.tolist(), strict=True)]

@@ -1,5 +1,6 @@
 """The objectives of the tasks: their losses by the papers' definitions, what they predict, and what they refuse."""
 
+import random
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,7 +12,9 @@ from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords
 from mmgen_regions import Regions
+from mmgen_tasks.metrics import BoxAccuracy
 from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
+from mmgen_tasks.overlap import plain, right
 from mmgen_text import Text
 
 import mmgen.testing
@@ -20,7 +23,7 @@ from mmgen.data.seeds import Place
 from mmgen.errors import DataError
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
-from mmgen.tensors import All, Example
+from mmgen.tensors import All, Example, Prediction
 
 pytestmark = pytest.mark.slow
 
@@ -331,6 +334,51 @@ def test_an_overlap_of_half_is_right():
     own = Record("p", np.zeros((2, D), np.float32), np.array([[0, 0, 1, 0.5], [0, 0, 1, 0.49]], np.float32))
     example = replace(examples()[0], inputs={"question": "what", "image": own}, labels={"box": (0.0, 0.0, 1.0, 1.0)})
     assert batch_of(made, [example]).targets["own"].labels["right"].tolist() == [[1, 0]]
+
+
+def test_an_overlap_of_half_is_right_in_pixels_while_learning_and_when_it_is_judged():
+    rng = random.Random(0)
+    pixels = [(rng.randint(200, 640), rng.randint(200, 640), rng.randint(4, 90), rng.randint(4, 90)) for _ in range(50)]
+    whole = [(9 / w, 7 / h, (9 + 2 * a) / w, (7 + b) / h) for w, h, a, b in pixels]
+    half = torch.tensor([(9 / w, 7 / h, (9 + a) / w, (7 + b) / h) for w, h, a, b in pixels])  # as a store keeps them
+    less = torch.tensor([(9 / w, 7 / h, (8 + a) / w, (7 + b) / h) for w, h, a, b in pixels])
+    for own, found, expected in [(whole, half, True), (whole, less, False)]:
+        learnt = [bool(right(box.unsqueeze(0), other, "e")) for box, other in zip(found, own, strict=True)]
+        some = [Example(str(i), {}, (), {}, {"box": box}) for i, box in enumerate(own)]
+        said = [Prediction(str(i), {"box": box, "index": 0}, 1.0) for i, box in enumerate(plain(found))]
+        judged = BoxAccuracy().build().score(said, some).per_example["accuracy"]
+        assert learnt == [expected] * len(own) and judged == [100.0 * expected] * len(own)
+
+
+def test_the_head_of_regions_drops_what_its_last_layer_reads():
+    head = model(RegionChoice(), {"question": Text(), "image": regions()}).objective("own").head
+    assert [type(layer).__name__ for layer in head] == ["Linear", "GELU", "Dropout", "Linear"]
+
+
+def two_pictures():
+    """An example that shows two pictures with the same boxes, and one that shows one."""
+    first = examples()[0]
+    pair = replace(first, id="pair", inputs={**first.inputs, "image": All((record("a", 3, 0), record("b", 3, 0)))})
+    return [pair, first]
+
+
+def test_a_region_tells_of_which_of_two_pictures_it_is():
+    made = model(RegionChoice(), {"question": Text(), "image": regions()})
+    some = two_pictures()
+    labels = batch_of(made, some).targets["own"].labels["right"]
+    assert labels[0].tolist() == [1, 0, 0, 0, 0, 0] and labels[1].tolist()[:3] == [1, 0, 0]  # a box is the first one's
+    with torch.no_grad():
+        (one, other), logits = predictions(made, some), made.objective("own").logits(made, batch_of(made, some))
+    assert one.value["index"] == int(logits[0].argmax()) and one.value["picture"] == one.value["index"] // 3
+    assert "picture" not in other.value
+    said = [Prediction("pair", {"box": list(some[0].labels["box"]), "index": 0, "picture": n}, 1.0) for n in (0, 1)]
+    assert BoxAccuracy().build().score(said, [some[0]] * 2).per_example["accuracy"] == [100.0, 0.0]
+
+
+def test_phrases_of_two_pictures_are_refused():
+    made = model(PhraseRegions(), {"caption": Text(), "image": regions()})
+    with pytest.raises(DataError, match="example 'pair' shows several pictures; a phrase's boxes are those of one"):
+        batch_of(made, two_pictures())
 
 
 def test_phrases_look_from_their_last_word_piece():

@@ -6,9 +6,11 @@ import pickle
 import published
 import pytest
 from mmgen_tasks import VqaAnswers
+from mmgen_tasks.metrics import VqaAccuracy
 from mmgen_tasks.vocabulary import read_vocabulary
 
 from mmgen.errors import DataError
+from mmgen.tensors import Prediction
 from mmgen.testing import DatasetSuite
 
 
@@ -42,6 +44,20 @@ def test_soft_targets_count_people_whose_answers_are_alike(tmp_path):
     assert dataset.labels() == {"answers": ("<unk>", "no", "yes", "2", "two", "the dog")}
     labels = [example.labels["answers"] for example in dataset.split("val")]
     assert labels == [{"yes": 1.0, "no": 0.6}, {"2": pytest.approx(0.9)}, {"the dog": 1.0}]
+
+
+def test_blanks_inside_an_answer_stay_as_in_the_official_evaluation(tmp_path):
+    published.vqa(tmp_path)
+    _, annotations = published.vqa_rows("val")
+    for answer in annotations[0]["answers"]:
+        answer["answer"] = " light\tblue  sky\n"
+    (tmp_path / "v2_mscoco_val2014_annotations.json").write_text(json.dumps({"annotations": annotations}))
+    dataset = VqaAnswers(folder=tmp_path).build()
+    first = dataset.split("val")[0]
+    assert first.targets == ("light blue  sky",) * 10
+    said = [Prediction(first.id, {"label": label}, 1.0) for label in ("light blue sky", "light blue  sky")]
+    found = VqaAccuracy().build().score(said, [first] * 2)  # ten people agree: nothing is normalised
+    assert found.per_example["accuracy"] == [0.0, 100.0]
 
 
 def test_the_most_common_answers_are_chosen_from(tmp_path):
