@@ -251,8 +251,7 @@ class Prediction:
 
     label   {"label": text, "probabilities": {text: share}}: the likeliest, and as many as the objective tells
     choice  {"choice": which, from 0, "probabilities": [a share for each choice]}
-    region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": which region}; of several pictures' regions
-            also "picture": which picture, from 0
+    region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": which region}; of several also "picture"
     boxes   a list of such boxes, the likeliest first
 
     score   how sure: the probability of what is answered
