@@ -46,9 +46,8 @@ from ..progress import tell
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
-    default=1,
-    show_default=True,
-    help="How many steps may be learnt at a time, each in a process of its own. The weights are the same.",
+    help="How many steps may be learnt at a time, each in a process of its own; by default as many as the recipe "
+    "says. The weights are the same.",
 )
 @goes_on("the same command goes on from the last checkpoint")
 def run(
@@ -60,7 +59,7 @@ def run(
     seeds: int,
     fresh: bool,
     threads: int | None,
-    jobs: int,
+    jobs: int | None,
 ) -> None:
     """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
     chosen, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))

@@ -45,7 +45,7 @@ def _tables() -> dict[str, Schema]:
     about = {name: info.description for name, info in Recipe.model_fields.items()}
     plain = closed(Recipe)["properties"]
     return {
-        **{name: plain[name] for name in ("name", "description", "seed", "output")},
+        **{name: plain[name] for name in ("name", "description", "seed", "output", "jobs")},
         **{name: _reference(kind) for name, kind in PARTS.items()},
         **{name: _named(_reference(kind), about[name] or f"{kind}s by name") for name, kind in NAMED_PARTS.items()},
         **{name: closed(cls) for name, cls in TABLES.items()},

@@ -140,6 +140,14 @@ class Recipe(Config):
     profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
     seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
     output: str = Field("runs", strict=True, description="where run folders go")
+    jobs: int = Field(
+        1,
+        ge=1,
+        le=64,
+        strict=True,
+        description="how many steps a run on a processor learns at a time, where `mmgen run --jobs` does not say; "
+        "never more than there are cores",
+    )
     backbone: SerializeAsAny[BackboneConfig]
     inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(
         min_length=1, description="embedders, in the order of the sequence"
@@ -217,7 +225,7 @@ class Recipe(Config):
 
     def identity(self) -> dict[str, Any]:
         """The recipe without the keys that cannot change a result; two runs with equal ones are the same run."""
-        tables = self.model_dump(mode="json", exclude={"output": True, "description": True})
+        tables = self.model_dump(mode="json", exclude={"output": True, "description": True, "jobs": True})
         for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
             for key in NO_RESULT:
                 training.pop(key)

@@ -28,6 +28,7 @@ from ..storage.run_folder import RunFolder, differences
 from ..tensors import Example
 from .step_weights import inputs_of
 
+INPUTS = "inputs.json"  # in a run folder: which features its inputs learn from
 LABELS = "labels.json"  # in a run folder: what its heads choose from
 
 
@@ -139,6 +140,18 @@ def fill_stores(
     return recipe.model_copy(update={"inputs": inputs})
 
 
+def unmade(recipe: Recipe, folder: RunFolder) -> set[str]:
+    """Inputs whose features are still to be made. (A file may lack pictures; who builds the model looks.)"""
+    return {
+        name
+        for name, config in recipe.inputs.items()
+        if isinstance(config, FeaturesConfig)
+        and config.extractor is not None
+        and config.features is None
+        and not features_file(config.extractor, recipe, folder).exists()
+    }
+
+
 def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
     """Whether a store is there and holds these pictures."""
     if not path.exists():
@@ -221,7 +234,7 @@ def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, 
         write_json(folder.path / LABELS, {"labels": {name: list(values) for name, values in labels.items()}})
     write_folder(folder.backbone, model.backbone.save)
     kept = {name: embedder.found_settings() for name, embedder in model.embedders.items()}
-    path, earlier = folder.path / "inputs.json", {}
+    path, earlier = folder.path / INPUTS, {}
     if any(folder.path.glob("steps/*/*.safetensors")):
         earlier = read_table(path, **{name: dict for name in kept if name in read_table(path)})
         for name, before in earlier.items():

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
+from accelerate import Accelerator
+from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
 from ..model import Model
+from ..parts import Metric
 from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..registry import installed
@@ -24,10 +29,21 @@ from ..training.threads import choose_threads, use_threads
 from .gaps import find_gaps
 from .load import load_run
 from .prepare import build_metrics, introduce, keep_parts, model_of_steps, title
-from .side_by_side import Jobs, learnt, preload
+from .side_by_side import Jobs, begin, complete, learnt, preload, processes
 from .start import keep_starts
 from .step import learn_step, score_step
 from .unread_text import warn_of_unread_text
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a run has made before its first step. `initial`: the model's weights as it was built."""
+
+    recipe: Recipe
+    model: Model
+    metrics: Mapping[str, Metric]
+    initial: Mapping[str, Tensor]
+    datasets: Datasets
 
 
 def run(
@@ -37,14 +53,14 @@ def run(
     fresh: bool = False,
     progress: Progress | None = None,
     threads: int | str | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     place: Callable[[str], str] = "steps.{}.start: ".format,
 ) -> RunFolder:
     """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
     from. `threads`: see `training.threads.choose_threads`. `jobs`: how many steps may be learnt at a time
-    (`side_by_side`). `place`: how an error about a step's start begins."""
+    (`side_by_side`), by default as many as the recipe says. `place`: how an error about a step's start begins."""
     accelerator = distributed.start()
-    Jobs(jobs, only).refuse(accelerator)
+    side_by_side = Jobs.of(jobs, recipe, only, accelerator)
     use_threads(threads)
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
@@ -52,6 +68,7 @@ def run(
     with (
         distributed.peer_failures(accelerator),
         folder.locked() if accelerator.is_main_process else contextlib.nullcontext(),
+        processes() as running,
     ):
         progress.say(f"{title(recipe)} -> {folder.path}")
         datasets = Datasets(recipe)
@@ -62,13 +79,13 @@ def run(
         todo = _left(recipe, recipe.ordered(only), folder)
         if todo:
             introduce(recipe, datasets.main, progress)
-            model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
-            warn_of_unread_text(recipe, model, datasets, todo, progress)
-            find_gaps(recipe, model, datasets, todo)
-            progress.say(choose_threads(threads, model, jobs))
+            if not outdated:
+                begin(todo, recipe, folder, side_by_side, threads, running)
+            model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
+            progress.say(choose_threads(threads, model, side_by_side.most))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
-            if jobs > 1:
+            if side_by_side.most > 1:
                 preload(model)
             if accelerator.is_main_process:
                 _keep(recipe, model, datasets, folder)
@@ -77,19 +94,46 @@ def run(
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
         accelerator.wait_for_everyone()
-        with learnt(todo, recipe, folder, Jobs(jobs, only), progress) as steps:
-            for name in steps:
-                context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)
-                with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
-                    learn_step(context, recipe, model, initial, datasets, folder)
-                    if accelerator.is_main_process and recipe.steps[name].evaluate:
-                        score_step(context, recipe, datasets, metrics, folder)
-                accelerator.wait_for_everyone()
+        if todo:
+            made = _Made(recipe, model, metrics, initial, datasets)
+            early = partial(complete, model=model, recipe=recipe, folder=folder, initial=initial)
+            steps = learnt(todo, recipe, folder, side_by_side, running, progress, early)
+            _finish_steps(steps, made, folder, accelerator, progress)
         if accelerator.is_main_process:
             show(recipe, folder, datasets, accelerator.device, progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
     return folder
+
+
+def _model(
+    recipe: Recipe,
+    only: str | None,
+    todo: Sequence[str],
+    datasets: Datasets,
+    folder: RunFolder,
+    accelerator: Accelerator,
+    progress: Progress,
+) -> tuple[Model, Recipe]:
+    """See `model_of_steps`; what is wrong with the data of the steps that are left is said too."""
+    model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
+    warn_of_unread_text(recipe, model, datasets, todo, progress)
+    find_gaps(recipe, model, datasets, todo)
+    return model, recipe
+
+
+def _finish_steps(
+    steps: Iterable[str], made: _Made, folder: RunFolder, accelerator: Accelerator, progress: Progress
+) -> None:
+    """Each step learns, writes and is scored, as far as it is not done."""
+    recipe, datasets = made.recipe, made.datasets
+    for name in steps:
+        context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)
+        with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
+            learn_step(context, recipe, made.model, made.initial, datasets, folder)
+            if accelerator.is_main_process and recipe.steps[name].evaluate:
+                score_step(context, recipe, datasets, made.metrics, folder)
+        accelerator.wait_for_everyone()
 
 
 def _keep(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:

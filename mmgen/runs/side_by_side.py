@@ -5,6 +5,9 @@ been learnt and written for. A process builds the same model from the same recip
 depends on its start alone. So the weights are those of a run whose steps follow one another, to the bit.
 
 The processes are forked from one that has imported what they need and has computed nothing (`forkserver`).
+
+A step that reads nothing whose features are still to be made begins before they are (`begin`): the run's process makes
+them meanwhile.
 """
 
 from __future__ import annotations
@@ -15,30 +18,34 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
+from torch import Tensor
 
 from ..commands import quiet
 from ..data.datasets import Datasets
 from ..errors import MmgenError, RunError
+from ..files import write_json
 from ..model import Model
 from ..progress import Advance, Bars, Progress
 from ..recipe.load import from_json
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage.run_folder import RunFolder
-from ..storage.weights import state
+from ..storage.weights import save_weights, state
 from ..training import distributed
 from ..training.context import StepContext
 from ..training.signals import handling
-from ..training.threads import use_threads
-from .prepare import model_of_steps
+from ..training.threads import choose_threads, cores
+from .prepare import INPUTS, model_of_steps, unmade
 from .step import WEIGHTS, learn_step
+from .step_weights import load_step
 
 
 @dataclass(frozen=True)
@@ -48,32 +55,51 @@ class Jobs:
     most: int
     only: str | None
 
-    def refuse(self, accelerator: Accelerator) -> None:
-        """Raises RunError for more than one job where a run has several processes already, or a GPU."""
-        if self.most > 1 and (accelerator.num_processes > 1 or accelerator.device.type != "cpu"):
+    @classmethod
+    def of(cls, asked: int | None, recipe: Recipe, only: str | None, accelerator: Accelerator) -> Jobs:
+        """Those that were asked for, else the recipe's, as far as there are cores. Raises RunError where more than one
+        is asked for and a run has several processes already, or a GPU; a recipe's do not count there."""
+        apart = accelerator.num_processes == 1 and accelerator.device.type == "cpu"
+        if asked is None:
+            return cls(min(recipe.jobs, cores()) if apart and only is None else 1, only)
+        if asked > 1 and not apart:
             where = "in several processes already" if accelerator.num_processes > 1 else "on a GPU"
-            raise RunError(f"--jobs {self.most}: this run learns {where}; leave --jobs out")
+            raise RunError(f"--jobs {asked}: this run learns {where}; leave --jobs out")
+        return cls(asked, only)
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a process is to do. `recipe`: as JSON; `folder`: the run's."""
+    """What a process is to do.
+
+    recipe   as JSON
+    folder   the run's
+    only     builds the model of this step and those that it starts from; by default that of all steps
+    threads  see `training.threads.choose_threads`
+    jobs     how many processes share the cores
+    early    whether features are still being made, and the process that others are forked from is not there yet
+    """
 
     step: str
     recipe: str
     folder: Path
     only: str | None
-    threads: int
+    threads: int | str | None
+    jobs: int
+    early: bool = False
 
 
 class Process:
     """A process that learns one step and writes for it. `ear` hears what it says, and the end of it."""
 
     def __init__(self, order: Order) -> None:
-        self.step, self.began = order.step, time.monotonic()
+        self.step, self.early, self.began = order.step, order.early, time.monotonic()
         self.error: MmgenError | None = None
         self.ear, mouth = multiprocessing.Pipe()
-        self._process = multiprocessing.get_context("forkserver").Process(target=learn, args=(order, mouth))
+        if order.early:
+            self._process: BaseProcess = multiprocessing.get_context("spawn").Process(target=learn, args=(order, mouth))
+        else:
+            self._process = multiprocessing.get_context("forkserver").Process(target=learn, args=(order, mouth))
         self._process.start()
         mouth.close()
 
@@ -108,15 +134,15 @@ class Process:
         self._process.join()
 
 
+Running = dict[str, Process]  # processes that learn, by their step
+
+
 @contextlib.contextmanager
-def learnt(
-    todo: Sequence[str], recipe: Recipe, folder: RunFolder, jobs: Jobs, progress: Progress
-) -> Iterator[Iterator[str]]:
-    """`todo`, each step once it has been learnt and written for; with one job as it is, with nothing done before. When
-    the block is left, processes that still learn are stopped. Raises RunError where one fails."""
-    running: dict[str, Process] = {}
+def processes() -> Iterator[Running]:
+    """Room for processes. When the block is left, those that still learn are stopped."""
+    running: Running = {}
     try:
-        yield iter(todo) if jobs.most == 1 else _as_they_end(todo, recipe, folder, jobs, running, progress)
+        yield running
     finally:
         for process in running.values():
             process.stop()
@@ -124,18 +150,58 @@ def learnt(
             process.join()
 
 
-def _as_they_end(
-    todo: Sequence[str], recipe: Recipe, folder: RunFolder, jobs: Jobs, running: dict[str, Process], progress: Progress
+def begin(
+    todo: Sequence[str], recipe: Recipe, folder: RunFolder, jobs: Jobs, threads: int | str | None, running: Running
+) -> None:
+    """Starts those of `todo` that need not wait for features; one job is left to make these. Steps that start from
+    published weights wait: what they take is looked at first."""
+    wanted = unmade(recipe, folder) if jobs.most > 1 else set()
+    free = [
+        name
+        for name in todo
+        if wanted
+        and recipe.steps[name].before is None
+        and recipe.steps[name].weights is None
+        and not folder.finished(name, WEIGHTS)
+        and wanted.isdisjoint(recipe.steps[name].inputs)
+    ]
+    for name in free[: jobs.most - 1]:
+        if not (kept := folder.path / INPUTS).exists():
+            write_json(kept, {})  # nothing has learnt from features yet
+        order = Order(name, recipe.model_dump_json(), folder.path, name, threads, jobs.most, early=True)
+        running[name] = Process(order)
+
+
+def complete(name: str, model: Model, recipe: Recipe, folder: RunFolder, initial: Mapping[str, Tensor]) -> None:
+    """The weights of a step that began early, with those of the inputs that were left out: they are as built."""
+    load_step(model, recipe, folder, name, initial)
+    save_weights(model, folder.step(name) / WEIGHTS, step=name)
+
+
+def learnt(
+    todo: Sequence[str],
+    recipe: Recipe,
+    folder: RunFolder,
+    jobs: Jobs,
+    running: Running,
+    progress: Progress,
+    early: Callable[[str], None],
 ) -> Iterator[str]:
+    """`todo`, each step once it has been learnt and written for; with one job as it is, with nothing done before.
+    `running`: see `processes`. `early` is called with each step that began before the others, when it has been learnt.
+    Raises RunError where one fails."""
+    if jobs.most == 1:
+        yield from todo
+        return
     done = {name for name in recipe.steps if folder.finished(name, WEIGHTS)}
     ended = [name for name in todo if name in done]  # nothing is left to learn
-    waiting = [name for name in todo if name not in done]
+    waiting = [name for name in todo if name not in {*done, *running}]
     text, threads = recipe.model_dump_json(), torch.get_num_threads()
     while ended or waiting or running:
         free = [name for name in waiting if recipe.steps[name].before in {None, *done}]
         for name in free[: jobs.most - len(running)]:
             waiting.remove(name)
-            running[name] = Process(Order(name, text, folder.path, jobs.only, threads))
+            running[name] = Process(Order(name, text, folder.path, jobs.only, threads, jobs.most))
         if ended:
             yield ended.pop(0)
             continue
@@ -143,6 +209,8 @@ def _as_they_end(
         for process in [process for process in running.values() if process.ear in ready]:
             if not process.hear(progress):
                 del running[process.step]
+                if process.early:
+                    early(process.step)
                 folder.spent(process.step, time.monotonic() - process.began)
                 done.add(process.step)
                 ended.append(process.step)
@@ -200,9 +268,9 @@ def _end_with_the_run(mouth: Connection) -> None:
 def _learn(order: Order, progress: Progress) -> None:
     recipe = from_json(order.recipe, installed(), "the run's recipe")
     accelerator, folder = distributed.start(), RunFolder(order.folder)
-    use_threads(order.threads)
     datasets = Datasets(recipe)
     model, recipe = model_of_steps(recipe, recipe.ordered(order.only), datasets, folder, accelerator, Progress())
+    choose_threads(order.threads, model, order.jobs)
     initial = {name: tensor.clone() for name, tensor in state(model).items()}
     context = StepContext(
         order.step, recipe.steps[order.step], recipe.seed, folder.step(order.step), accelerator, progress

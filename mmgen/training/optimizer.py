@@ -62,10 +62,10 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
     """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
     `learning`: what learns, by the names that a model gives it."""
     training = step.training
-    groups: dict[tuple[bool, float, float], list[nn.Parameter]] = {}  # by (of_input, peak, decay)
+    groups: dict[tuple[bool, float, float], list[nn.Parameter]] = {}  # by (of_input, peak, decay); each takes time
     for name, parameter in learning.items():
-        of_input = name.startswith("embedders.")
-        peak = training.input_learning_rate if of_input and training.input_learning_rate else training.learning_rate
+        of_input = training.input_learning_rate is not None and name.startswith("embedders.")
+        peak = (training.input_learning_rate if of_input else None) or training.learning_rate
         decay = training.weight_decay if parameter.ndim > 1 else 0.0
         groups.setdefault((of_input, peak, decay), []).append(parameter)
     if not groups:

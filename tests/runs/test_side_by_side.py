@@ -5,13 +5,17 @@ import os
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import forked
 import pytest
 import toys
 from toys import PLACE, mmgen_here
 
-pytestmark = pytest.mark.slow  # every test starts processes
+from mmgen.runs import side_by_side
+from mmgen.runs.side_by_side import Jobs
+
+slow = pytest.mark.slow  # starts processes
 
 RECIPE = toys.recipe(
     training={"epochs": 2, "checkpoint_every": 2},
@@ -45,6 +49,7 @@ def same(one: Path, other: Path, steps=("first", "second", "apart")) -> None:
     assert (one / PLACE / "table.md").read_text() == (other / PLACE / "table.md").read_text()
 
 
+@slow
 def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(one, tmp_path, caplog):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
@@ -58,6 +63,7 @@ def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(one, tmp_path, caplo
     assert json.loads((tmp_path / PLACE / "times.json").read_text()).keys() == {"first", "second", "apart"}
 
 
+@slow
 def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(one, tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     assert mmgen_here(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
@@ -73,6 +79,7 @@ def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(one, tmp_path)
     same(one, tmp_path, ("second", "apart"))  # the first was learnt alone, without the picture's weights
 
 
+@slow
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(one, tmp_path, how):
     """However it is stopped, its processes have ended soon."""
@@ -105,8 +112,50 @@ def working_folders() -> list[str]:
     return found
 
 
+@slow
 def test_several_processes_and_jobs_do_not_go_together(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = forked.together(2, forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
     assert done.returncode == 1
     assert "error: --jobs 2: this run learns in several processes already; leave --jobs out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores", "processes", "device", "only", "most"),
+    [
+        (None, 4, 1, "cpu", None, 3),  # the recipe's
+        (None, 2, 1, "cpu", None, 2),  # as far as there are cores
+        (None, 4, 2, "cpu", None, 1),
+        (None, 4, 1, "cuda", None, 1),
+        (None, 4, 1, "cpu", "first", 1),
+        (5, 4, 1, "cpu", None, 5),  # who asks is not doubted
+        (1, 4, 1, "cpu", None, 1),
+        (1, 4, 1, "cuda", None, 1),
+    ],
+)
+def test_a_recipe_says_how_many_where_nobody_asks(monkeypatch, asked, cores, processes, device, only, most):
+    monkeypatch.setattr(side_by_side, "cores", lambda: cores)
+    accelerator = SimpleNamespace(num_processes=processes, device=SimpleNamespace(type=device))
+    assert Jobs.of(asked, SimpleNamespace(jobs=3), only, accelerator) == Jobs(most, only)
+
+
+@slow
+def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(one, tmp_path, monkeypatch):
+    orders = []
+
+    class Watched(side_by_side.Process):
+        def __init__(self, order):
+            orders.append(order)
+            super().__init__(order)
+
+    monkeypatch.setattr(side_by_side, "cores", lambda: 2)
+    monkeypatch.setattr(side_by_side, "Process", Watched)
+    (tmp_path / "toy.toml").write_text(f"jobs = 2\n{RECIPE}")
+    done = mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    early = {order.step: order.early for order in orders}  # captions can be read before there are features
+    assert early == {"first": True, "second": False, "apart": False} and orders[0].step == "first"
+    assert "computing, up to 2 steps side by side, each with 1 thread on " in done.stdout + done.stderr
+    same(one, tmp_path)
+    again = mmgen_here(tmp_path, "run", "toy.toml", "--set", "jobs=1")
+    assert "nothing to do: all steps are done" in again.stdout
