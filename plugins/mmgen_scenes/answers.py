@@ -52,7 +52,7 @@ MOST_OF_A_FORM = 2  # questions a scene
 TOPICS = 6  # tried for a form that is drawn, before another is drawn
 PATIENCE = 100  # forms drawn for a question, before more than that of a form are let through
 PILOT_SCENES, PILOT_ROUNDS = 500, 4  # from which it is learnt how common answers are
-FLATTENED = ("what color", "how many", "is it beside", "is there")  # the answers of other forms are about as common
+FLATTENED = ("what color", "how many", "is it beside", "is there near", "is there")  # the answers of other forms are about as common
 
 
 @dataclass(frozen=True)
@@ -183,6 +183,21 @@ def _is_beside(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[s
 
 
 def _is_there(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
+    """Of one thing that is there, is there in another colour, or is not there at all."""
+    named, luck = rng.random() < 0.7, rng.random()
+    if luck < 0.5:
+        if group.plural:
+            return None
+        return f"is there {some(group, group.color if named else '').text}?", "yes", "of a color" if named else ""
+    kind, color = group.kind, rng.choice([color for color in group.kind.colors if color != group.color])
+    if not named or luck < 0.7:
+        kind = rng.choice([kind for kind in KINDS.values() if kind not in (each.kind for each in scene.groups)])
+        color = rng.choice(kind.colors)
+    thing = Group(kind, color, "", "", (0,))
+    return f"is there {some(thing, color if named else '').text}?", "no", "of a color" if named else ""
+
+
+def _is_there_near(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
     """Of something that is there, is there in another colour, or is not there at all."""
     b = definite(other).text
     if (luck := rng.random()) < 0.15:
@@ -255,7 +270,8 @@ FORMS: dict[str, tuple[float, Callable[..., tuple[str, ...] | None]]] = {
     "which side": (1, _side),
     "is it bigger": (1, _larger),
     "is it beside": (2, _is_beside),
-    "is there": (5, _is_there),
+    "is there": (4, _is_there),
+    "is there near": (5, _is_there_near),
     "what is beside": (3, _what_beside),
     "what is it looking at": (14, _looking),
     "which way": (2, _going),

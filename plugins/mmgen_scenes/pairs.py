@@ -14,7 +14,7 @@ from .phrases import COUNTS
 from .world import KINDS, MOST, SIZES, Kind, Look
 
 PAIRS = 4  # of a statement; it is true of half of them
-FORMS = 12  # of statements
+FORMS = 14  # of statements
 PATIENCE = 2000  # plans thought of, before other forms are drawn
 MANY = (0.3, 0.35, 0.35)  # how often a picture has none, one and two of the first kind
 ONE_COLOR = 0.65  # how often those are of the first of their two colours
@@ -82,6 +82,8 @@ def _statements(rng: Random, kinds: tuple[str, str], colors: tuple[str, str]) ->
     number = rng.choice(tuple(COUNTS))
     first, second = rng.choice((("left", "right"), ("right", "left")))
     turned = first == "right"
+    yield f"the {first} picture shows {a}", lambda x, y: (y if turned else x)(one)
+    yield f"the {first} picture shows {a_red}", lambda x, y: (y if turned else x)(one, red)
     yield f"both pictures show {a}", lambda x, y: x(one) and y(one)
     yield f"both pictures show {a_red}", lambda x, y: x(one, red) and y(one, red)
     yield f"neither picture shows {a_red}", lambda x, y: not x(one, red) and not y(one, red)

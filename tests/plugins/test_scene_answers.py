@@ -141,6 +141,11 @@ def right(question, things):
         there = [t for t in things if t["kind"] == words[-1] and t["color"] == words[1]]
         near = [holds(a, b, "near") for a in there for b in others]
         return None if None in near else "yes" if any(near) else "no"
+    if found := match(r"is there _\?"):
+        _, *colors, kind = found[1].split()
+        there = [t for t in things if t["kind"] == kind and t["color"] in (colors or [t["color"]])]
+        assert len(there) <= 1, "of two people may say that there is not one"
+        return "yes" if there else "no"
     if found := match(r"what is (next to|to the left of|to the right of) _\?"):
         (own,) = meant(found[2])
         others = [thing for thing in things if thing is not own and holds(thing, own, found[1]) is not False]
@@ -175,7 +180,7 @@ def test_answers_are_balanced_by_form(examples):
     highest = {"what color": 0.2, "how many": 0.45, "where": 0.45, "what is beside": 0.1, "what is it looking at": 0.15}
     for form, counts in by_form.items():
         assert counts.most_common(1)[0][1] / counts.total() < highest.get(form, 0.6), (form, counts)
-    assert len(by_form) == 10 and min(counts.total() for counts in by_form.values()) > 0.015 * len(examples)
+    assert len(by_form) == 11 and min(counts.total() for counts in by_form.values()) > 0.015 * len(examples)
     assert 0.33 < sum(counts.most_common(1)[0][1] for counts in by_form.values()) / len(examples) < 0.4
 
 
