@@ -52,7 +52,8 @@ MOST_OF_A_FORM = 2  # questions a scene
 TOPICS = 6  # tried for a form that is drawn, before another is drawn
 PATIENCE = 100  # forms drawn for a question, before more than that of a form are let through
 PILOT_SCENES, PILOT_ROUNDS = 500, 4  # from which it is learnt how common answers are
-FLATTENED = ("what color", "how many", "is it beside", "is there near", "is there")  # the answers of other forms are about as common
+# the answers of other forms are about as common
+FLATTENED = ("what color", "how many", "is it beside", "is there near", "is there")
 
 
 @dataclass(frozen=True)
