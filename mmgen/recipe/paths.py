@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from ..configs import Config, PathOrName, RelativeTo, classes_in
 
 Some = TypeVar("Some", bound=Config)
-WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".model")  # ends of what is never a name; the first is no pickle
+WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".th", ".model")  # ends of no names; the first is no pickle
 
 
 def path_keys(cls: type[Config]) -> dict[str, PathOrName | None]:

@@ -90,6 +90,8 @@ def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, 
         norm = _whole(torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf)).item()
         return {"grad_norm": norm, **({"clipped": norm > limit} if limit else {})}
     reached = [parameter for parameter in parameters if parameter.grad is not None]
+    if not reached:  # an update whose examples have nothing to be predicted
+        return {"grad_norm": 0.0, "clipped": 0.0}
     norms = torch.stack([_whole(torch.nn.utils.clip_grad_norm_([parameter], limit)) for parameter in reached])
     norm, share = torch.stack([norms.norm(), (norms > limit).float().mean()]).tolist()
     return {"grad_norm": norm, "clipped": share}

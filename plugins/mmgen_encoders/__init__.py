@@ -89,6 +89,10 @@ class Encoder(mmgen.BackboneConfig):
 
         return EncoderBackbone
 
+    def where_to_give(self, family: str) -> str:
+        """What to do with weights of another family, by transformers' name, that were given to this one."""
+        return f'set backbone.type = "{family}"'
+
     def sizes(self) -> dict[str, Any]:
         """Fields of transformers' config that this family has besides the usual ones, for an encoder that is built on
         the spot: name -> value. What is here wins over what the usual settings (layers, width, ...) give."""

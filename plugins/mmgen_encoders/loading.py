@@ -177,18 +177,13 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
 
 
 def _pretrained(config: Encoder) -> EncoderBackbone:
-    sizes, tokenizer = _load(
-        config,
-        lambda name: (
-            _read_sizes(name),
-            AutoTokenizer.from_pretrained(name, trust_remote_code=False),
-        ),
-    )
+    sizes = _load(config, _read_sizes)
     if sizes.model_type != config.family:
         raise DataError(
-            f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; set backbone.type = "
-            f'"{sizes.model_type}"'
+            f"backbone.weights: '{config.weights}' is a {sizes.model_type} checkpoint; "
+            f"{config.where_to_give(sizes.model_type)}"
         )
+    tokenizer = _load(config, lambda name: AutoTokenizer.from_pretrained(name, trust_remote_code=False))
     _load(config, lambda _: _check_room(sizes))
     _set_dropout(config, sizes)
     model, found = _load(

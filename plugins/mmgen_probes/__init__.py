@@ -61,7 +61,8 @@ class Grounding(mmgen.ProbeConfig):
         None, description="a folder of Flickr30k Entities, with Sentences/*.txt and Annotations/*.xml"
     )
     parses: Path | None = Field(
-        None, description="CoNLL-U file with the captions' dependencies, for grounding by relation"
+        None,
+        description="CoNLL-U file with the captions' dependencies, for grounding by relation; drawn scenes know theirs",
     )
     phrase: Literal["mean", "last", "each"] = Field(
         "mean",

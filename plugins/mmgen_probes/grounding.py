@@ -20,7 +20,7 @@ from mmgen.tensors import Example
 
 from . import Grounding, parses, phrases
 from .heads import Tally, best_heads, draw, draw_relations, relations_table, summary
-from .steps import over_steps, pictured, write_json
+from .steps import over_steps, pictured, readable, write_json
 
 ENTITIES = "entities"
 RELATIONS = 10  # the most common ones are shown, as in VisualBERT's table 2
@@ -36,7 +36,7 @@ class Query:
 
 
 class GroundingProbe(Probe):
-    """grounding.json: every head's accuracy; grounding.svg, and relations-STEP.svg where parses are given; all as PNG
+    """grounding.json: every head's accuracy; grounding.svg, and relations-STEP.svg where parses are known; all as PNG
     too."""
 
     def __init__(self, config: Grounding) -> None:
@@ -88,7 +88,8 @@ class GroundingProbe(Probe):
 
     def _look(self, step: TrainedStep, model: Any, subject: ProbeInput, parsed: parses.Parses) -> dict[str, Tally]:
         """Tallies of a step's heads, for entities and for every relation. Raises UnavailableError, DataError."""
-        picture, text = pictured(model, subject.examples[0], step.inputs)
+        inputs = readable(model, subject.examples[0], step.inputs)
+        picture, text = pictured(model, subject.examples[0], inputs)
         if picture is None or text is None:
             raise UnavailableError(
                 f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes, and a caption beside them"
@@ -104,7 +105,7 @@ class GroundingProbe(Probe):
         )
 
         def seen_by(part: Sequence[phrases.Caption]) -> list[Tensor]:
-            return attention(model, [caption.example for caption in part], step.inputs, text, picture)
+            return attention(model, [caption.example for caption in part], inputs, text, picture)
 
         with subject.progress.task(f"grounding: {step.name}", len(captions), "captions") as advance:
             for first in range(0, len(captions), self.config.batch_size):
@@ -162,7 +163,7 @@ class GroundingProbe(Probe):
     def _queries(
         self, caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses
     ) -> Iterable[Query]:
-        words = parsed.get(parses.letters(caption.text), ())
+        words = parsed.get(parses.letters(caption.text), ()) if parsed else parses.told(caption)
         for phrase in caption.phrases:
             slots = slots_between(spans, phrase.first, phrase.end)
             ways: dict[str, Sequence[tuple[int, ...]]] = {

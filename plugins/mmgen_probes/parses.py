@@ -1,4 +1,5 @@
-"""Dependencies of captions from a CoNLL-U file, and which words are bound to a phrase by which relation."""
+"""Dependencies of captions, from a CoNLL-U file or as the data set tells them, and which words are bound to a phrase by
+which relation."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from mmgen.errors import DataError
 
-from .phrases import Phrase
+from .phrases import Caption, Phrase
 
 COLUMNS = 10  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
 
@@ -96,6 +97,27 @@ def _number(text: str, where: str) -> int:
     if not text.isdigit():
         raise DataError(f"{where}: '{text}' is no number of a word")
     return int(text)
+
+
+def told(caption: Caption) -> Sequence[Word]:
+    """The words of a caption whose parse the data set tells. Raises DataError where they are not as many."""
+    forms = caption.text.split()
+    if not caption.parse:
+        return ()
+    if len(caption.parse) != len(forms):
+        raise DataError(
+            f"example '{caption.example.id}': a parse of {len(caption.parse)} words, and the caption has {len(forms)}"
+        )
+    words: list[Word] = []
+    place = 0
+    for form, (head, relation) in zip(forms, caption.parse, strict=True):
+        if not 0 <= head <= len(forms):
+            raise DataError(
+                f"example '{caption.example.id}': the head of '{form}' is word {head}, and there are {len(forms)}"
+            )
+        words.append(Word(form, head - 1 if head else None, relation, place, place + len(form)))
+        place += len(form)
+    return words
 
 
 def bound(text: str, phrase: Phrase, words: Sequence[Word]) -> list[tuple[str, int, int]]:

@@ -28,25 +28,28 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Caption:
-    """One caption of an example, which has it as its input."""
+    """One caption of an example, which has it as its input. `parse`: of each of its words the head, from 1, 0 for the
+    root, and the relation; empty where that is not known."""
 
     example: Example
     text: str
     phrases: tuple[Phrase, ...]
+    parse: Sequence[tuple[int, str]] = ()
 
 
 def known(examples: Iterable[Example], field: str) -> list[Caption]:
     """What data sets tell in `Example.facts`: "captions", "phrases" (for each caption [first character, end, [positions
-    in things]]) and "things" (each with its "box")."""
+    in things]]), "things" (each with its "box"), and perhaps "parses" (for each caption a `Caption.parse`)."""
     found = []
     for example in examples:
-        facts = example.facts
-        for text, phrases in zip(facts.get("captions", ()), facts.get("phrases", ()), strict=False):
+        facts, captions = example.facts, example.facts.get("captions", ())
+        parses = facts.get("parses") or [()] * len(captions)
+        for text, phrases, parse in zip(captions, facts.get("phrases", ()), parses, strict=False):
             told = tuple(
                 Phrase(first, end, tuple(tuple(facts["things"][place]["box"]) for place in places))
                 for first, end, places in phrases
             )
-            found.append(_captioned(example, field, text, told))
+            found.append(_captioned(example, field, text, told, parse))
     return found
 
 
@@ -129,5 +132,7 @@ def _stem(key: str) -> str:
     return next((name.removesuffix(end) for end in IMAGES if end and name.lower().endswith(end)), name)
 
 
-def _captioned(example: Example, field: str, text: str, phrases: tuple[Phrase, ...]) -> Caption:
-    return Caption(replace(example, inputs={**example.inputs, field: text}), text, phrases)
+def _captioned(
+    example: Example, field: str, text: str, phrases: tuple[Phrase, ...], parse: Sequence[tuple[int, str]] = ()
+) -> Caption:
+    return Caption(replace(example, inputs={**example.inputs, field: text}), text, phrases, parse)

@@ -34,15 +34,24 @@ def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Found]) -
 
 def pictured(model: Any, example: Any, inputs: Any) -> tuple[str | None, str | None]:
     """Names of the first input with boxes and of the first without, among these and of what the example has."""
-    boxed = {}
-    for name in model.inputs:
-        if name in inputs:
-            with contextlib.suppress(DataError):  # an input of other data
-                boxed[name] = bool(model.embedders[name].describe(example).get("boxes"))
+    found = readable(model, example, inputs)
+    boxed = {name: bool(model.embedders[name].describe(example).get("boxes")) for name in found}
     return (
         next((name for name, has in boxed.items() if has), None),
         next((name for name, has in boxed.items() if not has), None),
     )
+
+
+def readable(model: Any, example: Any, inputs: Any) -> tuple[str, ...]:
+    """Those of these inputs that the example has, in the model's order: an objective may make others while it learns,
+    as matching makes a second caption."""
+    found = []
+    for name in model.inputs:
+        if name in inputs:
+            with contextlib.suppress(DataError):
+                model.embedders[name].describe(example)
+                found.append(name)
+    return tuple(found)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from mmgen.tensors import Example
 
-from . import SPLITS, Scenes, captions, questions
+from . import SPLITS, Scenes, captions, dependencies, questions
 from .drawn import DrawnDataset, Made, plain_scene, things
 from .world import Scene
 
@@ -20,6 +20,7 @@ class DrawnScenes(DrawnDataset):
              things     [{kind, color, size, place, side, facing, box, captioned}]
              captions   the same captions, as a list; the first is the one that discovery is judged by
              phrases    for each caption, its noun phrases as [first character, end, [positions in things]]
+             parses     for each caption, of each of its words (head, relation), see `dependencies.Parse`
     """
 
     name = "drawn scenes"
@@ -40,6 +41,7 @@ class DrawnScenes(DrawnDataset):
             "things": [{**thing, "captioned": place in captioned} for place, thing in enumerate(things(scene))],
             "captions": list(texts),
             "phrases": [captions.spans(scene, caption) for caption in told_of],
+            "parses": [dependencies.parse(text) for text in texts],
         }
         targets = tuple(question.text for question in asked)
         return Made((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts),))

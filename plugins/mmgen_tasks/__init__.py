@@ -5,7 +5,7 @@ import mmgen
 
 from .metrics import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
 from .objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
-from .published import CocoCaptions, Flickr30kEntities, Nlvr2, Refcoco, Vcr, VqaAnswers
+from .published import CocoCaptions, Flickr30kEntities, Nlvr2, Refcoco, Vcr, VcrTexts, VqaAnswers
 
 
 @mmgen.hookimpl
@@ -20,4 +20,4 @@ def register_objectives():
 
 @mmgen.hookimpl
 def register_datasets():
-    return [VqaAnswers, Nlvr2, Vcr, Refcoco, Flickr30kEntities, CocoCaptions]
+    return [VqaAnswers, Nlvr2, Vcr, VcrTexts, Refcoco, Flickr30kEntities, CocoCaptions]

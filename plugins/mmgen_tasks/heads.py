@@ -1,4 +1,5 @@
-"""What others call the heads of the tasks: VisualBERT's original code "classifier", transformers' classes "cls"."""
+"""What others call the heads of the tasks: VisualBERT's original code "classifier" (in its files "bert.classifier"),
+transformers' classes "cls"."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
-NAMES = ("cls", "classifier")
+NAMES = ("cls", "classifier", "bert.classifier")
 
 
 def published_head(weights: Mapping[str, Tensor], head: nn.Linear, own: str = "head") -> dict[str, Tensor]:
@@ -14,6 +15,6 @@ def published_head(weights: Mapping[str, Tensor], head: nn.Linear, own: str = "h
     outputs is another task's, and left alone."""
     for name in NAMES:
         called = {part: f"{name}.{part}" for part in ("weight", "bias")}
-        if all(each in weights for each in called.values()) and len(weights[called["bias"]]) == head.out_features:
+        if all(each in weights for each in called.values()) and weights[called["bias"]].shape == head.bias.shape:
             return {f"{own}.{part}": weights[each] for part, each in called.items()}
     return {}

@@ -100,7 +100,8 @@ class PhraseRegionsObjective(Objective):
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The original code's one head of attention, and transformers'; their values are not used."""
         parts = [f"{name}.{part}" for name in ("query", "key") for part in ("weight", "bias")]
-        called = {f"{front}attention.{own}": own for front in ("flickr_", "") for own in parts}
+        fronts = ("bert.flickr_", "flickr_", "")  # in the original's files, in its code, in transformers'
+        called = {f"{front}attention.{own}": own for front in fronts for own in parts}
         return {own: weights[name] for name, own in called.items() if name in weights}
 
     def logits(self, model: Sequencer, batch: Batch, last: Tensor) -> Tensor:

@@ -198,6 +198,23 @@ class Vcr(Published):
         return VcrFiles(self)
 
 
+class VcrTexts(Vcr):
+    """VCR's texts one by one, each choice behind its question an example of its own: right or wrong, as VisualBERT is
+    pretrained on them."""
+
+    type: Literal["vcr_texts"] = "vcr_texts"  # type: ignore[assignment]
+    labels: ClassVar[tuple[str, ...]] = ("truth",)
+
+    @classmethod
+    def exporters(cls):
+        return ()
+
+    def build(self):
+        from .vcr import VcrTextFiles
+
+        return VcrTextFiles(self)
+
+
 class Flickr30kEntities(Published):
     """Flickr30K Entities: which box of a picture is each phrase of its caption about?
 

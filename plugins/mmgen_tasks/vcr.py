@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -121,6 +122,29 @@ class VcrFiles(PublishedDataset):
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
         return [*boxes, (0.0, 0.0, 1.0, 1.0)], [*names, WHOLE]
+
+
+class VcrTextFiles(VcrFiles):
+    """Examples of a `VcrTexts` config: of each example of a `Vcr` config as many as it has choices (ITEM-answer-K,
+    ITEM-rationale-K), K from 0.
+
+    inputs   "image", "question", "question_mentions" as there; "choice"; "choice_mentions", where it mentions any
+    labels   "truth": whether it is the right one, where that is known
+    facts    as there
+    """
+
+    name = "VCR's texts"
+
+    def _examples(self, item: Item) -> Iterator[Example]:
+        for example in super()._examples(item):
+            choices = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)
+            for place, (choice, mentions) in enumerate(choices):
+                inputs = {**example.inputs, "choice": choice}
+                if mentions:
+                    inputs["choice_mentions"] = All(mentions)
+                known = example.labels.get("choice")
+                labels = {} if known is None else {"truth": place == known}
+                yield replace(example, id=f"{example.id}-{place}", inputs=inputs, labels=labels)
 
 
 def _example(own: str, asks: str, item: Item, question: Text, right: int | None) -> Example:

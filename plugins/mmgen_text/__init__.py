@@ -8,7 +8,8 @@ import mmgen
 
 
 class Text(mmgen.EmbedderConfig):
-    """Captions, or any text, as the backbone's own word embeddings; nothing of its own to learn."""
+    """Captions, or any text, as the backbone's own word embeddings; nothing of its own to learn. Several fields
+    (`reads`) are one text, one behind the other."""
 
     type: Literal["text"] = "text"
     hides = "words"
@@ -29,8 +30,8 @@ class Text(mmgen.EmbedderConfig):
     def texts(self, example):
         if not self.max_tokens:
             return ()
-        value = example.inputs.get(self.reads[0], ())
-        return (value,) if isinstance(value, str) else value
+        values = (example.inputs.get(field, ()) for field in self.reads)
+        return tuple(text for value in values for text in ((value,) if isinstance(value, str) else value))
 
     @model_validator(mode="after")
     def _reads_something(self):

@@ -27,18 +27,28 @@ class TextReader(Reader):
     hides = "words"
 
     def __init__(self, config: Text, backbone: Backbone) -> None:
-        self.field, self.max_tokens = config.reads[0], config.max_tokens
+        self.fields, self.max_tokens = config.reads, config.max_tokens
         self.tokenizer, self.pad_id, self.mask_id = backbone.tokenizer, backbone.pad_id, backbone.mask_id
         self.last = [backbone.mask_id] if config.append_mask else []
         self._known: dict[str, list[int]] = {}
 
+    @property
+    def field(self) -> str:
+        """The first of the fields that it reads."""
+        return self.fields[0]
+
+    def text(self, example: Example) -> str:
+        """What stands in its fields, one behind the other. Raises DataError where one is not there."""
+        texts = [example.inputs.get(field) for field in self.fields]
+        for field, text in zip(self.fields, texts, strict=True):
+            if not isinstance(text, str):
+                raise DataError(
+                    f"example '{example.id}' has no {field}; its inputs are: {', '.join(example.inputs) or 'none'}"
+                )
+        return " ".join(map(str, texts))
+
     def read(self, example: Example) -> Tensor:
-        text = example.inputs.get(self.field)
-        if not isinstance(text, str):
-            raise DataError(
-                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
-            )
-        return torch.tensor(self._tokens(text) + self.last, dtype=torch.long)
+        return torch.tensor(self._tokens(self.text(example)) + self.last, dtype=torch.long)
 
     def _tokens(self, text: str) -> list[int]:
         if text not in self._known:
@@ -96,8 +106,8 @@ class TextReader(Reader):
 
     def slots(self, example: Example) -> int:
         """A token a word."""
-        text = example.inputs.get(self.field)
-        count = text.count(" ") + 1 if isinstance(text, str) else 0
+        texts = (example.inputs.get(field) for field in self.fields)
+        count = sum(text.count(" ") + 1 for text in texts if isinstance(text, str))
         return min(count, self.max_tokens) + len(self.last)
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
@@ -128,6 +138,6 @@ class TextEmbedder(Embedder):
         told: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
         ids = ids[: len(ids) - len(self.reader.last)]
         if getattr(tokenizer, "is_fast", False):
-            text = example.inputs[self.reader.field]
+            text = self.reader.text(example)
             told |= {"text": text, "spans": [list(span) for span in letters(tokenizer, text)[: len(ids)]]}
         return told

@@ -27,6 +27,14 @@ class VisualBert(Encoder):
         "both (the paper's ablation)",
     )
 
+    def where_to_give(self, family):
+        if family != "visual_bert":
+            return super().where_to_give(family)
+        return (
+            f'a step starts from it (steps.NAME.start = "weights:{self.weights}"), and backbone.weights brings the '
+            'words, such as "bert-base-uncased"'
+        )
+
     def backbone_class(self):
         from .backbone import VisualBertBackbone
 

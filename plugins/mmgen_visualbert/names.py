@@ -1,4 +1,6 @@
-"""What others call VisualBERT's weights: the original code, and transformers' classes (`uclanlp/visualbert-*`)."""
+"""What others call VisualBERT's weights: the original code, and transformers' classes (`uclanlp/visualbert-*`).
+
+The original code's files begin every name of BERT's with one more "bert.": its encoder is "bert.bert." there."""
 
 from __future__ import annotations
 
@@ -8,6 +10,9 @@ import torch
 from mmgen_encoders.names import Renamed
 from torch import Tensor
 
+from mmgen.errors import DataError
+
+WRAPPER = "bert."  # what such a file begins its names with
 PREFIXES = ("visual_bert.", "bert.")  # in front of the encoder: transformers' and the original's
 TABLES = {  # of words -> of regions: transformers' name, the original's; and how many rows of it are used
     "embeddings.token_type_embeddings.weight": (
@@ -27,19 +32,20 @@ FUSION = "additional_layer."
 
 def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """By the names of transformers' BERT, with the rows of regions behind those of words in both tables: their own, or
-    else, as where training began, words' first rows. What BERT has not is left out."""
-    within = _within(weights)
+    else, as where training began, words' first rows. What BERT has not is left out. Raises DataError where the two
+    tables are not of one width."""
+    within, front = _within(weights), _front(weights)
     others = {name for *both, _ in TABLES.values() for name in both}
     found: dict[str, str | Tensor] = {}
     for name, own in within.items():
         if name in TABLES:
             *called, rows = TABLES[name]
-            visual = next((weights[within[other]] for other in called if other in within), None)
-            whole = weights[own]
-            found[f"bert.{name}"] = torch.cat([whole, (whole if visual is None else visual)[:rows].to(whole.dtype)])
+            visual = next((within[other] for other in called if other in within), own)
+            found[f"bert.{name}"] = _joined(weights, own, visual, rows)
         elif name not in others and not name.startswith((*PROJECTIONS, FUSION)):
             found[f"bert.{name}"] = own
-    return Renamed(weights, found | {name: name for name in weights if name.startswith("cls.predictions.")})
+    head = {name: name.removeprefix(front) for name in weights if name.startswith(f"{front}cls.predictions.")}
+    return Renamed(weights, found | {inner: name for name, inner in head.items()})
 
 
 def fusion(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -60,11 +66,32 @@ def projection(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
+def _joined(weights: Mapping[str, Tensor], words: str, regions: str, rows: int) -> Tensor:
+    """The table of words (N, H), and the first rows of that of regions behind it."""
+    for name in dict.fromkeys((words, regions)):
+        table = weights[name]
+        if table.ndim != 2 or table.shape[1] != weights[words].shape[-1]:
+            raise DataError(
+                f"'{name}' is {tuple(table.shape)}, and '{words}' {tuple(weights[words].shape)}; both are tables of "
+                "one width in VisualBERT"
+            )
+        if table.numel() * table.element_size() > table.untyped_storage().nbytes():
+            raise DataError(f"'{name}' says that it is {tuple(table.shape)}, and holds fewer numbers; it is damaged")
+    whole = weights[words]
+    return torch.cat([whole, weights[regions][:rows].to(whole.dtype)])
+
+
+def _front(weights: Mapping[str, Tensor]) -> str:
+    """What stands in front of the encoder, of the head for words and of the tasks' heads alike."""
+    return WRAPPER if any(name.startswith(2 * WRAPPER) for name in weights) else ""
+
+
 def _within(weights: Mapping[str, Tensor]) -> dict[str, str]:
     """Names within the encoder -> names as they are."""
+    front = _front(weights)
     return {
-        name.removeprefix(prefix): name
+        name.removeprefix(front + prefix): name
         for name in weights
         for prefix in PREFIXES
-        if name.startswith(prefix) and not name.removeprefix(prefix).startswith(PREFIXES)
+        if name.startswith(front + prefix) and not name.removeprefix(front + prefix).startswith(PREFIXES)
     }

@@ -451,6 +451,37 @@ def test_relations_are_told_for_parsed_captions_only(tmp_path):
     assert saved["nmod"]["count"] == 8 and np.array(saved["amod"]["accuracy"]).shape == (2, 4)
 
 
+def test_relations_are_those_that_the_data_set_tells(tmp_path):
+    """Without a file, from its facts; a parse that does not fit its caption is named."""
+    (tmp_path / "captions.conllu").write_text(CONLLU)
+    parse = [(3, "det"), (3, "amod"), (0, "root"), (6, "case"), (6, "det"), (3, "nmod")]
+    known = [replace(each, facts={**FACTS, "parses": [parse, [[2, "det"], [0, "root"]]]}) for each in EXAMPLES]
+    saved = []
+    for name, examples, config in (
+        ("file", EXAMPLES, Grounding(parses=tmp_path / "captions.conllu")),
+        ("facts", known, Grounding()),
+    ):
+        (tmp_path / name).mkdir()
+        config.build().run(subject("image caption", examples=examples), tmp_path / name)
+        saved.append(json.loads((tmp_path / name / "grounding.json").read_text())["s0"])
+    assert saved[1].pop("det")["count"] == 12  # the second caption has one too, and the file does not know it
+    assert saved[0].pop("det")["count"] == 8
+    assert saved[0] == saved[1] and set(saved[0]) == {"entities", "nmod", "amod", "case"}
+    wrong = [replace(each, facts={**FACTS, "parses": [parse[:-1]]}) for each in EXAMPLES]
+    with pytest.raises(DataError) as told:
+        Grounding().build().run(subject("image caption", examples=wrong), tmp_path / "facts")
+    assert str(told.value) == "example 'e0': a parse of 5 words, and the caption has 6"
+
+
+def test_an_input_that_an_objective_makes_is_left_out(tmp_path):
+    """A step that was pretrained with a second caption is looked into with the first."""
+    inputs = {**Pictured().inputs(), "second": Text(reads=("second",), token_type=1)}
+    made = compose(Pictured().backbone_config(), inputs, Pictured().generator_config(), texts=TEXTS).eval()
+    told = Grounding(active=0).build().run(subject("image caption second", models=[made]), tmp_path)
+    alone = Grounding(active=0).build().run(subject("image caption", models=[made]), tmp_path)
+    assert told == alone
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

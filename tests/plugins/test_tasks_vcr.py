@@ -4,7 +4,7 @@ import json
 
 import published
 import pytest
-from mmgen_tasks import Vcr
+from mmgen_tasks import Vcr, VcrTexts
 from mmgen_tasks.vcr import NAMES, names
 
 from mmgen.errors import DataError
@@ -18,6 +18,31 @@ class TestVcr(DatasetSuite):
 
     def config(self):
         return Vcr(folder=self.folder, images="vcr1images", asks="every", evaluate="test")
+
+
+class TestVcrTexts(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def written(self, tmp_path):
+        self.folder = published.vcr(tmp_path)
+
+    def config(self):
+        return VcrTexts(folder=self.folder, images="vcr1images")
+
+
+def test_texts_one_by_one(tmp_path):
+    """Eight of an item, each with its own mentions, and whether it is the right choice."""
+    folder = published.vcr(tmp_path)
+    texts, together = (config(folder=folder).build().split("val") for config in (VcrTexts, Vcr))
+    assert [each.id for each in texts] == [f"val-0-{asks}-{n}" for asks in ("answer", "rationale") for n in range(4)]
+    for place, each in enumerate(texts):
+        whole = together[place // 4]
+        assert each.inputs["question"] == whole.inputs["question"] and each.facts == whole.facts
+        assert each.inputs["choice"] == whole.labels["choices"][place % 4]
+        mentions = each.inputs["choice_mentions"].values if "choice_mentions" in each.inputs else ()
+        assert mentions == whole.labels["choice_mentions"][place % 4]
+    assert [each.labels["truth"] for each in texts] == [n in (0, 5) for n in range(8)]
+    unknown = VcrTexts(folder=folder, evaluate="test").build().split("test")
+    assert [each.labels for each in unknown] == [{}] * 4
 
 
 def told(text: str, mentions) -> list[tuple[str, tuple[int, ...]]]:

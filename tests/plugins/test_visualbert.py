@@ -12,7 +12,7 @@ from beside import shared
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import SentenceImage
-from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, TrueOrFalse
+from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, PhraseRegions, TrueOrFalse
 from mmgen_text import Text
 from mmgen_visualbert import VisualBert, VisualBertRegions, names
 from mmgen_visualbert.backbone import VisualBertBackbone
@@ -475,13 +475,72 @@ def test_a_head_of_another_task_is_left_alone():
 
 
 @torch.no_grad()
-def test_the_original_codes_names_are_known(oracle):
-    weights = oracle.late
-    made = backbone_of(oracle.sizes, weights, fuse="late")
-    taken = made.published(weights)
-    own = made.state_dict()
-    assert set(own) - set(taken) <= {"model.cls.predictions.decoder.weight", "model.cls.predictions.decoder.bias"}
-    assert all(torch.equal(own[name], tensor) for name, tensor in taken.items())
+def test_the_original_codes_names_are_known(oracle, tmp_path):
+    """Those within its classes, and those of the files that it saves (`model_state_epoch_9.th`)."""
+    made = backbone_of(oracle.sizes, oracle.late, fuse="late")
+    torch.save({f"bert.{name}": tensor for name, tensor in oracle.late.items()}, tmp_path / "best.th")
+    own, saved = made.state_dict(), read_published(str(tmp_path))
+    for weights in (oracle.late, saved):
+        taken = made.published(weights)
+        assert set(own) - set(taken) <= {"model.cls.predictions.decoder.weight", "model.cls.predictions.decoder.bias"}
+        assert all(torch.equal(own[name], tensor) for name, tensor in taken.items())
+    projection = regions(reads=("image",)).build(made).published(saved)
+    assert torch.equal(projection["projection.weight"], oracle.late["bert.embeddings.projection.weight"])
+    assert [*SentenceImage().build(made, {}).published(saved)] == ["head.weight", "head.bias"]
+    assert all(name.startswith("bert.bert.embeddings.") or "decoder" in name for name in saved.left_over)
+
+
+@pytest.mark.parametrize("front", ["", "bert."])
+def test_heads_of_the_original_codes_files(front):
+    made = composed(objectives={"own": TrueOrFalse(), "where": PhraseRegions(width=8)})
+    truth, where = (made.objective(name) for name in ("own", "where"))
+    head = {f"{front}classifier.{name}": torch.randn_like(t) for name, t in truth.head.state_dict().items()}
+    parts = {f"{name}.{part}" for name in ("query", "key") for part in ("weight", "bias")}
+    scores = {f"{front}flickr_attention.{name}": torch.randn_like(where.state_dict()[name]) for name in parts}
+    assert torch.equal(truth.published(head)["head.weight"], head[f"{front}classifier.weight"])
+    assert where.published(scores).keys() == parts
+    assert truth.published({"cls.weight": torch.ones(2, 32), "cls.bias": torch.ones(())}) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "told"),
+    [
+        (
+            "embeddings.visual_token_type_embeddings.weight",
+            torch.ones(2, 48),
+            r"'visual_bert.embeddings.visual_token_type_embeddings.weight' is \(2, 48\), and "
+            r"'visual_bert.embeddings.token_type_embeddings.weight' \(2, 32\); both are tables of one width",
+        ),
+        (
+            "embeddings.visual_position_embeddings.weight",
+            torch.ones(32),
+            r"is \(32,\), and 'visual_bert.embeddings.pos",
+        ),
+        ("embeddings.position_embeddings.weight", torch.ones(()), r"position_embeddings.weight' is \(\), and"),
+        (
+            "embeddings.position_embeddings.weight",
+            torch.ones(1).expand(1 << 40, 32),
+            r"says that it is \(1099511627776, 32\), and holds fewer numbers; it is damaged",
+        ),
+    ],
+)
+def test_tables_that_do_not_go_together_are_named(name, tensor, told):
+    made = composed()
+    theirs = VisualBertForPreTraining(VisualBertConfig(**sizes_of(made), visual_embedding_dim=D)).state_dict()
+    with pytest.raises(DataError, match=told):
+        made.backbone.published(theirs | {f"visual_bert.{name}": tensor})
+
+
+def test_published_weights_in_the_encoders_place_are_told_where_they_go(tmp_path):
+    """They bring no tokenizer."""
+    made = composed()
+    VisualBertForPreTraining(VisualBertConfig(**sizes_of(made))).save_pretrained(tmp_path)
+    with pytest.raises(DataError) as error:
+        VisualBert(weights=str(tmp_path)).build()
+    assert str(error.value) == (
+        f"backbone.weights: '{tmp_path}' is a visual_bert checkpoint; a step starts from it (steps.NAME.start = "
+        f'"weights:{tmp_path}"), and backbone.weights brings the words, such as "bert-base-uncased"'
+    )
 
 
 def test_berts_own_weights_begin_the_rows_of_regions():

@@ -100,6 +100,9 @@ def test_gradients_are_clipped_together_or_each():
     assert each[0].grad.tolist() == pytest.approx([0.6, 0.8], rel=1e-4)
     assert each[1].grad.tolist() == [0.0, 0.5] and each[2].grad is None
     assert "clipped" not in clip(each, Training(max_grad_norm=None, clip="each"))
+    untouched = [torch.nn.Parameter(torch.ones(2))]  # nothing was to be predicted
+    for how, found in (("whole", False), ("each", 0.0)):
+        assert clip(untouched, Training(max_grad_norm=1.0, clip=how)) == {"grad_norm": 0.0, "clipped": found}
 
 
 def test_the_log_says_rates_and_what_was_clipped(tmp_path):
