@@ -15,6 +15,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import pytest
 from beside import shared
 
+FROZEN = pytest.StashKey[int]()  # how many modules there were when the garbage collector was last told so
+
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 ):  # started in the background; tests of Ctrl-C want it as a terminal has it
@@ -35,10 +37,21 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
-def pytest_collection_finish():
-    """What has been imported by now lives to the end: no collection of garbage need look through it."""
+def pytest_collection_finish(session):
+    _freeze(session.config)
+
+
+def pytest_runtest_setup(item):
+    if len(sys.modules) > item.config.stash[FROZEN] + 50:
+        _freeze(item.config)
+
+
+def _freeze(config):
+    """What has been imported by now lives to the end: no collection of garbage need look through it. A step of a run
+    collects when it ends; over all of torch and transformers that takes a quarter of a second."""
     gc.collect()
     gc.freeze()
+    config.stash[FROZEN] = len(sys.modules)
 
 
 def pytest_sessionfinish():
@@ -57,6 +70,14 @@ def minilm() -> Path:
 def real_data() -> Path:
     """Real questions, images, region features and captions."""
     return shared("data")
+
+
+@pytest.fixture(scope="module")
+def no_page():
+    """Runs in this process draw no page at their end, which is more than a third of a toy run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mmgen.report.try_page", lambda *_: None)
+        yield
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
 """The README's code and commands, as they are written there."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+import forked
 import pytest
 from toys import mmgen_here
 
@@ -51,12 +50,7 @@ def sample(tmp_path_factory) -> Path:
         "metrics.overlap.tokenizer=own",
     ]
     sets = [word for setting in small for word in ("--set", setting)]
-    done = subprocess.run(
-        [sys.executable, "-m", "mmgen", "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
+    done = forked.run(forked.MMGEN, "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets, folder=folder)
     assert done.returncode == 0, done.stderr
     return folder
 

@@ -1,14 +1,13 @@
 """Recipes: layers, origins, and every mistake on one line with its place, all of them at once."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mmgen_masked import Masked
+from toys import mmgen_here
 
 from mmgen.errors import RecipeError
 from mmgen.recipe.load import from_json, load
@@ -439,8 +438,8 @@ def test_the_saved_recipe_is_the_recipe(recipe):
 @pytest.mark.parametrize(
     "path", sorted((Path(__file__).parents[2] / "recipes").glob("*.toml")), ids=lambda path: path.stem
 )
-def test_every_recipe_passes_with_every_profile(path):
-    done = subprocess.run([sys.executable, "-m", "mmgen", "check", str(path)], capture_output=True, text=True)
+def test_every_recipe_passes_with_every_profile(path, tmp_path):
+    done = mmgen_here(tmp_path, "check", path)
     assert done.returncode == 0, done.stderr
 
 
@@ -450,9 +449,7 @@ def test_every_recipe_is_counted():
 
 
 def test_show_can_be_run_again(recipe):
-    shown = subprocess.run(
-        [sys.executable, "-m", "mmgen", "show", str(recipe())], capture_output=True, text=True
-    ).stdout
+    shown = mmgen_here(Path(), "show", recipe()).stdout
     assert "# my.toml:23" in shown and "# default" in shown
     first, _ = load(Path("my.toml"), REGISTRY)
     second, _ = load(recipe(shown, "shown.toml"), REGISTRY)

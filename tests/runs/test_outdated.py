@@ -8,7 +8,7 @@ import pytest
 import toys
 from toys import PLACE, mmgen_here
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
 BEAMS = ("--set", "decoding.num_beams=3")

@@ -16,7 +16,7 @@ from toys import mmgen_here as mmgen
 
 from mmgen.errors import RunError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 RECIPE = toys.recipe(
     name="seeing",

@@ -10,7 +10,7 @@ from toys import mmgen_here
 from mmgen.recipe.load import load
 from mmgen.runs.run import run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 BOXES = [[0.1, 0.1, 0.4, 0.5], [0.5, 0.5, 0.9, 1.0]]
 

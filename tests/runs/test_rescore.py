@@ -7,7 +7,7 @@ import pytest
 import toys
 from toys import PLACE, mmgen_here
 
-pytestmark = pytest.mark.slow  # every test starts commands
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands
 
 RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
 KEPT = "nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew"

@@ -14,7 +14,7 @@ import toys
 from toys import PLACE, weights
 from toys import mmgen_here as mmgen
 
-pytestmark = pytest.mark.slow  # every test starts commands or processes
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands or processes
 
 RECIPE = toys.recipe(training={"micro_batch": 6, "epochs": 2, "checkpoint_every": 2})
 

@@ -16,6 +16,7 @@ from mmgen.runs import side_by_side
 from mmgen.runs.side_by_side import Jobs
 
 slow = pytest.mark.slow  # starts processes
+pytestmark = pytest.mark.usefixtures("no_page")
 
 RECIPE = toys.recipe(
     training={"epochs": 2, "checkpoint_every": 2},
