@@ -129,45 +129,34 @@ def registry():
 
 
 PARTS = (Coloured, WhichColor, Right, Shaped)
-RECIPE = """
-name = "toy"
-[backbone]
-type = "bert"
-layers = 1
-width = 32
-heads = 2
-[inputs.caption]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 8
-[objectives.color]
-type = "which_color"
-[training]
-batch_size = 8
-epochs = 1
-learning_rate = 3e-3
-[steps.words]
-inputs = ["caption"]
-learn = ["backbone"]
-[steps.colors]
-inputs = ["caption"]
-learn = ["backbone"]
-objectives = ["color"]
-start = "words"
-data = {{ type = "coloured" }}
-training = {{ epochs = 80, learning_rate = 1e-2 }}
-{more}
-[data]
-type = "scenes"
-train_size = 20
-val_size = 2
-test_size = 4
-[metrics.meaning]
-type = "discovery"
-[metrics.right]
-type = "right"
-"""
+STEPS = {
+    "words": {"inputs": ["caption"], "learn": ["backbone"]},
+    "colors": {
+        "inputs": ["caption"],
+        "learn": ["backbone"],
+        "objectives": ["color"],
+        "start": "words",
+        "data": {"type": "coloured"},
+        "training": {"epochs": 80, "learning_rate": 1e-2},
+    },
+}
+METRICS = {"meaning": {"type": "discovery"}, "right": {"type": "right"}}
+
+
+def changed(metrics=METRICS, wording=None, **colors) -> str:
+    """The recipe with other values in its step of colours; None takes a key away."""
+    step = {name: value for name, value in {**STEPS["colors"], **colors}.items() if value is not None}
+    return toys.recipe(
+        generator={"max_tokens": 8},
+        objectives={"color": {"type": "which_color"}, **(wording or {})},
+        training={"batch_size": 8, "learning_rate": 3e-3},
+        steps={**STEPS, "colors": step},
+        data={"train_size": 20, "val_size": 2, "test_size": 4},
+        metrics=metrics,
+    )
+
+
+RECIPE = changed()
 
 
 class Told(Progress):
@@ -186,7 +175,7 @@ def recipe_of(folder, text):
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     folder, told = tmp_path_factory.mktemp("answers"), Told()
-    return run(recipe_of(folder, RECIPE.format(more="")), progress=told), told.lines
+    return run(recipe_of(folder, RECIPE), progress=told), told.lines
 
 
 def test_a_label_is_predicted_scored_and_shown_in_a_table_of_its_own(done):
@@ -215,7 +204,7 @@ def test_a_run_again_does_nothing_and_scores_anew_where_they_are_gone(done, tmp_
     folder, _ = done
     before = (folder.step("colors") / "scores.json").read_bytes()
     (folder.step("colors") / "scores.json").unlink()
-    recipe = recipe_of(tmp_path, RECIPE.format(more="")).model_copy(update={"output": str(folder.path.parents[2])})
+    recipe = recipe_of(tmp_path, RECIPE).model_copy(update={"output": str(folder.path.parents[2])})
     stamp = (folder.step("colors") / predictions.FILE).stat().st_mtime_ns
     run(recipe)
     assert (folder.step("colors") / "scores.json").read_bytes() == before
@@ -319,7 +308,7 @@ def test_inputs_and_labels_are_kept_as_they_were(tmp_path, inputs, labels):
 
     example = Example("one", inputs, ("a",), {"group": "g"}, labels)
     assert not example_problem(example)
-    recipe, scored = recipe_of(tmp_path, RECIPE.format(more="")), OneSplit([example])
+    recipe, scored = recipe_of(tmp_path, RECIPE), OneSplit([example])
     keep(recipe, scored, tmp_path)
     kept = KeptExamples("test", tmp_path / "examples/colors.jsonl", "gone")
     assert list(kept.split("test")) == [example]
@@ -358,35 +347,31 @@ def test_a_damaged_line_is_told(tmp_path):
 @pytest.mark.parametrize(
     "text, words",
     [
+        (changed(data=None), "'color' needs examples with the label 'color', and data 'scenes' has: none"),
+        (changed({"right": {"type": "right"}}), ""),
         (
-            RECIPE.format(more="").replace('data = { type = "coloured" }\n', ""),
-            "'color' needs examples with the label 'color', and data 'scenes' has: none",
-        ),
-        (RECIPE.format(more="").split("[metrics.right]")[0] + '[metrics.right]\ntype = "right"', ""),
-        (
-            RECIPE.format(more="").replace('{ type = "coloured" }', '[{ type = "coloured" }, { type = "scenes" }]'),
+            changed(data=[{"type": "coloured"}, {"type": "scenes"}]),
             ": steps.colors.data.1.objectives: 'color' needs examples with the label 'color', and data 'scenes' has",
         ),
         (
-            RECIPE.format(more='[objectives.words]\ntype = "masked_words"')
-            .replace('{ type = "coloured" }', '[{ type = "scenes", inputs = ["caption"] }, { type = "coloured" }]')
-            .replace('objectives = ["color"]', 'objectives = ["color", "words"]'),
+            changed(
+                wording={"words": {"type": "masked_words"}},
+                data=[{"type": "scenes", "inputs": ["caption"]}, {"type": "coloured"}],
+                objectives=["color", "words"],
+            ),
             ": steps.colors.evaluate: it is scored on the first of its data sets, 'scenes', which has no label 'color'",
         ),
         (
-            RECIPE.format(more="").replace('objectives = ["color"]', 'objectives = ["color", "generator"]'),
+            changed(objectives=["color", "generator"]),
             "'color' and 'generator' both make predictions; part them into two steps",
         ),
+        (changed(evaluate=False), "metrics.right: judges label, and the steps predict: text; leave it out"),
         (
-            RECIPE.format(more="evaluate = false"),
-            "metrics.right: judges label, and the steps predict: text; leave it out",
-        ),
-        (
-            RECIPE.format(more="") + '[metrics.shaped]\ntype = "shaped"',
+            changed({**METRICS, "shaped": {"type": "shaped"}}),
             "metrics.shaped: needs examples with the label 'shape', and no data has them; leave it out",
         ),
         (
-            RECIPE.format(more='[steps.last]\ninputs = ["caption"]\nlearn = ["backbone"]\nevaluate = "own"'),
+            changed() + '[steps.last]\ninputs = ["caption"]\nlearn = ["backbone"]\nevaluate = "own"',
             "steps.last.evaluate: it has no data of its own; write [steps.last.data], or evaluate = true",
         ),
     ],

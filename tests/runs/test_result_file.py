@@ -18,7 +18,7 @@ from mmgen.runs.run import run
 from mmgen.storage import predictions
 from mmgen.tensors import Example
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 ANSWERS = ("it is red", "it is blue", "he is cold", "she is big")
 
@@ -60,56 +60,26 @@ def registry():
     return Registry((*installed().parts, Part("dataset", "reasons", Reasons, Source("reasons", "tests", "0"))), ())
 
 
-RECIPE = """
-name = "toy"
-[backbone]
-type = "bert"
-layers = 1
-width = 32
-heads = 2
-[inputs.question]
-type = "text"
-append_mask = true
-[inputs.choice]
-type = "text"
-[generator]
-type = "masked"
-max_tokens = 6
-[objectives.answers]
-type = "answer_classes"
-[objectives.pick]
-type = "multiple_choice"
-[training]
-batch_size = 16
-epochs = 2
-learning_rate = 5e-3
-[steps.answers]
-inputs = ["question"]
-learn = ["backbone"]
-objectives = ["answers"]
-[steps.words]
-inputs = ["question"]
-learn = ["backbone"]
-[steps.pick]
-inputs = ["question", "choice"]
-learn = ["backbone"]
-objectives = ["pick"]
-data = { type = "reasons" }
-[steps.why]
-inputs = ["question", "choice"]
-learn = ["backbone"]
-objectives = ["pick"]
-data = { type = "reasons", asks = "rationale" }
-[data]
-type = "scene_answers"
-train_size = 20
-val_size = 4
-test_size = 12
-[metrics.accuracy]
-type = "vqa_accuracy"
-[metrics.choices]
-type = "choice_accuracy"
-"""
+def choosing(**more):
+    """A step that chooses an answer."""
+    named = {"inputs": ["question", "choice"], "learn": ["backbone"], "objectives": ["pick"]}
+    return {**named, "data": {"type": "reasons", **more}}
+
+
+RECIPE = toys.recipe(
+    inputs={"question": {"type": "text", "append_mask": True}, "choice": {"type": "text"}},
+    generator={"max_tokens": 6},
+    objectives={"answers": {"type": "answer_classes"}, "pick": {"type": "multiple_choice"}},
+    training={"epochs": 2, "learning_rate": 5e-3},
+    steps={
+        "answers": {"inputs": ["question"], "learn": ["backbone"], "objectives": ["answers"]},
+        "words": {"inputs": ["question"], "learn": ["backbone"]},
+        "pick": choosing(),
+        "why": choosing(asks="rationale"),
+    },
+    data={"type": "scene_answers", "train_size": 20, "test_size": 12},
+    metrics={"accuracy": {"type": "vqa_accuracy"}, "choices": {"type": "choice_accuracy"}},
+)
 
 
 @pytest.fixture(scope="module")

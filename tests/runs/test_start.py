@@ -27,43 +27,26 @@ from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.weights import state
 from mmgen.tensors import Slots
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
-RECIPE = """\
-name = "toy"
-[backbone]
-type = "bert"
-layers = 1
-width = 16
-heads = 2
-[inputs.caption]
-type = "text"
-[inputs.second]
-type = "text"
-[generator]
-type = "masked"
-[objectives.fits]
-type = "sentence_image"
-[training]
-batch_size = 4
-checkpoint_every = 1
-epochs = 2
-[steps.pre]
-inputs = ["caption", "second"]
-learn = ["caption"]
-objectives = ["fits"]
-start = "weights:bert.bin"
-evaluate = false
-[steps.write]
-inputs = ["caption"]
-learn = ["backbone"]
-start = "pre"
-[data]
-type = "scenes"
-train_size = 8
-val_size = 4
-test_size = 4
-"""
+RECIPE = toys.recipe(
+    backbone={"width": 16},
+    inputs={"caption": {"type": "text"}, "second": {"type": "text"}},
+    objectives={"fits": {"type": "sentence_image"}},
+    training={"batch_size": 4, "checkpoint_every": 1, "epochs": 2},
+    steps={
+        "pre": {
+            "inputs": ["caption", "second"],
+            "learn": ["caption"],
+            "objectives": ["fits"],
+            "start": "weights:bert.bin",
+            "evaluate": False,
+        },
+        "write": {"inputs": ["caption"], "learn": ["backbone"], "start": "pre"},
+    },
+    data={"train_size": 8, "test_size": 4},
+    metrics=None,
+)
 SHAPE = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=64)
 LINE = RECIPE.splitlines().index('start = "weights:bert.bin"') + 1
 
@@ -102,10 +85,9 @@ def place(made, tmp_path, monkeypatch):
     return tmp_path
 
 
-def started(model, start: str = "weights:bert.bin", change=str):
+def started(model, start: str = "weights:bert.bin"):
     """What a run says of its start, and the folder where it keeps that."""
-    text = change(RECIPE).replace('"weights:bert.bin"', json.dumps(start))
-    Path("toy.toml").write_text(text)
+    Path("toy.toml").write_text(RECIPE.replace('"weights:bert.bin"', json.dumps(start)))
     recipe, layers = load(Path("toy.toml"), installed())
     heard, folder = Heard(), RunFolder(Path("run"))
     keep_starts(recipe, ["pre", "write"], model, folder, heard, lambda step: start_place(layers, step))
