@@ -9,7 +9,7 @@ import pytest
 import torch
 import toys
 from gpu.pretend import CUDA, Mixed, Pretended
-from mmgen_encoders import FAMILIES, Bert
+from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_regions import Regions
 from mmgen_text import Text
@@ -74,7 +74,7 @@ def test_the_pretended_gpu_refuses_to_be_mixed():
     assert sorted(what for _, what in gpu.waits) == ["copy of numbers", "index of booleans", "item"]
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+@pytest.mark.parametrize("family", toys.families())
 def test_every_encoder_learns_and_writes_there(family):
     model, examples = toys.model(family), [resolve(example) for example in toys.examples(4)]
     with Pretended():

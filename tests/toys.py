@@ -8,9 +8,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import torch
 from accelerate import Accelerator
-from mmgen_encoders import Bert
+from mmgen_encoders import FAMILIES, Albert, Bert, DistilBert, Electra, Roberta, SqueezeBert
 from mmgen_masked import Masked
 from mmgen_text import Text
 from safetensors.torch import load_file
@@ -21,6 +22,7 @@ from mmgen.recipe.tables import Step
 from mmgen.tensors import Example
 from mmgen.training.context import StepContext
 
+UNLIKE = (Bert, Roberta, Albert, Electra, DistilBert, SqueezeBert)  # the others' modules are those of one of them
 PLACE = Path("runs/toy/default/seed-0")  # of the toy recipe's run, in the folder that it was started from
 WORDS = "what color is the red ball dog near tree where how many are there big small under house".split()
 
@@ -58,6 +60,13 @@ def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
         for parameter in composed.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     return composed.eval()
+
+
+def families(others=pytest.mark.exhaustive) -> list:
+    """Every encoder as a parameter: BERT for every commit, those unlike each other for the whole suite, and the others
+    with this mark."""
+    marks = dict.fromkeys(FAMILIES, (pytest.mark.slow, others)) | dict.fromkeys(UNLIKE, pytest.mark.slow) | {Bert: ()}
+    return [pytest.param(each, marks=marks[each], id=each.model_fields["type"].default) for each in FAMILIES]
 
 
 RECIPE = """\

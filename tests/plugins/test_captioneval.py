@@ -2,12 +2,15 @@
 
 import csv
 import gzip
+import io
 import json
 import shutil
 import stat
+import subprocess
 import sys
 from collections import defaultdict
 from importlib.metadata import version
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -60,6 +63,20 @@ def captions(real_data):
     return list(images.values())
 
 
+@pytest.fixture(scope="module")
+def questions(real_data):
+    """Those of OK-VQA and VQG_COCO."""
+    texts = []
+    for split in ("train", "val"):
+        file = real_data / f"okvqa/OpenEnded_mscoco_{split}2014_questions.json"
+        texts += [row["question"] for row in json.loads(file.read_text(encoding="utf-8"))["questions"]]
+    assert len(texts) == 9009 + 5046
+    for split in ("train", "val", "test"):
+        with (real_data / f"vqg_coco/coco_{split}_all.csv").open(encoding="utf-8", newline="") as file:
+            texts += [question for row in csv.DictReader(file) for question in row["questions"].split("---")]
+    return texts
+
+
 # --- words
 
 
@@ -105,24 +122,11 @@ def same_words(texts):
 
 
 @needs_java
-def test_our_words_are_java_s_on_every_real_caption(captions):
+@pytest.mark.parametrize("every", [25, pytest.param(1, marks=pytest.mark.exhaustive)])
+def test_our_words_are_java_s_on_real_captions_and_questions(captions, questions, every):
     texts = [caption for image in captions for caption in image]
-    assert len(texts) == 50676
-    same_words(texts)
-
-
-@needs_java
-def test_our_words_are_java_s_on_every_real_question(real_data):
-    texts = []
-    for split in ("train", "val"):
-        file = real_data / f"okvqa/OpenEnded_mscoco_{split}2014_questions.json"
-        texts += [row["question"] for row in json.loads(file.read_text(encoding="utf-8"))["questions"]]
-    assert len(texts) == 9009 + 5046
-    for split in ("train", "val", "test"):
-        with (real_data / f"vqg_coco/coco_{split}_all.csv").open(encoding="utf-8", newline="") as file:
-            texts += [question for row in csv.DictReader(file) for question in row["questions"].split("---")]
-    assert len(texts) > 35000
-    same_words(texts)
+    assert len(texts) == 50676 and len(questions) > 35000
+    same_words([*texts, *questions][::every])
 
 
 @needs_java
@@ -195,7 +199,9 @@ def test_equal_to_pycocoevalcap_on_real_captions(captions):
 
 
 @needs_java
-def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, tmp_path):
+@pytest.mark.parametrize("one_program", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
+def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, monkeypatch, one_program):
+    """METEOR's program reads its paraphrases for eight seconds; where there is `one_program`, theirs is asked twice."""
     from pycocoevalcap.meteor.meteor import Meteor
     from pycocoevalcap.tokenizer import ptbtokenizer
 
@@ -206,8 +212,19 @@ def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, tmp_
         wanted = tokenizer.tokenize({i: [{"caption": text} for text in row[1:]] for i, row in enumerate(rows)})
     except PermissionError:
         pytest.skip("pycocoevalcap's tokeniser writes into its own folder, which is read-only here")
+    theirs = Meteor()
+    together, each = theirs.compute_score(wanted, found)
+
+    def running(command, **_):
+        assert command[-6:] == theirs.meteor_cmd[-6:]
+        process = theirs.meteor_p
+        process.stdin, process.stdout = (io.TextIOWrapper(end, "utf-8") for end in (process.stdin, process.stdout))
+        return process
+
+    if one_program:
+        known = SimpleNamespace(Popen=running, PIPE=subprocess.PIPE)
+        monkeypatch.setattr("mmgen_captioneval.meteor.subprocess", known)
     scores = score(*rows, meteor=True, tokenizer="auto")
-    together, each = Meteor().compute_score(wanted, found)
     assert scores.values["METEOR"] == pytest.approx(100 * together, abs=1e-12)
     assert scores.per_example["METEOR"] == pytest.approx([100 * value for value in each], abs=1e-12)
     assert scores.values["CIDEr"] == pytest.approx(100 * Cider().compute_score(wanted, found)[0], abs=1e-12)

@@ -8,7 +8,7 @@ import naive
 import pytest
 import torch
 import toys
-from mmgen_encoders import FAMILIES, Albert, Bert, Roberta
+from mmgen_encoders import Albert, Bert, Roberta
 from mmgen_masked.writing import Writing
 
 from mmgen import Decoding, UnavailableError
@@ -32,7 +32,7 @@ def batch_of(model, examples, **more):
     return Collator(model, ["caption"], **more)([resolve(example) for example in examples])
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+@pytest.mark.parametrize("family", toys.families(pytest.mark.slow))
 @torch.no_grad()
 def test_one_pass_gives_the_distributions_of_separate_passes(family):
     """Fact 1 and 2: ragged prefixes, several questions each, padding; every distribution equal to 1e-5."""
@@ -117,7 +117,7 @@ def test_every_step_of_cached_writing_is_exact(model):
         )
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
+@pytest.mark.parametrize("family", toys.families(pytest.mark.slow))
 def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
     """States and every gradient are those of the encoder's own pass; ragged rows, rows of which nothing is asked."""
     model = toys.model(family)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import toys
 from broken import (
     BROKEN,
     CAPTIONS,
@@ -22,7 +23,7 @@ from broken import (
     metric,
     tiny,
 )
-from mmgen_encoders import FAMILIES
+from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
 from mmgen_regions import FasterRcnn, Regions, Roi
 from mmgen_scenes import Discovery, Scenes
@@ -67,7 +68,7 @@ class TestEncoderWithMoreRows(mmgen.testing.BackboneSuite):
     """RoBERTa's positions begin behind its padding index."""
 
     def config(self):
-        return FAMILIES[1](layers=1, width=32, heads=2, vocabulary=100, extra_types=1, extra_positions=2)
+        return Roberta(layers=1, width=32, heads=2, vocabulary=100, extra_types=1, extra_positions=2)
 
 
 class TestToy(mmgen.testing.DatasetSuite):
@@ -83,7 +84,7 @@ class TestText(mmgen.testing.EmbedderSuite):
         return CAPTIONS
 
     def backbone_config(self):
-        return FAMILIES[0](layers=1, width=32, heads=2, vocabulary=80)
+        return Bert(layers=1, width=32, heads=2, vocabulary=80)
 
 
 class TestMasked(mmgen.testing.GeneratorSuite):
@@ -104,11 +105,7 @@ class TestDiscovery(mmgen.testing.MetricSuite):
         return Scenes(train_size=6, val_size=1, test_size=1).build().split("train")
 
 
-@pytest.mark.parametrize(
-    "family",
-    [FAMILIES[0], *(pytest.param(family, marks=pytest.mark.slow) for family in FAMILIES[1:])],
-    ids=[family.__name__ for family in FAMILIES],
-)
+@pytest.mark.parametrize("family", toys.families())
 def test_every_encoder_passes(family):
     suite = backbone_suite(lambda: family(layers=2, width=32, heads=2, vocabulary=100))
     suite.source_logits = lambda self, backbone, ids: backbone.model(input_ids=ids).logits

@@ -103,7 +103,7 @@ CRAMPED = """
 """
 
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 
 PATHS = {"PYTHONPATH": os.pathsep.join([*map(str, TESTS), os.environ.get("PYTHONPATH", "")])}
@@ -122,6 +122,15 @@ def launched(processes: int, folder: Path, script: str, *arguments: str) -> subp
     launcher = "import runpy; runpy.run_module('torch.distributed.run', run_name='__main__', alter_sys=True)"
     options = ("--standalone", f"--nproc-per-node={processes}")
     return forked.run(launcher, *options, "script.py", *arguments, folder=folder, **PATHS)
+
+
+STARTED = """
+    from mmgen.training import distributed
+    accelerator = distributed.start()
+    with distributed.peer_failures(accelerator):
+        accelerator.wait_for_everyone()
+    print(f"{accelerator.process_index} of {accelerator.num_processes}\\n", end="")
+"""
 
 
 def log(folder: Path) -> list[dict]:
@@ -158,6 +167,11 @@ def sizes(folder: Path, step: str) -> set[int]:
     context = StepContext(step, recipe.steps[step], 0, folder, Accelerator(cpu=True), Progress())
     material = make_material(load_run(folder / PLACE).model, context, [*sources.values()])
     return {len(update) for update in material.plan.updates}
+
+
+def test_torchrun_starts_processes_that_find_together(tmp_path):
+    done = launched(2, tmp_path, STARTED)
+    assert done.returncode == 0 and sorted(done.stdout.splitlines()) == ["0 of 2", "1 of 2"], done.stderr
 
 
 @pytest.mark.parametrize("processes", [2, pytest.param(3, marks=pytest.mark.exhaustive)])
@@ -199,12 +213,13 @@ def flat(record: dict, before: str = "") -> dict[str, float]:
     return found
 
 
-def test_two_processes_write_and_score_what_one_does(one, tmp_path):
+@pytest.mark.parametrize("start", [several, pytest.param(launched, marks=pytest.mark.exhaustive)])
+def test_two_processes_write_and_score_what_one_does(one, tmp_path, start):
     shutil.copytree(one, tmp_path, dirs_exist_ok=True)
     for step in ("first", "second"):
         for name in ("generations.jsonl", "scores.json"):
             (tmp_path / PLACE / "steps" / step / name).unlink()
-    done = launched(2, tmp_path, WATCHED, "run", "toy.toml")
+    done = start(2, tmp_path, WATCHED, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     for file in (
         "steps/first/generations.jsonl",

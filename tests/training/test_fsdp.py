@@ -38,7 +38,7 @@ from mmgen.training.learner import Learner
 from mmgen.training.train import train
 from mmgen.training.validate import validate
 
-pytestmark = pytest.mark.slow  # every test starts commands or processes
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands or processes
 
 UNLIKE = (Bert, Albert, Electra, DistilBert, SqueezeBert)  # the others' modules are BERT's
 ENCODERS = {family.model_fields["type"].default: family for family in UNLIKE}
@@ -109,7 +109,7 @@ def frozen(**training):
 # back.
 MODELS = {name: (lambda family=family: toys.model(family, dropout=0.1)) for name, family in ENCODERS.items()}
 MODELS |= {"tiny": tiny, "frozen": bent, "best": bent, "long": toys.model, "sgd": bent, "bert_adam": bent}
-MORE = ("electra", "distilbert", "squeezebert")  # heads and names of their own; the others show the rest
+MORE = ("electra", "distilbert", "squeezebert", "bert_adam")  # heads, names, a rule of Adam; the others show the rest
 STEPS = {
     "best": {"epochs": 4, "learning_rate": 0.1, "warmup": 0.0, "keep": "best"},
     "long": {"epochs": 1, "batch_size": 500, "micro_batch": 300},
