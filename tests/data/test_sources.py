@@ -51,6 +51,7 @@ def test_ids_that_collide_are_told(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_one_name_means_one_picture(tmp_path):
     """Features are found by a picture's name: data sets may share them, and must mean the same by them."""
 

@@ -46,6 +46,7 @@ class Recurrent(Tiny):
         return RecurrentBackbone(self, super().build(texts, folder).tokenizer.words)
 
 
+@pytest.mark.slow
 class TestBehindABackboneThatReadsFromLeftToRight(GeneratorSuite):
     def config(self):
         return Causal(max_tokens=10)

@@ -107,6 +107,7 @@ def test_vqg_coco_with_pictures(real_data):
     assert pictures[0].load().mode == "RGB"
 
 
+@pytest.mark.slow
 def test_coco_captions_of_several(real_data):
     """Gzipped official captions: five an image, as alternatives, the first only, or each an input of its own."""
     folder, files = real_data / "vqg_coco", ("../coco/captions.json.gz",)
@@ -654,6 +655,7 @@ def usable_or_refused(config) -> None:
         " ".join(example.targets).encode()
 
 
+@pytest.mark.slow
 @FUZZ
 @given(lines=st.lists(st.text() | JSON.map(json.dumps) | LINE.map(json.dumps), max_size=4))
 def test_any_jsonl(tmp_path, lines):
@@ -676,6 +678,7 @@ def test_any_table(tmp_path, text, suffix):
     usable_or_refused(table(tmp_path, f"id,image,caption,questions\n{text}", f"q{suffix}"))
 
 
+@pytest.mark.slow
 @FUZZ
 @given(
     value=st.lists(

@@ -303,6 +303,7 @@ def test_a_box_sees_its_own_part():
             )
 
 
+@pytest.mark.slow
 def test_features_are_the_pictures_alone(roi):
     pictures = [
         picture(str(number), size, number, boxes=BOXES) for number, size in enumerate([(80, 60), (50, 90), (64, 64)])
@@ -314,6 +315,7 @@ def test_features_are_the_pictures_alone(roi):
     assert np.array_equal(list(roi.records(pictures))[1].features, together[1].features)
 
 
+@pytest.mark.slow
 def test_pictures_without_boxes(roi):
     (spread,) = roi.records([picture()])
     assert (
@@ -337,6 +339,7 @@ def test_skipped_and_broken(roi):
     assert outcomes[0] == FailedImage("b", "p.jpg: not an image") and outcomes[1].key == "c" and len(outcomes) == 2
 
 
+@pytest.mark.slow
 def test_fingerprint_says_what_made_the_features(roi, tmp_path):
     assert roi.fingerprint == Roi(image_size=64, batch_size=3).build().fingerprint
     assert roi.fingerprint["digest"] != Roi(image_size=64, seed=1).build().fingerprint["digest"]

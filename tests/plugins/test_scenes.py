@@ -47,6 +47,7 @@ def test_importing_the_plugin_is_light():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_the_same_seed_makes_the_same_data_set(data):
     again = SMALL.build()
     assert all(again.split(name) == data.split(name) for name in data.splits())
@@ -171,6 +172,7 @@ def test_boxes_are_tight(data, monkeypatch, side):
             np.testing.assert_allclose(changed, np.array(thing.box) * side, atol=2.01)
 
 
+@pytest.mark.slow
 def test_every_kind_shows_its_color():
     paints = np.array([PAINT[color] for color in COLORS], dtype=float)  # (colours, light and shade, 3)
     for kind in KINDS.values():

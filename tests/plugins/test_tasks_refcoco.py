@@ -110,6 +110,7 @@ def test_a_pickle_that_is_none_of_plain_values(tmp_path, monkeypatch, data, told
     assert not (tmp_path / "harm").exists()
 
 
+@pytest.mark.slow
 def test_a_pickle_of_many_levels_and_one_inside_itself(tmp_path):
     (tmp_path / "refs(unc).p").write_bytes(b"]" * 300_000 + b"a" * 299_999 + b".")
     assert isinstance(read_pickle(tmp_path / "refs(unc).p"), list)

@@ -110,6 +110,7 @@ def test_a_kept_and_a_shown_recipe_are_the_same_recipe(tmp_path, monkeypatch):
     assert elsewhere.identity() != recipe.identity() and located(elsewhere).identity() == located(recipe).identity()
 
 
+@pytest.mark.slow
 def test_editors_complete_it():
     table = {"type": "scenes", "share": 2, "inputs": ["caption"]}
     made = schema(REGISTRY)

@@ -64,6 +64,7 @@ class TestTinyWithMoreRows(mmgen.testing.BackboneSuite):
         return Tiny(types=3, extra_positions=2)
 
 
+@pytest.mark.slow
 class TestEncoderWithMoreRows(mmgen.testing.BackboneSuite):
     """RoBERTa's positions begin behind its padding index."""
 
@@ -76,6 +77,7 @@ class TestToy(mmgen.testing.DatasetSuite):
         return Toy()
 
 
+@pytest.mark.slow
 class TestText(mmgen.testing.EmbedderSuite):
     def config(self):
         return Text()
@@ -87,6 +89,7 @@ class TestText(mmgen.testing.EmbedderSuite):
         return Bert(layers=1, width=32, heads=2, vocabulary=80)
 
 
+@pytest.mark.slow
 class TestMasked(mmgen.testing.GeneratorSuite):
     def config(self):
         return Masked(max_tokens=8)
@@ -112,7 +115,13 @@ def test_every_encoder_passes(family):
     assert failures(suite) == {}
 
 
-@pytest.mark.parametrize("suite, test, words", BROKEN, ids=[words[:40] for _, _, words in BROKEN])
+@pytest.mark.parametrize(
+    "suite, test, words",
+    [
+        pytest.param(*broken, marks=pytest.mark.slow if number % 8 else (), id=broken[-1][:40])
+        for number, broken in enumerate(BROKEN)
+    ],
+)
 def test_a_broken_part_is_caught_in_words(suite, test, words):
     with pytest.raises(AssertionError) as caught:
         getattr(suite(), test)()
