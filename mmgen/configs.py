@@ -11,8 +11,7 @@ import torch, so `build` imports the part's module when it is called:
             from .embedder import RegionEmbedder
             return RegionEmbedder(self, backbone.input_size)
 
-`backbone`, `dataset` and so on in the signatures are the contracts of `mmgen.parts` and `mmgen.objectives`.
-"""
+`backbone`, `dataset` and so on in the signatures are the contracts of `mmgen.parts` and `mmgen.objectives`."""
 
 import typing
 from collections.abc import Iterable, Mapping
@@ -100,10 +99,9 @@ class EmbedderConfig(PartConfig):
     """Turns one input (an image's regions, a caption) into states that a backbone can read."""
 
     kind: ClassVar[str] = "embedder"
+    hides: ClassVar[Literal["words", "regions"] | None] = None  # its reader's `hides`
 
-    reads: tuple[str, ...] = Field(
-        (), description="fields of an example it reads; by default the one it is named after"
-    )
+    reads: tuple[str, ...] = Field((), description="fields of an example it reads; by default the one it is called as")
 
     def build(self, backbone: "parts.Backbone") -> "parts.Embedder":
         raise NotImplementedError
@@ -116,7 +114,13 @@ class EmbedderConfig(PartConfig):
         """Texts of an example that a vocabulary learnt from the data should know."""
         return ()
 
-    hides: ClassVar[Literal["words", "regions"] | None] = None  # its reader's `hides`
+    def may_read(self) -> tuple[str, ...]:
+        """Fields beside `reads` that it reads of examples that have them."""
+        return ()
+
+    def asked(self, field: str, value: Any) -> Any:
+        """What a query gives for one of `may_read` (of JSON), as an example has it. Raises ValueError."""
+        return value
 
 
 class ExtractorConfig(PartConfig):
@@ -133,8 +137,7 @@ class FeaturesConfig(EmbedderConfig):
     """What embedders share whose features come from a store (`mmgen.features.store`): an extractor's, or published.
 
     `width`, `fingerprint` and `classes` are found in the file and kept by a run (`parts.Embedder.found_settings`), so
-    that the embedder can be built again where the file is not.
-    """
+    that the embedder can be built again where the file is not."""
 
     features: Path | None = Field(
         None,
@@ -200,8 +203,7 @@ class ObjectiveConfig(PartConfig):
         return ()
 
     def misfits(self, inputs: Mapping[str, EmbedderConfig]) -> str:
-        """What does not fit a step with these inputs, and what to do; empty when all does. Asked while a recipe is
-        checked."""
+        """What does not fit a step with these inputs, and what to do; empty when all does."""
         return ""
 
 
@@ -271,10 +273,7 @@ class ProbeConfig(PartConfig):
 
 class CommandConfig(PartConfig):
     """A command of `mmgen`: `type` is its name, the first line of the docstring its line in `mmgen --help`, under the
-    heading `group`.
-
-    `build` imports the command's module. It is called when somebody calls the command or asks for its own help.
-    """
+    heading `group`. `build` imports the command's module: when somebody calls the command or asks for its own help."""
 
     kind: ClassVar[str] = "command"
     in_recipes: ClassVar[bool] = False

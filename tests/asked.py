@@ -99,8 +99,10 @@ def pairs(id_, i, seen):
 
 def choices(id_, i, seen):
     texts = ("it is near the tree", "it flies over the house , and nobody has seen it do so before", "it is red", "no")
-    inputs = {"image": seen[0].id, "question": "why is person1 here ?"}
-    return Example(id_, inputs, (), {"asks": "answer", "item": id_}, {"choices": texts, "choice": i % 4})
+    inputs = {"image": seen[0].id, "question": "why is person1 here ?", "question_mentions": All(((7, 14, (1,)),))}
+    mentions = (((0, 2, (0,)), (15, 19, (1, 0))), (), (), ())
+    labels = {"choices": texts, "choice_mentions": mentions, "choice": i % 4}
+    return Example(id_, inputs, (), {"asks": "answer", "item": id_}, labels)
 
 
 def expressions(id_, i, seen):

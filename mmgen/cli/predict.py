@@ -121,5 +121,6 @@ def _print(line: Mapping) -> None:
         if len(value) > SHOWN:
             tell(f"            and {len(value) - SHOWN} more")
     else:
-        told = f"{corners(value['box'])}, region {value['index']}" if "box" in value else json.dumps(value)
+        of = f" of picture {value['picture'] + 1}" if isinstance(value, dict) and "picture" in value else ""
+        told = f"{corners(value['box'])}, region {value['index']}{of}" if "box" in value else json.dumps(value)
         tell(f"    {line['score']:6.1%}  {told}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
 import torch
-from accelerate.utils import gather_object
 
 from ..data.checked import check_texts
 from ..data.collate import Collator, by_length
@@ -21,6 +20,7 @@ from ..oom import ADVICE_FEWER_TEXTS, OomRetry
 from ..tensors import Example, Generation
 from ..training.context import StepContext
 from ..training.precision import precision
+from .shared_out import shared_out
 
 
 @torch.inference_mode()
@@ -70,9 +70,8 @@ def generate_split(
     same texts then; samples are drawn anew for every piece, so they are others (and the same again where the cuts are
     the same)."""
     model.to(context.accelerator.device).eval()  # not in inference mode: what is moved in there cannot learn afterwards
-    accelerator, progress, step = context.accelerator, context.progress, context.step
+    accelerator, step = context.accelerator, context.step
     collate, examples = Collator(model, step.inputs, objectives=()), [resolve(example) for example in examples]
-    found: list[tuple[int, list[Generation]]] = []
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     retry = context.retry("writing", ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id)
 
@@ -84,22 +83,13 @@ def generate_split(
             written = model.generator.generate(model, batch, decoding)
         return check_texts(written, batch.ids, decoding.num_return_sequences, model.generator)
 
-    with (
-        torch.inference_mode(),
-        torch.random.fork_rng(devices),
-        progress.task(f"{context.name}: writing", len(examples), "texts") as advance,
-    ):
-        for number, indices in enumerate(by_length(collate.slots(examples), batch_size)):
-            if number % accelerator.num_processes == accelerator.process_index:
-                for piece, written in retry.over(indices, partial(texts, number, indices)):
-                    found += zip(piece, written, strict=True)
-            advance(len(indices))
-    if accelerator.num_processes > 1:
-        found = gather_object(found)
+    def work(number: int, whole: Sequence[int]) -> Iterator[tuple[int, list[Generation]]]:
+        for piece, written in retry.over(whole, partial(texts, number, whole)):
+            yield from zip(piece, written, strict=True)
+
+    with torch.inference_mode(), torch.random.fork_rng(devices):
+        found = shared_out(context, ("writing", "texts"), collate.slots(examples), batch_size, work)
     if accelerator.is_main_process:
-        lines = [
-            json.dumps([asdict(text) for text in texts], ensure_ascii=False)
-            for _, texts in sorted(found, key=lambda pair: pair[0])
-        ]
+        lines = [json.dumps([asdict(text) for text in texts], ensure_ascii=False) for texts in found]
         write_text(context.folder / "generations.jsonl", "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
 import torch
-from accelerate.utils import gather_object
 
 from ..data.checked import check_predictions
 from ..data.collate import Collator, by_length
@@ -20,6 +19,7 @@ from ..storage import predictions
 from ..tensors import Example, Prediction
 from ..training.context import StepContext
 from ..training.precision import precision
+from .shared_out import shared_out
 
 
 @torch.inference_mode()
@@ -62,23 +62,20 @@ def predict_split(
     """`predictions.jsonl` in the step's folder, a line an example."""
     model.to(context.accelerator.device).eval()
     accelerator, step = context.accelerator, context.step
-    own = examples[accelerator.process_index :: accelerator.num_processes]
-    retry = context.retry("predicting", ADVICE_SMALLER)
-    found: list[tuple[int, Prediction]] = []
-    with context.progress.task(f"{context.name}: predicting", len(examples), "examples") as advance:
-        for first in range(0, len(own), batch_size):
-            some = own[first : first + batch_size]
-            with precision(step.training.precision, accelerator.device):
-                made = predict(model, some, objective, step.inputs, batch_size, retry)
-            places = range(first, first + len(some))
-            found += [
-                (accelerator.process_index + place * accelerator.num_processes, one)
-                for place, one in zip(places, made, strict=True)
-            ]
-            advance(min(len(some) * accelerator.num_processes, len(examples)))
-    if accelerator.num_processes > 1:
-        found = gather_object(found)
+    collate, resolved = Collator(model, step.inputs, (objective,), asks=True), [resolve(one) for one in examples]
+    retry = context.retry("predicting", ADVICE_SMALLER, named=lambda index: resolved[index].id)
+
+    def predicted(places: Sequence[int]) -> list[Prediction]:
+        with precision(step.training.precision, accelerator.device):
+            return _predicted(model, collate, objective, [resolved[place] for place in places])
+
+    def work(number: int, whole: Sequence[int]) -> Iterator[tuple[int, Prediction]]:
+        for piece, made in retry.over(whole, predicted):
+            yield from zip(piece, made, strict=True)
+
+    with torch.inference_mode():
+        found = shared_out(context, ("predicting", "examples"), collate.slots(resolved), batch_size, work)
     if accelerator.is_main_process:
-        lines = [json.dumps(asdict(one), ensure_ascii=False) for _, one in sorted(found, key=lambda pair: pair[0])]
+        lines = [json.dumps(asdict(one), ensure_ascii=False) for one in found]
         write_text(context.folder / predictions.FILE, "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()

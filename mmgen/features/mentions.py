@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..sequence import letters, slots_between
-from ..tensors import Example, Slots
+from ..tensors import All, Example, Slots
 from .embedder import Regions, StoreReader
 
 BEHIND = "_mentions"  # behind the name of a text: the field with its mentions
@@ -38,6 +38,11 @@ class Mentions:
             spans = letters(self.tokenizer, example.inputs.get(name, "")) if mentions else []
             for first, end, objects in mentions:
                 tokens = slots_between(spans, first, end)
+                if not 0 <= first < end <= len(example.inputs.get(name, "")):
+                    raise DataError(
+                        f"example '{example.id}' mentions letters {first} to {end} of '{name}', which has "
+                        f"{len(example.inputs.get(name, ''))}"
+                    )
                 for number in objects:
                     if number < 0:
                         raise DataError(f"example '{example.id}' mentions object {number}; they count from 0")
@@ -56,6 +61,18 @@ class Mentions:
                     f"example '{example.id}' has {other}, and mentions = [{', '.join(map(repr, self.texts))}] leaves "
                     f"'{text}' out; add it, and call the input that reads it '{text}'"
                 )
+
+
+def asked_mentions(value: Any) -> All:
+    """A query's mentions as an example has them. Raises ValueError."""
+    told = f"{str(value)[:60]} is no list of mentions, [first letter, end, [objects]]; letters and objects count from 0"
+    if not isinstance(value, list | tuple):
+        raise ValueError(told)
+    for one in value:
+        good = isinstance(one, list | tuple) and len(one) == 3 and isinstance(one[2], list | tuple)
+        if not good or any(isinstance(each, bool) or not isinstance(each, int) for each in (*one[:2], *one[2])):
+            raise ValueError(told)
+    return All(tuple((first, end, tuple(objects)) for first, end, objects in value))
 
 
 class MentionedReader(StoreReader):

@@ -9,12 +9,14 @@ from typing import Any
 
 from ..data.seeds import resolve
 from ..errors import RunError
+from ..features.mentions import BEHIND
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import generations, predictions
 from ..storage.run_folder import RunFolder
 from ..tensors import Example, Generation, Prediction
 from .attention import AttentionPanel
-from .frames import Frame, outlines
+from .frames import Box, Frame, outlines
+from .mentions import Mention, Numbers, Piece, are_mentions
 from .pictures import Shot
 from .predicted import Truth, letter, told, truth_of
 
@@ -59,9 +61,14 @@ def answers_of(recipe: Recipe, folder: RunFolder, step: str) -> Answers:
 
 
 def card(
-    recipe: Recipe, gallery: Gallery, example: Example, looks: AttentionPanel, shots: Sequence[Shot]
+    recipe: Recipe,
+    gallery: Gallery,
+    example: Example,
+    looks: AttentionPanel,
+    shots: Sequence[Shot],
+    boxes: Sequence[Box] | None = None,
 ) -> dict[str, Any]:
-    """What the template shows of an example."""
+    """What the template shows of an example. `boxes`: of its first picture, where known."""
     frame = Frame(tuple(shots)) if shots else None
     truths = {step: _truth(recipe, step, example) for step in gallery.steps}
     answered = [
@@ -69,9 +76,11 @@ def card(
         for step, made in gallery.answers.items()
         if example.id in made
     ]
-    boxes = {each["step"]: each["told"].box for each in answered if each["told"] and each["told"].box is not None}
+    chosen = {each["step"]: each["told"].box for each in answered if each["told"] and each["told"].box is not None}
     right = next((truth.box for truth in truths.values() if truth.box is not None), None)
-    drawn = outlines(boxes, right) if frame and len(frame.shots) == 1 else []
+    alone, numbers = frame is not None and len(frame.shots) == 1, Numbers()
+    drawn = outlines(chosen, right) if alone else []
+    read, choices = _read(recipe, gallery, example, looks, truths, numbers), _choices(truths, numbers)
     return {
         "key": gallery.key(example),
         "id": example.id,
@@ -79,8 +88,9 @@ def card(
         "frame": frame,
         "outlines": drawn,
         "regions": sum(map(len, looks.boxes.values())) if looks.weights else 0,
-        "read": _read(recipe, gallery, example, looks, truths),
-        "choices": _choices(truths),
+        "mentioned": numbers.placed(boxes) if alone and boxes is not None else [],
+        "read": read,
+        "choices": choices,
         "answers": answered,
         "people": _counted(example.targets),
         "right": [] if example.targets else _unsaid(truths, answered),
@@ -101,7 +111,7 @@ def _truth(recipe: Recipe, step: str, example: Example) -> Truth:
     if predicts is None or predicts[0] == GENERATOR:
         return Truth({})
     objective, kind = predicts
-    names = recipe.objectives[objective].labels
+    names = dict.fromkeys((*recipe.objectives[objective].labels, *recipe.objectives[objective].fills()))
     return truth_of({name: example.labels[name] for name in names if name in example.labels}, kind)
 
 
@@ -118,9 +128,14 @@ def _answer(
 
 
 def _read(
-    recipe: Recipe, gallery: Gallery, example: Example, looks: AttentionPanel, truths: Mapping[str, Truth]
+    recipe: Recipe,
+    gallery: Gallery,
+    example: Example,
+    looks: AttentionPanel,
+    truths: Mapping[str, Truth],
+    numbers: Numbers,
 ) -> list[dict[str, Any]]:
-    """The texts among the inputs, in words where attention is known; what a box is of is marked."""
+    """The texts among the inputs, each once, in words where attention is known; what a box is of is marked."""
     resolved = resolve(example)
     found: list[dict[str, Any]] = []
     for name, config in recipe.inputs.items():
@@ -129,22 +144,36 @@ def _read(
             texts = [*config.texts(resolved)] or [
                 value for field in config.reads if isinstance(value := resolved.inputs.get(field), str) and " " in value
             ]  # keys have no spaces
-            if units or texts:
-                found.append({"name": name, "units": units, "parts": [("\n".join(texts), False)]})
+            text = "\n".join(texts)
+            same = next((each for each in found if text and each["text"] == text), None)
+            if same and not (units and same["units"]):  # two inputs that read one field
+                same["called"] += f", {name}"
+                same |= {"name": name, "units": units} if units else {}
+            elif units or texts:
+                mentions = _mentions(resolved, config.reads) if len(texts) == 1 and not units else ()
+                parts = numbers.pieces(text, mentions)
+                found.append({"name": name, "called": name, "text": text, "units": units, "parts": parts})
     spans = {truth.span for truth in truths.values() if truth.span}
     plain = [each for each in found if not each["units"]]
     if len(spans) == 1 and len(plain) == 1:
-        ((first, end),), ((text, _),) = spans, plain[0]["parts"]
-        plain[0]["parts"] = [(text[:first], False), (text[first:end], True), (text[end:], False)]
+        ((first, end),), text = spans, plain[0]["text"]
+        plain[0]["parts"] = [Piece(text[:first]), Piece(text[first:end], marked=True), Piece(text[end:])]
     return found
 
 
-def _choices(truths: Mapping[str, Truth]) -> list[dict[str, Any]]:
+def _mentions(example: Example, fields: Sequence[str]) -> Sequence[Mention]:
+    """The mentions of the text of one of these fields, where the example has them."""
+    known = [example.shown(f"{field}{BEHIND}") for field in fields]
+    return next((each for each in known if each and are_mentions(each)), ())
+
+
+def _choices(truths: Mapping[str, Truth], numbers: Numbers) -> list[dict[str, Any]]:
     """The texts that steps chose from."""
     truth = next((truth for truth in truths.values() if truth.choices), Truth({}))
+    mentions = truth.mentions or ((),) * len(truth.choices)
     return [
-        {"letter": letter(place), "text": text, "right": place == truth.choice}
-        for place, text in enumerate(truth.choices)
+        {"letter": letter(place), "parts": numbers.pieces(text, own), "right": place == truth.choice}
+        for place, (text, own) in enumerate(zip(truth.choices, mentions, strict=True))
     ]
 
 

@@ -144,14 +144,19 @@ def _cards(
     """The cards of all galleries, the attention that the page's script reads, and notes on what is not there."""
     cards, data, notes = [], {}, []
     for gallery in galleries:
-        with progress.task("report: pictures", len(gallery.examples), "pictures") as advance:
-            shots, reason = pictures.thumbnails(datasets.dataset_of(gallery.steps[0]), gallery.examples, advance)
+        found, reason = pictures.find(datasets.dataset_of(gallery.steps[0]), gallery.examples)
+        shots: dict[str, tuple[pictures.Shot, ...]] = {}
+        broken = ""
+        if found:
+            with progress.task("report: pictures", len(found), "examples") as advance:
+                shots, broken = pictures.thumbnails(found, advance)
         looks, no_looks = _looks(recipe, gallery, load, progress)
         for example in gallery.examples:
             own, panel = shots.get(example.id, ()), looks[example.id]
-            cards.append(card(recipe, gallery, example, panel, own))
+            boxes = found[example.id][0].boxes if own else None
+            cards.append(card(recipe, gallery, example, panel, own, boxes))
             data[gallery.key(example)] = compact(panel, Frame(own) if own else None)
-        notes += [note for note in (reason, no_looks) if note]
+        notes += [note for note in (reason, broken, no_looks) if note]
     return cards, data, [*dict.fromkeys(notes)]
 
 

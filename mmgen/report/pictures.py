@@ -16,21 +16,25 @@ SIDE, QUALITY = 320, 72  # longer side in pixels, for a gallery of hundreds; JPE
 Shot = tuple[str, int, int]  # data URI, width, height
 
 
-def thumbnails(
-    dataset: Dataset, examples: Sequence[Example], advance: Callable[..., None], side: int = SIDE
-) -> tuple[dict[str, tuple[Shot, ...]], str]:
-    """Example id -> its pictures, for those whose pictures are all there; and why others are not, or ""."""
+Found = Mapping[str, Sequence[Picture]]  # example id -> its pictures
+
+
+def find(dataset: Dataset, examples: Sequence[Example]) -> tuple[Found, str]:
+    """The pictures of those examples whose pictures are all there; and why there are none, or ""."""
     try:
         found = pictures_of(dataset, examples)
     except MmgenError as error:
         return {}, f"No pictures: {error}"
+    return {example.id: shown for example in examples if (shown := _shown(example, found))}, ""
+
+
+def thumbnails(found: Found, advance: Callable[..., None], side: int = SIDE) -> tuple[dict[str, tuple[Shot, ...]], str]:
+    """Example id -> its pictures, for those whose pictures can all be read; and which cannot, or ""."""
     made: dict[str, tuple[Shot, ...]] = {}
     broken = []
-    for example in examples:
-        shown = _shown(example, found)
+    for name, shown in found.items():
         try:
-            if shown:
-                made[example.id] = tuple(thumbnail(picture, side) for picture in shown)
+            made[name] = tuple(thumbnail(picture, side) for picture in shown)
         except (MmgenError, OSError, ValueError) as error:
             broken.append(f"{', '.join(picture.key for picture in shown)} ({error})")
         advance()

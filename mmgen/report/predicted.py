@@ -11,6 +11,7 @@ from typing import Any
 
 from ..tensors import Prediction
 from .frames import Box, overlap
+from .mentions import Mention, are_mentions
 
 MOST, LEAST = 5, 0.005  # answers of a label that are shown, and the share that one of them has at least
 RIGHT = 0.5 - 1e-5  # the overlap from which on a box is right
@@ -21,13 +22,14 @@ class Truth:
     """What is right about an example, as far as its labels say.
 
     answers  answer -> how right it is, from 0 to 1
-    choices  the texts to choose from; `choice`: which of them, from 0
+    choices  the texts to choose from; `choice`: which of them, from 0; `mentions`: those of each, or none
     box      the right one, relative to the picture's size; `span`: the first and last + 1 character of what it is of
     """
 
     answers: Mapping[str, float]
     choices: tuple[str, ...] = ()
     choice: int | None = None
+    mentions: tuple[Sequence[Mention], ...] = ()
     box: Box | None = None
     span: tuple[int, int] | None = None
 
@@ -58,7 +60,8 @@ def truth_of(labels: Mapping[str, Any], kind: str) -> Truth:
     values = [*labels.values()]
     if kind == "choice":
         texts = next((value for value in values if _texts(value)), ())
-        return Truth({}, tuple(texts), next((value for value in values if _whole(value)), None))
+        mentions = next((value for value in values if _texts_mentions(value, len(texts))), ())
+        return Truth({}, tuple(texts), next((value for value in values if _whole(value)), None), tuple(mentions))
     if kind in ("region", "boxes"):
         spans = next((value for value in values if _spans(value)), None)
         if spans:
@@ -99,6 +102,8 @@ def _region(made: Prediction, truth: Truth) -> Told:
     if truth.box is None:
         return Told(line="a region", sure=100 * made.score, box=box)
     shared = overlap(box, truth.box)
+    if place := made.value.get("picture"):  # of several; the right box is one of the first
+        return Told((), f"a region of picture {place + 1}", 100 * made.score, False, box)
     return Told((), f"overlap {round(100 * shared)}\u202f%", 100 * made.score, shared >= RIGHT, box)
 
 
@@ -128,6 +133,11 @@ def _answers(value: Any) -> dict[str, float]:
 
 def _texts(value: Any) -> bool:
     return isinstance(value, tuple | list) and bool(value) and all(isinstance(each, str) for each in value)
+
+
+def _texts_mentions(value: Any, count: int) -> bool:
+    """Whether it is a list of mentions for each of so many texts."""
+    return isinstance(value, tuple | list) and len(value) == count > 0 and all(map(are_mentions, value))
 
 
 def _spans(value: Any) -> bool:

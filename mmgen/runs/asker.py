@@ -25,9 +25,9 @@ from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..recipe.tables import Recipe
 from ..tensors import All, Example, Generation, Prediction
-from .given import by_input, called, inputs_asked, labels_asked, lacking, steps_read, unread
+from .given import by_input, called, inputs_asked, labels_asked, lacking, may_be_read, may_fill, steps_read, unread
 from .own_features import checked_picture, checked_record, record
-from .query import Query, as_picture
+from .query import Query, as_picture, decoded
 from .unread_text import remarks
 
 log = logging.getLogger("mmgen")
@@ -118,7 +118,8 @@ class Asker:
                 for name, values in own.items()
             }
             labels = {name: query.inputs[name] for name in self.labels if query.inputs.get(name) is not None}
-            found = AskedExample(query.name, merged, labels=labels, own=others)
+            inputs, of_rows = self._beside(query)
+            found = AskedExample(query.name, {**merged, **inputs}, labels={**labels, **of_rows}, own=others)
             self._try(found)
             self._try_objective(found)
         except DataError as error:
@@ -127,6 +128,28 @@ class Asker:
             for remark in remarks(name, self.recipe.inputs[name], self.model.backbone, found.seen_by(name)):
                 log.warning("%s: %s", query.where, remark)
         return found
+
+    def _beside(self, query: Query) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a query gives for fields that need not be there: of the example, and of each of its rows. Raises
+        DataError."""
+        inputs: dict[str, Any] = {}
+        of_rows: dict[str, Any] = {}
+        rows = may_fill(self.recipe, self.step)
+        for own, config in may_be_read(self.recipe, self.step).items():
+            if (value := query.inputs.get(own)) is None:
+                continue
+            try:
+                value = decoded(value)
+                if own not in rows:
+                    inputs[own] = config.asked(own, value)
+                elif not isinstance(value, list):
+                    raise ValueError(f"{str(value)[:60]} is no list; give one for each row")
+                else:
+                    made = [config.asked(own, one) for one in value]
+                    of_rows[own] = [one.values if isinstance(one, All) else one for one in made]
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{own}: {error}") from None
+        return inputs, of_rows
 
     def _given(self, query: Query) -> dict[str, dict[str, Any]]:
         """Input -> field -> value, for all that the step reads. Raises DataError."""

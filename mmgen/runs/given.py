@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..configs import FeaturesConfig, ObjectiveConfig
+from ..configs import EmbedderConfig, FeaturesConfig, ObjectiveConfig
 from ..errors import DataError
 from ..parts import Record
 from ..reading.text import LONGEST
@@ -66,6 +66,18 @@ def labels_asked(recipe: Recipe, step: str) -> tuple[str, ...]:
     return tuple(name for name in objective.labels if name not in _fields(recipe)) if objective else ()
 
 
+def may_be_read(recipe: Recipe, step: str) -> dict[str, EmbedderConfig]:
+    """Fields that a query may give beside a step's inputs (which words mean which region) -> who reads them."""
+    configs = [recipe.inputs[name] for name in recipe.steps[step].inputs]
+    return {field: config for config in configs for field in config.may_read()}
+
+
+def may_fill(recipe: Recipe, step: str) -> frozenset[str]:
+    """Those of such fields that each row of the step's objective has of its own: a query gives a list of them."""
+    objective = _predicting(recipe, step)
+    return frozenset(objective.fills() if objective else ())
+
+
 def _predicting(recipe: Recipe, step: str) -> ObjectiveConfig | None:
     """The objective that makes a step's predictions; None where it writes."""
     predicts = recipe.predicts(step)
@@ -73,7 +85,9 @@ def _predicting(recipe: Recipe, step: str) -> ObjectiveConfig | None:
 
 
 def _labels_known(recipe: Recipe) -> list[str]:
-    return list(dict.fromkeys(name for step in recipe.steps for name in labels_asked(recipe, step)))
+    """Names that a query may give and that are no input's: labels, and fields that are read where they are there."""
+    asked = [name for step in recipe.steps for name in labels_asked(recipe, step)]
+    return list(dict.fromkeys([*asked, *(name for config in recipe.inputs.values() for name in config.may_read())]))
 
 
 def _fields(recipe: Recipe) -> set[str]:
@@ -152,7 +166,7 @@ def lacking(recipe: Recipe, step: str, given: ByInput) -> list[str]:
 
 def unread(recipe: Recipe, query: Query, step: str, given: ByInput) -> list[str]:
     """Names of what the query gives and a step does not read."""
-    read = {*used(given, recipe.steps[step].inputs), *labels_asked(recipe, step)}
+    read = {*used(given, recipe.steps[step].inputs), *labels_asked(recipe, step), *may_be_read(recipe, step)}
     return [name for name in names(query) if name not in read]
 
 

@@ -93,6 +93,13 @@ def named_values(pairs: Iterable[str]) -> dict[str, Any]:
     return {name: values[0] if len(values) == 1 else values for name, values in found.items()}
 
 
+def decoded(value: Any) -> Any:
+    """A value that may have been typed as JSON: --input question_mentions='[[12, 15, [0]]]'. Raises ValueError."""
+    if isinstance(value, list):
+        return [decoded(one) for one in value]
+    return json.loads(value) if isinstance(value, str) and value.lstrip().startswith(("[", "{")) else value
+
+
 def _decoded(name: str, value: str) -> str:
     """What was typed, as UTF-8 whatever the locale makes of it: Python hands on bytes that this has no letters for as
     lone surrogates. Raises DataError."""

@@ -57,8 +57,10 @@ def make(
         raise RunError(f"{out}: is there already, and judges may be filling it; give --out another name, or delete it")
     draw = random.Random(seed)
     chosen = _draw(material, count, draw)
-    with (progress or Progress()).task("judge: pictures", count, "pictures") as advance:
-        shots, reason = pictures.thumbnails(material.dataset, chosen, advance, SIDE)
+    found, reason = pictures.find(material.dataset, chosen)
+    with (progress or Progress()).task("judge: pictures", len(found), "pictures") as advance:
+        shots, broken = pictures.thumbnails(found, advance, SIDE)
+    reason = reason or broken
     if shots and len(shots) < count:
         lost = next(example.id for example in chosen if example.id not in shots)
         raise DataError(f"{reason or f'{lost}: has no picture'}; mend that, or draw others with --seed")

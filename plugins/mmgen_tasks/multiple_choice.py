@@ -42,6 +42,10 @@ class Choices(TargetReader):
                 "from 0"
             )
         mentions = example.labels.get(MENTIONS) or [None] * len(choices)
+        if len(mentions) != len(choices):
+            raise DataError(
+                f"example '{example.id}' has {len(choices)} {CHOICES} and {len(mentions)} {MENTIONS}; give one for each"
+            )
         found = []
         for place, (choice, mentioned) in enumerate(zip(choices, mentions, strict=True)):
             inputs = {**example.inputs, self.field: choice}

@@ -45,9 +45,6 @@ class Nlvr2Files(PublishedDataset):
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": ("False", "True")}
 
-    def named(self, split: str) -> Path:
-        return self.files[split]
-
     def read(self, split: str) -> Read:
         found: dict[str, Example] = {}
         counts: Counter[str] = Counter()

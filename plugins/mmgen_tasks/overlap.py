@@ -16,8 +16,8 @@ from .boxes import RIGHT
 
 
 def plain(boxes: Tensor) -> list[list[float]]:
-    """Boxes (N, 4) as numbers, with all digits that 32 bits tell: fewer would change which overlap by half."""
-    return [[round(number, 8) for number in box] for box in boxes.tolist()]
+    """Boxes (N, 4) as numbers, all digits that 32 bits tell and no more: fewer would change which overlap by half."""
+    return [[float(str(number)) for number in box] for box in boxes.float().cpu().numpy()]
 
 
 def regions_of(rows: Rows, image: str) -> tuple[Tensor, Tensor]:

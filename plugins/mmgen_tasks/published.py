@@ -41,6 +41,19 @@ class Published(mmgen.DatasetConfig):
                 )
 
 
+class FileEach(Published):
+    """Data sets with a file a split; splits may be added."""
+
+    published: ClassVar[tuple[str, ...]] = ("train", "val", "test")
+
+    files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
+        {}, description="split -> its file (Flickr30K Entities: the list of its images), instead of the published name"
+    )
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.published, *self.files)))
+
+
 class VqaAnswers(Published):
     """VQA's questions and what people answered (VQA 1.0, VQA 2.0, OK-VQA): to choose an answer, or to write one.
 
@@ -136,10 +149,11 @@ class Refcoco(Published):
         return RefcocoFiles(self)
 
 
-class Nlvr2(Published):
+class Nlvr2(FileEach):
     """NLVR2: is a statement true of two photographs?"""
 
     type: Literal["nlvr2"] = "nlvr2"
+    published = ("train", "dev", "test1", "test2")
     labels: ClassVar[tuple[str, ...]] = ("truth",)
 
     validate_on: str = Field("dev", description="the split whose loss is watched while training")
@@ -147,12 +161,6 @@ class Nlvr2(Published):
     pairs: Literal["all", "balanced", "unbalanced"] = Field(
         "all", description="of dev and test1 all pairs, or one of the published subsets; train is always whole"
     )
-    files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
-        {}, description="split -> its file, instead of the published name"
-    )
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(("train", "dev", "test1", "test2", *self.files)))
 
     @classmethod
     def exporters(cls):
@@ -166,7 +174,7 @@ class Nlvr2(Published):
         return Nlvr2Files(self)
 
 
-class Vcr(Published):
+class Vcr(FileEach):
     """VCR: which of four answers is right, and which of four rationales. Its `images` are vcr1images, whose metadata
     lie beside the pictures."""
 
@@ -179,12 +187,6 @@ class Vcr(Published):
         description="answers; rationales of the right answer; both; or, as the leaderboard wants it, rationales of "
         "each of the four answers too",
     )
-    files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
-        {}, description="split -> its file, instead of the published name"
-    )
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(("train", "val", "test", *self.files)))
 
     @classmethod
     def exporters(cls):
@@ -215,7 +217,7 @@ class VcrTexts(Vcr):
         return VcrTextFiles(self)
 
 
-class Flickr30kEntities(Published):
+class Flickr30kEntities(FileEach):
     """Flickr30K Entities: which box of a picture is each phrase of its caption about?
 
     `folder` has Sentences and Annotations, of annotations.zip, and the splits' files.
@@ -223,13 +225,6 @@ class Flickr30kEntities(Published):
 
     type: Literal["flickr30k_entities"] = "flickr30k_entities"
     labels: ClassVar[tuple[str, ...]] = ("phrases",)
-
-    files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
-        {}, description="split -> the file that lists its images, instead of the published name"
-    )
-
-    def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(("train", "val", "test", *self.files)))
 
     @classmethod
     def exporters(cls):

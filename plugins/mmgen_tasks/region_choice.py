@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -50,8 +52,9 @@ class RegionChoiceObjective(Objective):
     def __init__(self, config: RegionChoice, backbone: Backbone) -> None:
         super().__init__()
         self.config, self.reader, width = config, RightRegions(config), backbone.hidden_size
-        hidden = (nn.Linear(width, width), nn.GELU()) if config.transform else ()
-        self.head = nn.Sequential(*hidden, nn.Dropout(config.dropout), nn.Linear(width, 1))
+        layers: dict[str, nn.Module] = {"1": nn.Linear(width, width), "2": nn.GELU()} if config.transform else {}
+        layers |= {"0": nn.Dropout(config.dropout), "3" if config.transform else "1": nn.Linear(width, 1)}
+        self.head = nn.Sequential(OrderedDict(layers))  # weights are called as when the dropout stood first
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
         mask = batch.inputs[self.config.image]["mask"]

@@ -82,9 +82,6 @@ class VcrFiles(PublishedDataset):
     def finder(self) -> Finder:
         return Finder(self.name, self.config.folder, ("vcr1annots",))
 
-    def named(self, split: str) -> Path:
-        return self.files[split]
-
     def read(self, split: str) -> Read:
         found: list[Example] = []
         seen: set[str] = set()

@@ -52,6 +52,14 @@ class VlBertRegions(mmgen.FeaturesConfig):
     )
     first_object: int = Field(0, ge=0, description="which region the first object is, where mentions name objects")
 
+    def may_read(self):
+        return tuple(f"{name}_mentions" for name in self.mentions)
+
+    def asked(self, field, value):
+        from mmgen.features.mentions import asked_mentions
+
+        return asked_mentions(value)
+
     def build(self, backbone):
         from .embedder import VlBertRegionEmbedder
 

@@ -16,6 +16,7 @@ from mmgen.report import gather_all, write_page
 from mmgen.report.attention import AttentionPanel
 from mmgen.report.cards import compact
 from mmgen.report.frames import Frame, outlines, overlap
+from mmgen.report.mentions import Numbers, Piece
 from mmgen.report.predicted import Truth, told, truth_of
 from mmgen.storage import predictions
 from mmgen.storage.run_folder import RunFolder
@@ -213,9 +214,41 @@ def test_two_pictures_stand_side_by_side(page):
 
 def test_choices_are_listed_once_and_marked(page):
     second = cards(page, 2)["2:test-1"]
-    assert second.count("it is near the tree") == 1
+    assert words(second).count("is near the tree") == 1
     assert re.search(r'<li class="right"><b>B</b> <span>it flies', second) and second.count("✓ right") == 1
     assert "choices A 10 % B ✓ 70 %" in words(second) and "choices_blind A 10 % B ✓ 10 % C 70 %" in words(second)
+
+
+def test_words_that_mean_a_region_have_the_number_of_its_box(made, page):
+    recipe, _, datasets = made
+    example = datasets.scored_by("choices")[0]
+    (inner,) = [inner for key, inner in cards(page, 2).items() if key.endswith(example.id)]
+    assert '<span>why is <span class="means">person1<sub>1</sub></span> here ?</span>' in inner
+    assert '<span class="means">it</span>' not in inner and '<span class="means">it<sub>2</sub></span> is near' in inner
+    assert 'near the <span class="means">tree<sub>1, 2</sub></span>' in inner
+    things = AskedDataset("choices").scenes.split("test")[0].facts["things"]
+    sides = re.findall(r'"object" x="(.*?)" y="(.*?)" width="(.*?)" height', inner)
+    boxes = [tuple(map(float, each)) for each in sides]
+    expected = [thing["box"] for thing in (things[1], things[0])]
+    assert boxes == [pytest.approx((x0, y0, x1 - x0), abs=1e-4) for x0, y0, x1, _ in expected]
+    numbers = re.findall(r'class="number" aria-hidden="true" style="left: (.*?)%; top: .*?%">(\d)<', inner)
+    assert numbers == [(f"{100 * box[0]:.1f}", str(place)) for place, box in enumerate(expected, 1)]
+
+
+def test_mentions_outside_of_a_text_are_left_out():
+    numbers = Numbers()
+    mentions = ((2, 9, (0,)), (2, 5, (3,)), (3, 4, (1,)))
+    assert numbers.pieces("a cat", mentions) == [Piece("a "), Piece("cat", False, (1,))]
+    assert numbers.placed([(0.0, 0.0, 1.0, 1.0)]) == []  # a box that nobody knows
+
+
+def test_a_text_that_two_inputs_read_stands_there_once(made):
+    recipe, folder, datasets = made
+    two = {**recipe.inputs, "asked": recipe.inputs["question"]}
+    steps = {**recipe.steps, "answers_blind": recipe.steps["answers_blind"].model_copy(update={"inputs": ("asked",)})}
+    page = page_of(recipe.model_copy(update={"inputs": two, "steps": steps}), folder, datasets)
+    inner = next(iter(cards(page, 0).values()))
+    assert inner.count("what color is the") == 1 and "<b>question, asked</b>" in inner
 
 
 def test_a_region_is_drawn_beside_the_right_one(page):

@@ -1,0 +1,101 @@
+"""Which words of a question mean which region: a query tells it, and it is read and checked."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import toys
+from mmgen_visualbert import VisualBertRegions
+
+from mmgen.errors import DataError, RunError
+from mmgen.model import Objectives, compose
+from mmgen.parts import FailedImage, Record
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs.asker import Asker
+from mmgen.runs.predict import named_values
+from mmgen.runs.query import Query
+
+pytestmark = pytest.mark.slow
+
+MENTIONS = ("question", "choice")
+RECIPE = toys.recipe(
+    backbone={"type": "visualbert", "layers": 1, "width": 32, "heads": 2, "vocabulary": 99},
+    inputs={
+        "question": {"type": "text"},
+        "choice": {"type": "text"},
+        "image": {"type": "visualbert_regions", "mentions": [*MENTIONS], "extractor": {"type": "roi"}},
+    },
+    objectives={"choices": {"type": "multiple_choice"}},
+    data={"type": "scene_choices"},
+    metrics={"choices": {"type": "choice_accuracy"}},
+    steps={
+        "choices": {"inputs": [*MENTIONS, "image"], "learn": ["backbone"], "objectives": ["choices"]},
+        "words": {"inputs": ["question", "choice"], "learn": ["backbone"], "objectives": ["choices"]},
+    },
+)
+SEEN = Record("seen", np.eye(3, dtype=np.float32), np.array([[0, 0, 0.5, 1]] * 3, np.float32))
+LINE = {"image": SEEN, "question": "what does Casey see", "choices": ["Casey sees Pat", "the dog"]}
+
+
+@pytest.fixture
+def asker(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    recipe = load(tmp_path / "toy.toml", installed())[0]
+    stored = VisualBertRegions(width=3, fingerprint={}, reads=("image",), mentions=MENTIONS)
+    model = compose(
+        recipe.backbone,
+        {**recipe.inputs, "image": stored},
+        recipe.generator,
+        texts=["what does Casey see the dog Pat"] * 3,
+        objectives=Objectives(recipe.objectives, {}),
+    )
+    for parameter in model.parameters():
+        parameter.data += 0.3
+    return Asker(recipe, "choices", model, Path("run"))
+
+
+def answer(asker, **more):
+    ((_, found),) = asker.predictions([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
+    return found.reason if isinstance(found, FailedImage) else found.value["probabilities"]
+
+
+def test_mentions_of_a_question_and_of_its_choices_are_read(asker):
+    plain = answer(asker)
+    of_question, of_choices = [[10, 15, [0]]], [[[0, 5, [0]], [11, 14, [1]]], []]
+    read = asker.example(Query("q", {**LINE, "question_mentions": of_question, "choice_mentions": of_choices}))
+    assert read.shown("question_mentions") == ((10, 15, (0,)),)
+    assert read.labels["choice_mentions"] == [((0, 5, (0,)), (11, 14, (1,))), ()]
+    told = [answer(asker, question_mentions=of_question), answer(asker, choice_mentions=of_choices)]
+    assert len({json.dumps(each) for each in (plain, *told)}) == 3
+    typed = ["question_mentions=[[10, 15, [0]]]", "choice_mentions=[[0, 5, [0]], [11, 14, [1]]]", "choice_mentions=[]"]
+    assert answer(asker, **named_values(typed[:1])) == told[0] and answer(asker, **named_values(typed[1:])) == told[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (
+            {"question_mentions": [[10, 15]]},
+            "question_mentions: [[10, 15]] is no list of mentions, [first letter",
+        ),
+        ({"question_mentions": 7}, "question_mentions: 7 is no list of mentions"),
+        ({"question_mentions": [[0, 1, [True]]]}, "question_mentions: [[0, 1, [True]]] is no list of mentions"),
+        ({"question_mentions": "[[10, "}, "question_mentions: Expecting value"),
+        ({"question_mentions": [[10, 99, [0]]]}, "example 'q' mentions letters 10 to 99 of 'question', which has 19"),
+        ({"question_mentions": [[5, 5, [0]]]}, "example 'q' mentions letters 5 to 5 of 'question', which has 19"),
+        ({"question_mentions": [[10, 15, [-1]]]}, "example 'q' mentions object -1; they count from 0"),
+        ({"choice_mentions": [[]]}, "example 'q' has 2 choices and 1 choice_mentions; give one for each"),
+        ({"choice_mentions": {}}, "choice_mentions: {} is no list; give one for each row"),
+        ({"caption_mentions": []}, "ask.jsonl:1: no input is called 'caption_mentions'"),
+    ],
+)
+def test_mentions_that_do_not_do(asker, given, told):
+    assert told in answer(asker, **given)
+
+
+def test_a_step_that_does_not_read_mentions_says_so(asker):
+    asker.step, asker.inputs = "words", ("question", "choice")
+    with pytest.raises((DataError, RunError), match="'question_mentions' is not read by the step 'words'"):
+        asker.example(Query("q", {"question": "x", "choices": ["a", "b"], "question_mentions": [[0, 1, [0]]]}))
