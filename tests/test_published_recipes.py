@@ -125,6 +125,12 @@ def okvqa(folder: Path) -> None:
     captions(folder / "captions_val2014.json", IMAGES)
 
 
+def others(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps({"id": str(image), "caption": TEXTS[0]}) for image in IMAGES]
+    (folder / "train.jsonl").write_text("\n".join(lines))
+
+
 @pytest.mark.parametrize(
     ("recipe", "profile"),
     [
@@ -134,12 +140,14 @@ def okvqa(folder: Path) -> None:
         pytest.param("bertgen_vqg_coco", "paper", marks=pytest.mark.exhaustive),  # the warm one reads these files
         pytest.param("bertgen_vqg_coco", "small", marks=pytest.mark.exhaustive),  # and shows this profile
         ("bertgen_vqg_coco_warm", "small"),
+        pytest.param("bertgen_vqg_coco_words", "small", marks=pytest.mark.exhaustive),  # captions of others first
     ],
 )
 def test_the_five_rows(recipe, profile, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (vqg if "vqg" in recipe else vqa1)(Path("data/vqg_coco" if "vqg" in recipe else "data/vqa1"))
     okvqa(Path("data/okvqa"))
+    others(Path("data/coco"))
     shutil.copytree(RECIPES, "recipes")  # as `mmgen init` does: data/ lies beside them
     weights = (roberta if "roberta" in recipe else bert)(Path("encoder"))
     sets = [
