@@ -127,7 +127,7 @@ def okvqa(folder: Path) -> None:
 
 def others(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps({"id": str(image), "caption": TEXTS[0]}) for image in IMAGES]
+    lines = [json.dumps({"id": str(i), "caption": TEXTS[0], "questions": [TEXTS[0]]}) for i in IMAGES]
     (folder / "train.jsonl").write_text("\n".join(lines))
 
 
