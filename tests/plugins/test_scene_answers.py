@@ -172,8 +172,8 @@ def test_who_looks_answers_every_question_right(examples):
 
 
 def test_answers_are_balanced_by_form(examples):
-    """The most common answer of each form is right 35 times in 100 (10,000 questions of seed 0). Naive Bayes on words
-    and pairs of words, learnt from those and tried on 2,000 others, is right 38 times."""
+    """The most common answer of each form is right 38 times in 100 (10,000 questions of seed 0). Naive Bayes on words,
+    learnt from those and tried on 2,000 others, is right 37 times."""
     by_form = defaultdict(Counter)
     for example in examples:
         by_form[example.facts["question_type"]][max(example.labels["answers"], key=example.labels["answers"].get)] += 1
@@ -181,7 +181,7 @@ def test_answers_are_balanced_by_form(examples):
     for form, counts in by_form.items():
         assert counts.most_common(1)[0][1] / counts.total() < highest.get(form, 0.6), (form, counts)
     assert len(by_form) == 11 and min(counts.total() for counts in by_form.values()) > 0.015 * len(examples)
-    assert 0.33 < sum(counts.most_common(1)[0][1] for counts in by_form.values()) / len(examples) < 0.4
+    assert 0.35 < sum(counts.most_common(1)[0][1] for counts in by_form.values()) / len(examples) < 0.42
 
 
 def test_nobody_is_asked_where_frontal_things_look(examples):
