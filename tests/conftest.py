@@ -55,7 +55,9 @@ def _freeze(config):
 
 
 def pytest_sessionfinish():
-    """The process that tests have forked others from ends."""
+    """The process that tests have forked others from ends. What an interpreter leaves behind, Triton tells on the
+    standard error stream."""
+    gc.unfreeze()
     if "forked" in sys.modules:
         sys.modules["forked"].stop()
 

@@ -7,6 +7,7 @@ ends as Python ends. A test about starting itself, or about what is imported whe
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import gc
@@ -164,6 +165,7 @@ def main() -> None:
     asked = serve(socket.socket(fileno=int(sys.argv[1])))
     if asked is None:
         return
+    atexit.register(gc.unfreeze)  # what an interpreter leaves behind, Triton tells on the standard error stream
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(asked["environment"])
