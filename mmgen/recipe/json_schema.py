@@ -16,6 +16,7 @@ from .training import Training
 
 Schema = dict[str, Any]
 SOURCE = "source"  # the definition of a data set that is one of several
+EXTENDED: Schema = {"type": "string", "description": "another profile of the recipe, which this one is laid over"}
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -26,7 +27,7 @@ def schema(registry: Registry) -> Schema:
         "extends": {"type": "string", "description": "another recipe file that this one is laid over"},
         "profile": {"type": "string", "description": "which of the profiles below is laid over the recipe"},
         "profiles": _named(
-            {"type": "object", "properties": tables, "additionalProperties": False},
+            {"type": "object", "properties": {"extends": EXTENDED, **tables}, "additionalProperties": False},
             "layers to choose from with --profile",
         ),
     }

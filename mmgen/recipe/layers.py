@@ -1,4 +1,5 @@
-"""Layers of a recipe: parent < file < profile < --set. Which value counts, and which layer it came from.
+"""Layers of a recipe: parent < file < profile < --set. Which value counts, and which layer it came from. A profile may
+extend another, over which it is laid.
 
 Tables are merged key by key; a table whose `type` changes starts afresh, since another part's keys mean nothing to it.
 """
@@ -91,14 +92,9 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
     if chosen is not None:
         if not isinstance(profiles, dict) or not all(isinstance(table, dict) for table in profiles.values()):
             raise RecipeError(f"{merged.place(('profiles',)) or path}: profiles: must be tables, [profiles.NAME]")
-        if not isinstance(chosen, str) or chosen not in profiles:
-            where = "--profile" if profile else merged.place(("profile",))
-            raise RecipeError(
-                f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: "
-                f"{', '.join(profiles) or 'none'}"
-            )
-        origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", chosen)}
-        merged.lay(profiles[chosen], origins)
+        for name in _extended(merged, profiles, chosen, "--profile" if profile else merged.place(("profile",))):
+            origins = {key[2:]: place for key, place in merged.origins.items() if key[:2] == ("profiles", name)}
+            merged.lay({key: value for key, value in profiles[name].items() if key != "extends"}, origins)
     for setting in sets:
         table, origins = setting_table(setting)
         if "profile" in table or "profiles" in table:
@@ -107,6 +103,23 @@ def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[L
     if "profile" in merged.values:
         raise RecipeError(f"{merged.place(('profile',)) or path}: profile: a profile cannot name another")
     return merged, chosen
+
+
+def _extended(merged: Layered, profiles: dict[str, Any], chosen: Any, where: str) -> list[str]:
+    """A profile after those that it extends. `where`: the place that names it. Raises RecipeError."""
+    found: list[str] = []
+    while chosen is not None:
+        if not isinstance(chosen, str) or chosen not in profiles:
+            raise RecipeError(
+                f"{where}: there is no profile '{chosen}'{did_you_mean(str(chosen), profiles)}; there are: "
+                f"{', '.join(profiles) or 'none'}"
+            )
+        if chosen in found:
+            raise RecipeError(f"{where}: the profile '{chosen}' extends itself, by way of {' and '.join(found)}")
+        found.append(chosen)
+        where = f"{merged.place(('profiles', chosen, 'extends'))}: profiles.{chosen}.extends"
+        chosen = profiles[chosen].get("extends")
+    return found[::-1]
 
 
 def profiles(path: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Recipes: layers, origins, and every mistake on one line with its place, all of them at once."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -400,6 +401,37 @@ def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypat
 def test_a_table_without_a_name_is_no_less_a_mistake_below_a_profile(recipe):
     told = mistakes(recipe(GOOD + '[steps.""]\n[profiles.small.steps.first]\nstart = "pretrained"\n'))
     assert told[0] == "my.toml:26: steps.: a name is made of letters, digits, '_' and '-', a step's of '.' too"
+
+
+def test_a_profile_extends_another(recipe, tmp_path):
+    """It is laid over that one, which may be the parent recipe's, whatever stands first in the file."""
+    larger = '[profiles.larger]\nextends = "large"\n[profiles.larger.backbone]\nwidth = 512\nheads = 8\n'
+    path = recipe(GOOD.replace("[profiles.small.backbone]", f"{larger}[profiles.small.backbone]"))
+    loaded, layers = load(path, REGISTRY, "larger")
+    assert (loaded.backbone.layers, loaded.backbone.width, loaded.profile) == (9, 512, "larger")
+    assert layers.place(("backbone", "layers")).startswith(str(path))
+    child = tmp_path / "child.toml"
+    child.write_text(
+        f'extends = "{path.name}"\n[profiles.largest]\nextends = "larger"\n[profiles.largest.training]\nepochs = 9'
+    )
+    assert load(child, REGISTRY, "largest")[0].backbone.width == 512
+    assert load(child, REGISTRY, "largest")[0].training.epochs == 9
+
+
+@pytest.mark.parametrize(
+    ("extends", "told"),
+    [
+        ('"lage"', "there is no profile 'lage'; did you mean 'large'?; there are: small, large"),
+        ("3", "there is no profile '3'; there are: small, large"),
+        ('"small"', "the profile 'small' extends itself, by way of small"),
+    ],
+)
+def test_a_profile_that_cannot_be_extended(recipe, extends, told):
+    text = GOOD.replace(
+        "[profiles.small.backbone]", f"[profiles.small]\nextends = {extends}\n[profiles.small.backbone]"
+    )
+    (line,) = mistakes(recipe(text))
+    assert re.fullmatch(rf".*my\.toml:\d+: profiles\.small\.extends: {re.escape(told)}", line), line
 
 
 def test_a_profile_is_not_chosen_by_a_setting(recipe):
