@@ -29,7 +29,9 @@ def report(run: Path, pictures: int) -> None:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 def compare(runs: tuple[Path, ...]) -> None:
-    """Set RUNS side by side: run folders, or folders of seeds (mean and spread); and say how their recipes differ."""
+    """Set RUNS side by side: run folders, or folders of seeds (mean and spread).
+
+    Says how much more each reaches than the first, with 95 % intervals, and how their recipes differ."""
     from .. import report
 
     tell(report.compare(runs))

@@ -1,9 +1,9 @@
-"""Runs side by side: every step's row of each, and in which settings the runs differ."""
+"""Runs side by side: every step's row of each, how much they differ, and in which settings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,15 @@ from ..evaluation import score
 from ..files import read_table
 from ..progress import table
 from ..storage.run_folder import RunFolder, differences
+from .compare_intervals import ABOUT
+from .compare_intervals import differences as differences_between
 from .labels import tell_apart
 from .table import Values, averaged, cell, spread
 
 
 def compare(paths: Sequence[Path]) -> str:
-    """A table with a row for each step and run, and below it what sets every run apart from the first.
+    """Tables with a row for each step and run, one for steps that share scores; how much more every run reaches than
+    the first, with intervals; and what sets its recipe apart.
 
     A path is a run's folder, or the folder of its seeds, which stand as mean and standard deviation. Raises RunError.
     """
@@ -25,13 +28,8 @@ def compare(paths: Sequence[Path]) -> str:
         raise RunError("compare: the same run is named twice")
     runs = {label: _seeds(path) for label, path in zip(tell_apart(paths), paths, strict=True)}
     rows = {label: _rows(folders) for label, folders in runs.items()}
-    steps = dict.fromkeys(step for each in rows.values() for step in each)
-    columns = list(dict.fromkeys(column for each in rows.values() for values in each.values() for column in values))
-    lines = [["step", "run", *columns]]
-    for step in steps:
-        for label, each in rows.items():
-            if step in each:
-                lines.append([step, label, *(cell(each[step].get(column)) for column in columns)])
+    tables = [_table(steps, columns, rows) for steps, columns in _alike(rows)]
+    apart = _apart(runs, rows)
     recipes = {label: _recipe(folders[0]) for label, folders in runs.items()}
     first = next(iter(recipes))
     notes = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
@@ -40,7 +38,57 @@ def compare(paths: Sequence[Path]) -> str:
         if len({runs[each][0].fingerprint() for each in (first, label)}) > 1:
             changes.append("the data sets' examples")
         notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
-    return "\n".join([table(lines, texts=2), "", *notes])
+    return "\n\n".join([*tables, *apart, "\n".join(notes)])
+
+
+def _alike(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], list[str]]]:
+    """Steps that share most of their scores, with all columns of theirs: (steps, columns)."""
+    found: list[tuple[list[str], list[str]]] = []
+    for step in dict.fromkeys(step for each in rows.values() for step in each):
+        own = dict.fromkeys(column for each in rows.values() for column in each.get(step, {}))
+        group = next((group for group in found if _most(own, group[1])), None)
+        if group is None:
+            found.append(([step], [*own]))
+        else:
+            group[0].append(step)
+            group[1].extend(column for column in own if column not in group[1])
+    return found
+
+
+def _most(some: Collection[str], others: Collection[str]) -> bool:
+    """Whether two lists of names have more than half of the longer one in common."""
+    return 2 * len(set(some).intersection(others)) > max(len(some), len(others))
+
+
+def _table(steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapping[str, Values]]) -> str:
+    lines = [["step", "run", *columns]]
+    for step in steps:
+        for label, each in rows.items():
+            if step in each:
+                lines.append([step, label, *(cell(each[step].get(column)) for column in columns)])
+    return table(lines, texts=2)
+
+
+def _apart(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[str, Values]]) -> list[str]:
+    """How much more the other runs reach than the first, tables of it, and how the intervals were made."""
+    first, *others = runs
+    found = {
+        (step, label): differences_between(runs[first], runs[label], step)
+        for step in rows[first]
+        for label in others
+        if step in rows[label]
+    }
+    tables = []
+    for steps, columns in _alike(rows):
+        own = {key: each for key, each in found.items() if key[0] in steps and each}
+        known = [column for column in columns if any(column in each for each in own.values())]
+        lines = [["step", f"minus {first}", *known]]
+        for (step, label), each in own.items():
+            lines.append([step, label, *(str(each[column]) if column in each else "-" for column in known)])
+        tables += [table(lines, texts=2)] if own else []
+    without = ", ".join(f"{step} of {label}" for (step, label), each in found.items() if not each)
+    notes = [ABOUT] * bool(tables) + [f"no difference is told where the examples differ: {without}"] * bool(without)
+    return [*tables, "\n".join(notes)] if notes else []
 
 
 def _seeds(path: Path) -> list[RunFolder]:

@@ -14,9 +14,13 @@ from mmgen import report
 from mmgen.cli import main
 from mmgen.data.datasets import Datasets
 from mmgen.registry import installed
-from mmgen.report.compare import _said_once
+from mmgen.report import compare_intervals
+from mmgen.report.compare import _alike, _said_once
+from mmgen.report.labels import tell_apart
 from mmgen.report.table import Spread, cell, spread
+from mmgen.scoring.intervals import means_over_examples
 from mmgen.storage.run_folder import RunFolder, differences
+from mmgen.tensors import Scores
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
@@ -124,7 +128,8 @@ def test_runs_side_by_side(runs):
         [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")
     ]
     alone, together = "other/default/seed-0", "toy/default"
-    assert [line[:2] for line in lines[1:]] == [["first", together], ["first", alone], ["second", together]]
+    named = [["first", together], ["first", alone], ["second", together]]
+    assert [line[:2] for line in lines[1:]] == [*named, ["step", f"minus {together}"], ["first", alone]]
     values = reached(runs, "first", lines[0][2])
     assert lines[1][2] == f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"
     assert f"{together}: mean ± standard deviation over seeds 4, 5, 6\n{alone}: seed 0\n" in said
@@ -132,6 +137,47 @@ def test_runs_side_by_side(runs):
         re.search(rf"from {together} to {alone}:\n  training.learning_rate: 0.001 -> 0.0001\n", said)
         and "steps.first.training.learning_rate" not in said
     )
+
+
+def shifted(run: Path, step: str, column: str, more: float) -> None:
+    """A run that reaches more in every example."""
+    path = run / f"steps/{step}/scores.json"
+    scores = json.loads(path.read_text())
+    scores["values"][column] += more
+    scores["per_example"][column] = [value + more for value in scores["per_example"][column]]
+    path.write_text(json.dumps(scores))
+
+
+def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_runs, tmp_path, monkeypatch):
+    shutil.copytree(own_runs, tmp_path / "more")
+    scores = json.loads((own_runs / "seed-4/steps/first/scores.json").read_text())
+    known = means_over_examples(Scores(scores["values"], scores["per_example"]))
+    column = next(iter(known))
+    for seed in (4, 5, 6):
+        shifted(tmp_path / f"more/seed-{seed}", "first", column, 10.0)
+    runs = [RunFolder.found_in(own_runs), RunFolder.found_in(tmp_path / "more")]
+    one = compare_intervals.differences(*([folders[0]] for folders in runs), "first")[column]
+    assert one.value == pytest.approx(10) and one.interval == pytest.approx((10, 10))  # example by example
+    several = compare_intervals.differences(*runs, "first")[column]
+    values = reached(own_runs, "first", column)
+    low, high = several.interval
+    assert several.value == pytest.approx(10) and (low < 10 < high if len(set(values)) > 1 else low == high)
+    said = mmgen("compare", own_runs, tmp_path / "more")
+    assert f"minus {tell_apart([own_runs, tmp_path / 'more'])[0]}" in said and str(several) in said
+    others = iter((["a"], ["b"]))
+    monkeypatch.setattr(compare_intervals, "_told", lambda examples: next(others))
+    assert compare_intervals.differences(*runs, "first") == {}  # other examples
+
+
+def test_steps_that_share_no_score_have_a_table_each():
+    rows = {"a": {"x": {"bleu": 1.0}, "y": {"accuracy": 2.0}}, "b": {"x": {"cider": 3.0}, "z": {"accuracy": 4.0}}}
+    assert _alike(rows) == [(["x"], ["bleu", "cider"]), (["y", "z"], ["accuracy"])]
+    rows["b"]["z"] |= {"yes/no": 1.0, "number": 1.0}  # another task's accuracy
+    assert _alike(rows) == [
+        (["x"], ["bleu", "cider"]),
+        (["y"], ["accuracy"]),
+        (["z"], ["accuracy", "yes/no", "number"]),
+    ]
 
 
 def test_what_cannot_be_compared_is_told(runs, tmp_path):

@@ -1,0 +1,79 @@
+"""How sure a difference between two runs is: intervals over the examples that both are scored on, and over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import MmgenError
+from ..evaluation import score
+from ..registry import installed
+from ..scoring.intervals import Interval, bootstrap, groups_of, interval, means_over_examples
+from ..storage.kept_examples import ScoredExamples
+from ..storage.run_folder import RunFolder
+from ..tensors import Example, Scores
+
+RESAMPLES = 1000
+ABOUT = (
+    "differences have 95 % intervals: a bootstrap over the examples' images and, where there are several, over seeds; "
+    "scores that are no mean over examples have none"
+)
+
+
+class Difference(NamedTuple):
+    """How much more the second of two runs reaches."""
+
+    value: float
+    interval: Interval
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:+.2f} [{low:.2f}, {high:.2f}]"
+
+
+def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: str) -> dict[str, Difference]:
+    """Column -> the difference of a step, second minus first, each run the mean of its seeds. Nothing where they are
+    scored on other examples, or on examples that cannot be had any more.
+
+    Both runs are resampled over the same examples, which pairs them, and over seeds of their own."""
+    scored = [[score.read(folder.step(step)) for folder in run if folder.finished(step)] for run in (first, second)]
+    examples = [_examples(run[0], step) for run in (first, second)]
+    if not all(scored) or not examples[0] or _told(examples[0]) != _told(examples[1]):
+        return {}
+    groups = groups_of(examples[0])
+    drawn = [[_resampled(scores, groups) for scores in run] for run in scored]
+    found = {}
+    for column in drawn[0][0]:
+        means = [[each[column] for each in run if column in each] for run in drawn]
+        values = [[value for scores in run if (value := scores.values.get(column)) is not None] for run in scored]
+        if all(len(own) == len(run) == len(value) for own, run, value in zip(means, scored, values, strict=True)):
+            one, other = (_over_seeds(own, place) for place, own in enumerate(means))
+            value = float(np.mean(values[1]) - np.mean(values[0]))
+            found[column] = Difference(value, interval(other - one))
+    return found
+
+
+def _examples(folder: RunFolder, step: str) -> Sequence[Example]:
+    try:
+        return ScoredExamples(folder.recipe(installed()), folder.path).scored_by(step)
+    except MmgenError:  # the table itself needs no examples
+        return ()
+
+
+def _told(examples: Sequence[Example]) -> list[tuple[str, str]]:
+    return [(example.id, repr((example.targets, sorted(example.labels.items())))) for example in examples]
+
+
+def _resampled(scores: Scores, groups: Sequence[str]) -> Mapping[str, np.ndarray]:
+    """Column -> (RESAMPLES,) means; the same draws of examples in every call with these groups."""
+    columns = {name: each for name, each in means_over_examples(scores).items() if len(each) == len(groups)}
+    return bootstrap(columns, groups, RESAMPLES, 0) if columns else {}
+
+
+def _over_seeds(means: Sequence[np.ndarray], run: int) -> np.ndarray:
+    """(RESAMPLES,) means over as many seeds as there are, drawn with replacement, apart from those of other runs."""
+    drawn = np.random.default_rng(run).integers(len(means), size=(len(means), RESAMPLES))
+    together: np.ndarray = np.take_along_axis(np.array(means), drawn, 0).mean(0)
+    return together
