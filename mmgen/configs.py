@@ -180,6 +180,7 @@ class ObjectiveConfig(PartConfig):
     labels      names of the labels that examples must have
     makes_rows  whether an example becomes rows of its making (`objectives.TargetReader.rows`)
     pools       whether it reads `parts.Backbone.pooled`
+    lends       whether the head of an objective with a key `begins_as` may begin with its `Objective.hidden_layer`
     """
 
     kind: ClassVar[str] = "objective"
@@ -187,6 +188,7 @@ class ObjectiveConfig(PartConfig):
     labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
+    lends: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
 
@@ -285,12 +287,8 @@ class CommandConfig(PartConfig):
 
 def nested_kinds(config: type[Config]) -> dict[str, str]:
     """Fields of a config that hold a part themselves -> its kind."""
-    found: dict[str, str] = {}
-    for name, info in config.model_fields.items():
-        for cls in classes_in(info.annotation):
-            if isinstance(cls, type) and issubclass(cls, PartConfig):
-                found[name] = cls.kind
-    return found
+    fields = [(name, cls) for name, info in config.model_fields.items() for cls in classes_in(info.annotation)]
+    return {name: cls.kind for name, cls in fields if isinstance(cls, type) and issubclass(cls, PartConfig)}
 
 
 def classes_in(annotation: Any) -> list[Any]:

@@ -261,6 +261,7 @@ class _Once:
     def __init__(self, model: Model) -> None:
         self.backbone, self.embedders = model.backbone, model.embedders
         self.prefix, self.behind, self.written, self.rows = model.prefix, model.behind, model.written, model.rows
+        self.objective = model.objective
         self._encode = model.encode
         self._known: tuple[Batch, EncodedInputs] | None = None
 

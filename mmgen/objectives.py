@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .decoding import Decoding
 from .errors import DataError
@@ -75,6 +75,10 @@ class Sequencer(Protocol):
 
     @property
     def embedders(self) -> Embedders: ...
+
+    def objective(self, name: str) -> Objective:
+        """What the model learns under this name: "generator", or one of the recipe's objectives."""
+        ...
 
     def prefix(self, batch: Batch) -> Prefix:
         """The input X of every row as P slots: `[CLS]`, the inputs in the batch's order, `[SEP]` between them."""
@@ -209,6 +213,10 @@ class Objective(Part, abc.ABC):
         """Runs once: in the first step that learns it, when the weights that the step starts from are in the model."""
         return
 
+    def hidden_layer(self) -> nn.Linear | None:
+        """The layer (H, H) between states and the head's last layer, where the config says that it `lends` it."""
+        return None
+
     @abc.abstractmethod
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         """The sum of every loss that the reader counts, over what `targets` ask for."""
@@ -239,6 +247,13 @@ class Generator(Objective):
     @abc.abstractmethod
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         """`options.num_return_sequences` texts for each of the B examples, best first. Draws from torch's generator."""
+
+
+def begin_as(layer: nn.Module, model: Sequencer, name: str) -> None:
+    """A head's hidden layer begins as that of another objective of the model, where it has one; "" names none."""
+    other = model.objective(name).hidden_layer() if name else None
+    if other is not None:
+        layer.load_state_dict(other.state_dict())
 
 
 def has_losses(loss: Any, names: Sequence[str]) -> bool:

@@ -91,8 +91,8 @@ class Embedder(Part, abc.ABC):
         return {}
 
     def describe(self, example: Example) -> dict[str, Any]:
-        """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N boxes,
-        relative], "scores": [N confidences]}; of a text also "text" and "spans": [N [first character, end]] in it."""
+        """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N, relative],
+        "scores": [N], "regions": [N bool], or all}; of a text also "text", "spans": [N [first character, end]]."""
         return {}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -20,24 +20,15 @@ from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..parts import Backbone, Embedder, Reader, Record
 from ..tensors import Example, Hiding, Segment
-from .classes import Classes
 from .fingerprints import difference, in_words
 from .hiding import hide_regions
 from .measures import measure, word_scale
 from .multi_file import MultiFileStore, open_store
+from .regions import Regions, refuse_many
 from .store import FeatureStore
 
 FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
 BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the numbers of a box
-
-
-class Regions(NamedTuple):
-    """The regions of a picture."""
-
-    features: np.ndarray  # (R, D) float32
-    boxes: np.ndarray | None = None  # (R, 4) float32
-    classes: Classes | None = None
-    hidden: np.ndarray | None = None  # (R,) bool: those that stand without their features, where some do
 
 
 class StoreReader(Reader):
@@ -46,7 +37,10 @@ class StoreReader(Reader):
     field    the example's input with the image's key, or with a Record
     limit    regions an image at most: the store has them by falling confidence
     classes  names of the classes that regions may be of, where they are known
+    most     pictures an example at most, where each has a token type of its own
     """
+
+    most: int | None = None
 
     def __init__(self, config: FeaturesConfig, limit: int | None) -> None:
         self.field, self.limit, self.boxes, self.blind = config.reads[0], limit, config.boxes, config.blind
@@ -74,6 +68,7 @@ class StoreReader(Reader):
             raise DataError(
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
             )
+        refuse_many(example, self.field, self.most)
         return [self._record(value, example) for value in values]
 
     def _record(self, value: Any, example: Example) -> Record:
@@ -89,7 +84,10 @@ class StoreReader(Reader):
         return self.store.read(value, self.limit)
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError when images of examples are not in the store, or have no regions there."""
+        """Raises DataError when images of examples are not in the store, or have no regions there, and for an example
+        of more pictures than can be told apart."""
+        for example in examples:
+            refuse_many(example, self.field, self.most)
         values = (value for each in examples for value in each.shown(self.field))
         one_of = (value if isinstance(value, tuple) else (value,) for value in values)  # alternatives are drawn later
         keys = dict.fromkeys(key for each in one_of for key in each if isinstance(key, str))
@@ -198,6 +196,7 @@ class StoredEmbedder(Embedder):
     """
 
     places: ClassVar[int] = 4
+    typed: ClassVar[bool] = True  # whether the token type of a region is its picture's place
     reader: StoreReader
     mean: Tensor  # (D,)
     deviation: Tensor  # (D,)
@@ -207,6 +206,7 @@ class StoredEmbedder(Embedder):
     ) -> None:
         super().__init__()
         self.reader = reader or StoreReader(config, limit)
+        self.reader.most = backbone.types or None if self.typed else None
         statistics = None
         if config.width is None:  # not built from what a run keeps, so the file decides
             store = self.reader.store

@@ -13,7 +13,8 @@ from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..sequence import letters, slots_between
 from ..tensors import All, Example, Slots
-from .embedder import Regions, StoreReader
+from .embedder import StoreReader
+from .regions import Regions
 
 BEHIND = "_mentions"  # behind the name of a text: the field with its mentions
 

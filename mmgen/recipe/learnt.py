@@ -23,6 +23,7 @@ def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[Wrong]:
             yield place, f"there is no objective '{wanted}'{did_you_mean(wanted, [*known])}; there are: {there}"
         if count > 1:
             yield place, f"'{wanted}' is named twice"
+    yield from ((place, wrong) for wrong in _unlent(step, known))
     inputs = {each: config for each, config in (built["inputs"] or {}).items() if each in step.inputs and config}
     learnt = {each: config for each in step.objectives if (config := known.get(each)) is not None}
     objectives = {each: config for each, config in learnt.items() if isinstance(config, ObjectiveConfig)}
@@ -34,6 +35,17 @@ def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[Wrong]:
             own = ("steps", name, "data", str(number), "objectives") if isinstance(step.data, tuple) else place
             yield from ((own, wrong) for wrong in _unlearnable(source, inputs, objectives))
     yield from _unscored(name, step, [*learnt], {each: config.gives for each, config in learnt.items()})
+
+
+def _unlent(step: Step, known: Mapping[str, ObjectiveConfig | GeneratorConfig | None]) -> Iterator[str]:
+    """What is wrong with the objectives that heads of a step begin as."""
+    for each in step.objectives:
+        wanted = getattr(known.get(each), "begins_as", "")
+        lender = known.get(wanted)
+        if wanted and wanted not in known:
+            yield f"'{each}' begins as '{wanted}', which is no objective{did_you_mean(wanted, [*known])}"
+        elif lender is not None and not (isinstance(lender, ObjectiveConfig) and lender.lends):
+            yield f"'{each}' begins as '{wanted}', which has no hidden layer for that; name another"
 
 
 def _unlearnable(

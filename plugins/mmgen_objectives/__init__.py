@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 import mmgen
 
+from .auxiliary import RegionClasses
+
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -77,6 +79,8 @@ class MaskedRegions(mmgen.ObjectiveConfig):
     soft cross-entropy to the detector's distribution (VL-BERT, section 3.3)."""
 
     type: Literal["masked_regions"] = "masked_regions"
+    lends = True
+
     input: str = Field("image", description="the input whose regions it hides; its store tells their classes")
     rate: float = Field(0.15, gt=0, le=1, description="share of the regions that are predicted")
     mask: Share = Field(0.9, description="of those, the share that is hidden; the rest is shown as it is")
@@ -102,4 +106,4 @@ class MaskedRegions(mmgen.ObjectiveConfig):
 
 @mmgen.hookimpl
 def register_objectives():
-    return [MaskedWords, SentenceImage, MaskedRegions]
+    return [MaskedWords, SentenceImage, MaskedRegions, RegionClasses]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import cast
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -57,6 +58,9 @@ class MaskedRegionsObjective(Objective):
             nn.init.normal_(layer.weight, std=0.02)
             nn.init.zeros_(layer.bias)
         self.head = nn.Sequential(OrderedDict(dense=dense, activation=nn.GELU(), classes=logits))
+
+    def hidden_layer(self) -> nn.Linear | None:
+        return None if self.head is None else cast(nn.Linear, self.head[0])
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """VL-BERT's head. Its first class is the background, which is left out where there is one more than here."""

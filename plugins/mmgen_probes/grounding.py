@@ -151,11 +151,14 @@ class GroundingProbe(Probe):
         spans = model.embedders[text].describe(caption.example).get("spans")
         if not spans:
             raise UnavailableError("the tokenizer does not tell where in a text its tokens are")
-        scores = told.get("scores") or None
-        surest = max(range(seen.shape[-1]), key=scores.__getitem__) if scores else 0
+        regions = [place for place, is_one in enumerate(told.get("regions") or [True] * seen.shape[-1]) if is_one]
+        seen = seen[..., regions]  # neither the whole picture nor what ends the regions
+        scores = [told["scores"][place] for place in regions] if told.get("scores") else None
+        surest = max(range(len(regions)), key=scores.__getitem__) if scores else 0
         for query in self._queries(caption, spans, parsed):
             fits = [
-                max(phrases.overlap(region, box) for box in query.boxes) >= self.config.iou for region in told["boxes"]
+                max(phrases.overlap(told["boxes"][place], box) for box in query.boxes) >= self.config.iou
+                for place in regions
             ]
             looked = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
             tallies.setdefault(query.name, Tally()).add(looked, torch.tensor(fits), surest, bool(scores))

@@ -152,7 +152,7 @@ class SceneChoices(Drawn):
     """
 
     type: Literal["scene_choices"] = "scene_choices"
-    labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice")
+    labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
     min_things: int = Field(6, ge=6, le=7, description="fewest things in a scene")
     max_things: int = Field(7, ge=6, le=7, description="most things in a scene")
     items: int = Field(2, ge=1, le=2, description="questions a scene")

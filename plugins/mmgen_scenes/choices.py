@@ -19,6 +19,7 @@ from .world import KINDS, SIDES, Scene
 
 CHOICES = 4
 NAMES = "Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Frankie Pat Quinn".split()  # of VCR's people
+PERSON = "person"  # what VCR says that those are which have names
 
 Mention = tuple[int, int, tuple[int, ...]]  # first character, end, positions in Scene.things
 Values = dict[str, tuple[str, Sequence[str]]]  # a word of a rationale -> the right one, and all that it might be

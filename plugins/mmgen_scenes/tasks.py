@@ -26,7 +26,7 @@ from . import (
 )
 from .drawn import DrawnDataset, Made, plain_scene, things
 from .proposals import propose, union
-from .world import SORT, Box, Scene, sample, unlike
+from .world import KINDS, SORT, Box, Scene, sample, unlike
 
 AGREE = 0.3  # what an answer weighs for each person who gives it, 1 at most (Antol et al., 2015)
 
@@ -199,7 +199,8 @@ class DrawnChoices(DrawnDataset):
 
     inputs   "image": the scene's name; "question"; "question_mentions": `All` of (first character, end, things)
     labels   "choices": four texts; "choice_mentions": the mentions of each; "choice": which one is right, from 0, but
-             where an answer is given that need not be
+             where an answer is given that need not be; "objects": the kind of every thing, "person" of those that
+             have names
     facts    asks: "answer" or "rationale"; item and group; image, the scene's things, and the form of question
     """
 
@@ -208,6 +209,9 @@ class DrawnChoices(DrawnDataset):
     def __init__(self, config: SceneChoices) -> None:
         super().__init__(config)
         self.config = config
+
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        return {"objects": tuple(KINDS) if self.config.tags == "kinds" else (choices.PERSON,)}
 
     def make(self, split: str, i: int) -> Made:
         config = self.config
@@ -225,11 +229,13 @@ class DrawnChoices(DrawnDataset):
     def _examples(self, scene: Scene, number: int, item: choices.Item) -> Iterator[Example]:
         asks, own = self.config.asks, f"{scene.id}-{number}"
         facts = {"item": own, "group": own, "image": scene.id, "form": item.form, "things": things(scene)}
+        kinds = tuple(thing.kind if self.config.tags == "kinds" else choices.PERSON for thing in scene.things)
 
         def example(name: str, kind: str, question: choices.Told, chosen: choices.Choices, known: bool) -> Example:
             labels: dict[str, Any] = {
                 "choices": tuple(each.text for each in chosen.texts),
                 "choice_mentions": tuple(each.mentions for each in chosen.texts),
+                "objects": kinds,
             }
             if known:
                 labels["choice"] = chosen.right

@@ -67,7 +67,8 @@ def _row(
     for example in (answer, rationale):
         pairs = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)
         texts += [Text(text, tuple(mentions)) for text, mentions in pairs]
-    kinds = _kinds(texts, len(_objects(picture)), own)
+    known = answer.labels.get("objects", ())
+    kinds = _kinds(texts, len(_objects(picture)), known, own)
     objects.setdefault(key, kinds)
     called, words = names(kinds), [_words(text) for text in texts]
     for text, its in zip(texts, words, strict=True):
@@ -82,8 +83,9 @@ def _row(
     return row
 
 
-def _kinds(texts: Sequence[Text], count: int, own: str) -> list[str]:
-    """What the objects are, so that they are called as the texts call them."""
+def _kinds(texts: Sequence[Text], count: int, known: Sequence[str], own: str) -> list[str]:
+    """What the objects are, so that they are called as the texts call them. `known`: what those are that no text
+    mentions."""
     called: dict[int, str] = {}
     for text in texts:
         for first, end, objects in text.mentions:
@@ -92,7 +94,8 @@ def _kinds(texts: Sequence[Text], count: int, own: str) -> list[str]:
                     raise DataError(f"item '{own}': mentions object {number} of {count}")
                 called[number] = text.text[first:end]
     unseen = PERSON if called and set(called.values()) <= set(NAMES) else "thing"
-    return [PERSON if called.get(number) in NAMES else called.get(number, unseen) for number in range(count)]
+    kinds = [*known[:count], *[unseen] * (count - len(known))]
+    return [PERSON if called.get(number) in NAMES else called.get(number, kinds[number]) for number in range(count)]
 
 
 def _words(text: Text) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 import mmgen
 
@@ -104,7 +104,20 @@ class RegionChoice(mmgen.ObjectiveConfig):
         "bce", description="bce: each region by itself, a mean over regions; softmax: all right ones against the others"
     )
     transform: bool = Field(True, description="the head has a hidden layer, as wide as the states")
+    begins_as: str = Field(
+        "", description="the masked_regions objective whose hidden layer this one begins with, as in VL-BERT's code"
+    )
+    whole: bool = Field(
+        False,
+        description="the whole picture, which VL-BERT has in front of its regions, may be chosen too, as in its code",
+    )
     dropout: float = Dropout
+
+    @model_validator(mode="after")
+    def _hidden(self):
+        if self.begins_as and not self.transform:
+            raise ValueError("begins_as is about the hidden layer, and transform = false leaves that out; drop one")
+        return self
 
     def build(self, backbone, labels):
         from .region_choice import RegionChoiceObjective

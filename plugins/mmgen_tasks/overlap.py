@@ -1,8 +1,8 @@
-"""Which regions overlap a box well enough to be right: an IoU of .5 counts, while learning and in every metric."""
+"""Which regions there are to choose from, and which overlap a box well enough to be right."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,16 +20,27 @@ def plain(boxes: Tensor) -> list[list[float]]:
     return [[float(str(number)) for number in box] for box in boxes.float().cpu().numpy()]
 
 
-def regions_of(rows: Rows, image: str) -> tuple[Tensor, Tensor]:
-    """Boxes (B, N, 4) and mask (B, N) of the regions that there are to choose from. Raises DataError without boxes."""
+def regions_of(rows: Rows, image: str) -> Tensor:
+    """Boxes (B, N, 4) of the regions that there are to choose from. Raises DataError without."""
     collated = rows.inputs[image]
     if "boxes" not in collated:
         raise DataError(f"the regions of '{image}' have no boxes to choose from; give it features with boxes")
-    return collated["boxes"], collated["mask"]
+    return collated["boxes"]
+
+
+def choosable(collated: Mapping[str, Tensor], whole: bool = False) -> Tensor:
+    """(B, N) bool: which slots of an input of regions may be chosen. A whole picture that an embedder puts in front of
+    its regions is none of them, but where `whole` says so, and where there is nothing else."""
+    mask = collated["mask"]
+    if whole or "whole" not in collated:
+        return mask
+    regions = mask & ~collated["whole"]
+    return torch.where(regions.any(1, keepdim=True), regions, mask)
 
 
 def right(boxes: Tensor, box: Any, example: str) -> Tensor:
-    """(N,) bool: which of N boxes (N, 4) are right where `box` is. Raises DataError for a box that is none."""
+    """(N,) bool: which of N boxes (N, 4) are right where `box` is: an IoU of .5 counts, while learning and in every
+    metric. Raises DataError for a box that is none."""
     numbers = isinstance(box, Sequence) and len(box) == 4 and all(isinstance(each, int | float) for each in box)
     if not numbers or not (box[0] < box[2] and box[1] < box[3]):
         raise DataError(

@@ -17,7 +17,7 @@ from mmgen.sequence import letters, slots_between
 from mmgen.tensors import Batch, Example, Loss, Prediction, Targets
 
 from .objectives import PhraseRegions
-from .overlap import plain, regions_of, right
+from .overlap import choosable, plain, regions_of, right
 
 PHRASES, LAST, RIGHT = "phrases", "last", "right"
 
@@ -50,7 +50,7 @@ class Phrases(TargetReader):
         for example in rows.examples:
             if len(example.shown(self.image)) > 1:
                 raise DataError(f"example '{example.id}' shows several pictures; a phrase's boxes are those of one")
-        return regions_of(rows, self.image)
+        return regions_of(rows, self.image), choosable(rows.inputs[self.image])
 
     def _slots(self, rows: Rows) -> list[Tensor]:
         """Of every row, which slot of its caption each phrase's last word piece is; -100 behind where it was cut."""
@@ -105,9 +105,9 @@ class PhraseRegionsObjective(Objective):
         return {own: weights[name] for name, own in called.items() if name in weights}
 
     def logits(self, model: Sequencer, batch: Batch, last: Tensor) -> Tensor:
-        """last (B, C) slots of the caption -> (B, C, N), -inf for padded regions."""
+        """last (B, C) slots of the caption -> (B, C, N), -inf for regions that cannot be chosen."""
         encoded = model.encode(batch)
-        words, mask = encoded.inputs[self.config.caption], batch.inputs[self.config.image]["mask"]
+        words, mask = encoded.inputs[self.config.caption], choosable(batch.inputs[self.config.image])
         regions = encoded.inputs[self.config.image][:, : mask.shape[1]]  # an input may end in other slots
         ends = words.gather(1, last.clamp(min=0).unsqueeze(-1).expand(-1, -1, words.shape[-1]))  # (B, C, H)
         scores = self.query(ends) @ self.key(regions).transpose(1, 2) / self.config.width**0.5
@@ -125,7 +125,7 @@ class PhraseRegionsObjective(Objective):
         """All regions' boxes, the likeliest first, for the first phrase of every example."""
         last = targets.labels[LAST]
         shares = self.logits(model, batch, last).squeeze(1).softmax(-1)  # (B, N)
-        boxes, mask = (batch.inputs[self.config.image][name] for name in ("boxes", "mask"))
+        boxes, mask = batch.inputs[self.config.image]["boxes"], choosable(batch.inputs[self.config.image])
         found = []
         for name, own, real, row in zip(batch.ids, boxes, mask, shares, strict=True):
             order = row[real].argsort(descending=True, stable=True)

@@ -179,7 +179,7 @@ class Vcr(FileEach):
     lie beside the pictures."""
 
     type: Literal["vcr"] = "vcr"
-    labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice")
+    labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
 
     evaluate: str = Field("val", description="the split that every step predicts for and is scored on")
     asks: Literal["answer", "rationale", "both", "every"] = Field(

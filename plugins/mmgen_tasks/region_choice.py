@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
 from .objectives import RegionChoice
-from .overlap import plain, regions_of, right
+from .overlap import choosable, plain, regions_of, right
 
 BOX, RIGHT = "box", "right"
+THEIRS = "mvrc_head.transform.dense"  # VL-BERT's name of what the hidden layer begins as
 
 
 class RightRegions(TargetReader):
     """Which regions of every row are right, in loader workers."""
 
     def __init__(self, config: RegionChoice) -> None:
-        self.image, self.by_region = config.image, config.loss == "bce"
+        self.image, self.whole, self.by_region = config.image, config.whole, config.loss == "bce"
 
     def collate(self, rows: Rows) -> Targets:
-        boxes, mask = regions_of(rows, self.image)
+        boxes, mask = regions_of(rows, self.image), choosable(rows.inputs[self.image], self.whole)
         found = torch.full(mask.shape, -100)  # (B, N)
         for row, own, real, example in zip(found, boxes, mask, rows.examples, strict=True):
             if BOX not in example.labels:
@@ -43,7 +45,7 @@ class RightRegions(TargetReader):
 
 
 class RegionChoiceObjective(Objective):
-    """Owns the head: (B, N, H) states of regions -> (B, N) logits, -inf for padded ones.
+    """Owns the head: (B, N, H) states of regions -> (B, N) logits, -inf for those that cannot be chosen.
 
     Losses: binary cross-entropy over regions (VL-BERT); or, by example, the cross-entropy of a choice that is even
     among the right regions. An example without a right region has no such loss.
@@ -56,8 +58,20 @@ class RegionChoiceObjective(Objective):
         layers |= {"0": nn.Dropout(config.dropout), "3" if config.transform else "1": nn.Linear(width, 1)}
         self.head = nn.Sequential(OrderedDict(layers))  # weights are called as when the dropout stood first
 
+    def begin(self, model: Sequencer) -> None:
+        if self.config.transform:
+            begin_as(self.head[0], model, self.config.begins_as)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The hidden layer begins as that of VL-BERT's head for masked regions."""
+        if not self.config.transform:
+            return {}
+        called = {f"head.1.{kind}": f"{THEIRS}.{kind}" for kind in ("weight", "bias")}
+        found = {own: next((each for each in weights if each.endswith(name)), None) for own, name in called.items()}
+        return {own: weights[name] for own, name in found.items() if name is not None}
+
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
-        mask = batch.inputs[self.config.image]["mask"]
+        mask = choosable(batch.inputs[self.config.image], self.config.whole)
         states = model.encode(batch).inputs[self.config.image][:, : mask.shape[1]]  # an input may end in other slots
         return self.head(states).float().squeeze(-1).masked_fill(~mask, float("-inf"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -24,6 +24,13 @@ PERSON = "person"
 CHOICES = 4
 ATTACHED = re.compile(r"[.,?!;:']")  # what begins so stands at the word before it, and parts into the same word pieces
 MOST_OBJECTS = 1000
+MOST_CLASSES = 10_000
+CLASSES = """person bicycle car motorcycle airplane bus train truck boat trafficlight firehydrant stopsign parkingmeter
+bench bird cat dog horse sheep cow elephant bear zebra giraffe backpack umbrella handbag tie suitcase frisbee skis
+snowboard sportsball kite baseballbat baseballglove skateboard surfboard tennisracket bottle wineglass cup fork knife
+spoon bowl banana apple sandwich orange broccoli carrot hotdog pizza donut cake chair couch pottedplant bed diningtable
+toilet tv laptop mouse remote keyboard cellphone microwave oven toaster sink refrigerator book clock vase scissors
+teddybear hairdrier toothbrush""".split()  # COCO's 80, in its order; VCR's objects are these
 WHOLE = "the whole picture"
 
 Mention = tuple[int, int, tuple[int, ...]]  # first character, end, which objects
@@ -47,6 +54,7 @@ class Item(NamedTuple):
 
     own: str
     image: str
+    objects: tuple[str, ...]
     question: Text
     answers: tuple[Text, ...]
     rationales: tuple[Text, ...]
@@ -61,7 +69,7 @@ class VcrFiles(PublishedDataset):
     inputs   "image": its key; "question"; "question_mentions": `All` of (first character, end, objects), where the
              question mentions any
     labels   "choices": four texts; "choice_mentions": the mentions of each; "choice": which one is right, from 0, where
-             that is known and the answer that is given is the right one
+             that is known and the answer that is given is the right one; "objects": what each object is
     facts    asks: "answer" or "rationale"; item and group: the line's `annot_id`; image
 
     People are called by names that any of them may have; other objects by what they are. A picture's boxes are those of
@@ -81,6 +89,16 @@ class VcrFiles(PublishedDataset):
 
     def finder(self) -> Finder:
         return Finder(self.name, self.config.folder, ("vcr1annots",))
+
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """What objects there are: COCO's 80 classes, and what else the split to learn from has."""
+        here = {name for example in self.split(self.config.train) for name in example.labels["objects"]}
+        if len(others := sorted(here.difference(CLASSES))) > MOST_CLASSES:
+            raise DataError(
+                f"{self.named(self.config.train)}: its objects are of {len(others):,} kinds that are none of COCO's "
+                f"80; at most {MOST_CLASSES:,} can be told apart"
+            )
+        return {"objects": (*CLASSES, *others)}
 
     def read(self, split: str) -> Read:
         found: list[Example] = []
@@ -132,6 +150,10 @@ class VcrTextFiles(VcrFiles):
 
     name = "VCR's texts"
 
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        """Nothing to choose from: the objects are `Vcr`'s."""
+        return {}
+
     def _examples(self, item: Item) -> Iterator[Example]:
         for example in super()._examples(item):
             choices = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)
@@ -152,6 +174,7 @@ def _example(own: str, asks: str, item: Item, question: Text, right: int | None)
     labels: dict[str, Any] = {
         "choices": tuple(choice.text for choice in choices),
         "choice_mentions": tuple(choice.mentions for choice in choices),
+        "objects": item.objects,
     }
     if right is not None:
         labels["choice"] = right
@@ -176,6 +199,7 @@ def read_item(row: Any) -> Item:
     return Item(
         own,
         image_key(image),
+        tuple(tidy(each, "objects") for each in row["objects"]),
         read_text_of(row["question"], called, "question"),
         choices["answer_choices"],
         choices["rationale_choices"],

@@ -23,6 +23,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
     first for `visual_type` 0 and for the first of several pictures, the second for 1 and for the others."""
 
     places = 6
+    typed = False
 
     def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
         if not isinstance(backbone, VisualBertBackbone):

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
-from mmgen.features.embedder import Regions, StoredEmbedder
+from mmgen.features.embedder import StoredEmbedder
 from mmgen.features.hiding import hide_regions
 from mmgen.features.mentions import MentionedReader, Mentions, mentioning
+from mmgen.features.regions import Regions
 from mmgen.parts import Backbone
 from mmgen.tensors import Example, Hiding, Segment, Slots
 
@@ -69,13 +70,21 @@ class RegionReader(MentionedReader):
         return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
-        """Beside what readers of mentioned regions give, hidden (B, N) bool."""
-        marks = [torch.from_numpy(np.concatenate([_hidden(each) for each in pictures])) for pictures, _ in items]
-        return {**super().collate(items), "hidden": pad_sequence(marks, True)}
+        """Beside what readers of mentioned regions give, hidden (B, N) bool; and whole (B, N) bool: the whole picture,
+        of several pictures each."""
+        made = super().collate(items)
+        for name, marks in (("hidden", _hidden), ("whole", _whole)):
+            rows = [torch.from_numpy(np.concatenate([marks(each) for each in pictures])) for pictures, _ in items]
+            made[name] = pad_sequence(rows, True)
+        return made
 
 
 def _hidden(regions: Regions) -> np.ndarray:
     return np.zeros(len(regions.features), bool) if regions.hidden is None else regions.hidden
+
+
+def _whole(regions: Regions) -> np.ndarray:
+    return np.arange(len(regions.features)) == 0
 
 
 class VlBertRegionEmbedder(StoredEmbedder):
@@ -88,6 +97,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
     """
 
     places = 8 * WAVES
+    typed = False
     reader: RegionReader
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
@@ -106,6 +116,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
         for each in (self.object_word, self.end, self.without_picture, self.hidden_word):
             nn.init.normal_(each, std=0.02)
         self.hidden_look = nn.Parameter(torch.zeros(self.width))
+        self._seen: tuple[Tensor, Tensor] | None = None  # features, and what `looks` made of them
         self.region_norm, self.word_norm = nn.LayerNorm(width, eps=1e-12), nn.LayerNorm(width, eps=1e-12)
         for norm in (self.region_norm, self.word_norm):
             nn.init.zeros_(norm.weight)
@@ -118,11 +129,14 @@ class VlBertRegionEmbedder(StoredEmbedder):
         picture: Tensor | None = None,
         pairs: Tensor | None = None,
         hidden: Tensor | None = None,
+        whole: Tensor | None = None,
     ) -> Segment:
         assert boxes is not None  # the reader refuses regions without
         hidden = torch.zeros_like(mask) if hidden is None else hidden
         words = torch.where(hidden.unsqueeze(-1), self.hidden_word, self.object_word)
-        regions = words + self.region_norm(self.looks(features, boxes, hidden))  # (B, R, E)
+        looks = self.looks(features, boxes, hidden)
+        self._seen = features, looks  # for the terms of words: what is dropped is drawn once
+        regions = words + self.region_norm(looks)  # (B, R, E)
         states = torch.cat([regions, self.end.expand(len(regions), 1, -1).to(regions.dtype)], 1)
         positions = F.pad(torch.zeros_like(mask, dtype=torch.long), (0, 1), value=1)
         return Segment(states, F.pad(mask, (0, 1), value=True), torch.full_like(positions, self.token_type), positions)
@@ -149,16 +163,20 @@ class VlBertRegionEmbedder(StoredEmbedder):
         if "pairs" in collated:
             terms = self._meant(slots, collated)
         else:
-            terms = self.word_norm(self._whole(collated)).expand(slots.states.shape)
+            terms = self.word_norm(self._known(collated)[:, :1]).expand(slots.states.shape)
         return terms.masked_fill(self._regions(slots).unsqueeze(-1), 0)
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
         """The visual term of written words: the whole picture's, (B, E)."""
-        return self._absent(slots) if collated is None else self.word_norm(self._whole(collated)).squeeze(1)
+        term = self._absent(slots) if collated is None else self.word_norm(self._known(collated)[:, 0])
+        self._seen = None  # asked last
+        return term
 
-    def _whole(self, collated: Mapping[str, Tensor]) -> Tensor:
-        """What the whole picture looks like, of several the first: (B, 1, E)."""
-        return self.looks(collated["features"][:, :1], collated["boxes"][:, :1])
+    def _known(self, collated: Mapping[str, Tensor]) -> Tensor:
+        """What regions look like, (B, R, E), the whole picture in front: as `forward` has made it of these features."""
+        if self._seen is not None and self._seen[0] is collated["features"]:
+            return self._seen[1]
+        return self.looks(collated["features"], collated["boxes"], collated.get("hidden"))
 
     def _absent(self, slots: Slots) -> Tensor:
         """The term of rows without a picture, (B, E); 0 where another input of regions is there in this one's place."""
@@ -173,8 +191,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
     def _meant(self, slots: Slots, collated: Mapping[str, Tensor]) -> Tensor:
         """Of every slot the term of the region that its word means, of several their mean, else of the whole picture:
         (B, L, E)."""
-        looks = self.looks(collated["features"], collated["boxes"], collated.get("hidden"))
-        pairs, terms = collated["pairs"], self.word_norm(looks)
+        pairs, terms = collated["pairs"], self.word_norm(self._known(collated))
         words, known = mentioning(slots, self.texts, pairs)
         meant = pairs[..., 0].clamp(min=0).unsqueeze(-1).expand(-1, -1, terms.shape[-1])
         chosen = terms.gather(1, meant) * known.unsqueeze(-1)  # (B, M, E)
@@ -184,18 +201,20 @@ class VlBertRegionEmbedder(StoredEmbedder):
 
     def describe(self, example: Example) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots: each whole picture before its regions, what ends them last;
-        of several pictures also "pictures", which each is of."""
+        "regions", which slots are regions; of several pictures also "pictures", which each is of."""
         told = super().describe(example)
         of = told.get("pictures") or [0] * len(told["labels"])
-        starts = [place for place, picture in enumerate(of) if self.reader.adds_whole and picture not in of[:place]]
+        starts = [place for place, picture in enumerate(of) if picture not in of[:place]]
+        told["regions"] = [self.reader.adds_whole or place not in starts for place in range(len(of))]
         for name, whole, last in (
             ("labels", "the whole picture", "the end"),
             ("boxes", WHOLE[0].tolist(), [0.0] * 4),
             ("scores", 1.0, 1.0),
             ("pictures", None, of[-1]),
+            ("regions", False, False),
         ):
             if own := told.get(name):
-                for place in reversed(starts):
+                for place in reversed(starts) if self.reader.adds_whole else ():
                     own.insert(place, of[place] if whole is None else whole)
                 own.append(last)
         return told

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 class Words:
-    input_size, mask_id = 32, 0
+    input_size, mask_id, types = 32, 0, 2
 
     def __init__(self):
         self.table = nn.Embedding(50, 32)

@@ -21,9 +21,9 @@ MADE_BY = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
 
 
 class Words:
-    """What W needs of a backbone: how wide and how large its word embeddings are."""
+    """What W needs of a backbone: how wide and how large its word embeddings are, and its token types."""
 
-    input_size, mask_id = E, 0
+    input_size, mask_id, types = E, 0, 2
 
     def __init__(self):
         self.table = nn.Embedding(50, E)
@@ -110,6 +110,17 @@ def test_several_pictures_in_one_segment(store):
     assert told["pictures"] == [0, 0, 0, 1, 1] and len(told["boxes"]) == len(told["labels"]) == 5
     with pytest.raises(DataError, match="no features of 1 of 2 images"):
         model.reader.find_gaps([example(All(("3", "absent")))])
+
+
+def test_more_pictures_than_token_types_are_told_before_learning_and_where_they_are_read(store):
+    reader, several = embedder(features=store).reader, example(All(("3", "2", "4")))
+    for call in (lambda: reader.find_gaps([several]), lambda: reader.read(several)):
+        with pytest.raises(DataError) as told:
+            call()
+        assert str(told.value) == (
+            f"example '{several.id}' shows 3 pictures, and the encoder has token types for 2; show fewer, or give the "
+            "backbone extra_types"
+        )
 
 
 def test_gaps_are_found_among_alternatives_too(store):

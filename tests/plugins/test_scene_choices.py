@@ -168,3 +168,14 @@ def test_forms_and_sizes(data):
     assert set(forms) == {"looking", "going", "next to", "color", "side"} and min(forms.values()) > 30
     fewer = SceneChoices(train_size=3, val_size=1, test_size=1).build().split("train")
     assert fewer == data.split("train")[:12]
+
+
+@pytest.mark.parametrize("tags", ["kinds", "names"])
+def test_what_objects_are(tags):
+    """The kinds of the things, in the order of their boxes; of those that have names, only that they are somebody."""
+    data = SceneChoices(train_size=4, val_size=1, test_size=1, tags=tags).build()
+    known = data.labels()["objects"]
+    for example in data.split("train"):
+        kinds = tuple(thing["kind"] for thing in example.facts["things"])
+        assert example.labels["objects"] == (kinds if tags == "kinds" else ("person",) * len(kinds))
+        assert set(example.labels["objects"]) <= set(known)

@@ -10,12 +10,13 @@ import torch
 import torch.nn.functional as F
 from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
-from mmgen_objectives import MaskedWords
+from mmgen_objectives import MaskedRegions, MaskedWords
 from mmgen_regions import Regions
 from mmgen_tasks.metrics import BoxAccuracy
 from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
 from mmgen_tasks.overlap import plain, right
 from mmgen_text import Text
+from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
@@ -334,6 +335,60 @@ def test_an_overlap_of_half_is_right():
     own = Record("p", np.zeros((2, D), np.float32), np.array([[0, 0, 1, 0.5], [0, 0, 1, 0.49]], np.float32))
     example = replace(examples()[0], inputs={"question": "what", "image": own}, labels={"box": (0.0, 0.0, 1.0, 1.0)})
     assert batch_of(made, [example]).targets["own"].labels["right"].tolist() == [[1, 0]]
+
+
+WHOLE = {"reads": ("image",), "width": D, "fingerprint": {"extractor": "toy"}, "dropout": 0.0}
+
+
+@pytest.mark.parametrize("whole", ["mean", "first"])
+def test_the_whole_picture_is_chosen_only_where_that_is_wanted(whole):
+    """Nor does it learn that the whole picture is right, whose box may be near enough."""
+    example = replace(examples()[0], labels={"box": (0.0, 0.0, 1.0, 0.9), "phrases": ((0, 9, (0.0, 0.0, 1.0, 0.9)),)})
+    inputs = {"caption": Text(), "image": VlBertRegions(**WHOLE, whole=whole)}
+    for objective in (RegionChoice(), RegionChoice(whole=True), PhraseRegions()):
+        made = model(objective, inputs, VlBert)
+        labels = batch_of(made, [example]).targets["own"].labels["right"].flatten().tolist()
+        with_whole = getattr(objective, "whole", False)
+        assert len(labels) == 3 + (whole == "mean") and labels[1:] == [0] * (len(labels) - 1)
+        assert labels[0] == ((0 if whole == "first" else 1) if with_whole else -100)
+        (told,) = predictions(made, [example])
+        if isinstance(objective, PhraseRegions):
+            boxes = plain(torch.from_numpy(example.inputs["image"].boxes[whole == "first" :]))
+            assert sorted(told.value) == sorted(boxes)
+            continue
+        with torch.no_grad():
+            logits = made.objective("own").logits(made, batch_of(made, [example], asks=True))
+        assert logits.isinf().tolist()[0] == [not with_whole] + [False] * (len(labels) - 1)
+        assert with_whole or told.value["index"] > 0
+
+
+def test_a_picture_of_nothing_but_the_whole_is_chosen_as_a_whole():
+    one = replace(examples()[0].inputs["image"], features=np.ones((1, D), np.float32), boxes=np.array([[0, 0, 1, 1.0]]))
+    example = replace(examples()[0], inputs={"caption": "a cat", "image": one}, labels={"box": (0.0, 0.0, 1.0, 0.9)})
+    inputs = {"caption": Text(), "image": VlBertRegions(**WHOLE, whole="first")}
+    for loss in ("bce", "softmax"):
+        made = model(RegionChoice(loss=loss), inputs, VlBert)
+        loss_of(made, [example]).mean.backward()
+        assert all(p.grad is None or p.grad.isfinite().all() for p in made.parameters())
+        assert predictions(made, [example])[0].value["index"] == 0
+
+
+def test_the_head_of_regions_begins_as_that_of_masked_regions():
+    inputs = {"caption": Text(), "image": regions()}
+    torch.manual_seed(0)
+    made = compose(
+        Bert(layers=1, width=32, heads=4, vocabulary=90),
+        {**inputs, "image": inputs["image"].model_copy(update={"classes": ("cat", "dog")})},
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+        objectives=Objectives({"own": RegionChoice(begins_as="regions"), "regions": MaskedRegions()}),
+    )
+    lent, own = made.objective("regions").hidden_layer(), made.objective("own").head[0]
+    assert not torch.equal(lent.weight, own.weight)
+    made.objective("own").begin(made)
+    assert torch.equal(lent.weight, own.weight) and torch.equal(lent.bias, own.bias)
+    theirs = {f"module.vlbert.mvrc_head.transform.dense.{part}": torch.rand(32, 32) for part in ("weight", "bias")}
+    assert set(made.objective("own").published(theirs)) == {"head.1.weight", "head.1.bias"}
 
 
 def test_an_overlap_of_half_is_right_in_pixels_while_learning_and_when_it_is_judged():

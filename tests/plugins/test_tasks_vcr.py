@@ -5,7 +5,7 @@ import json
 import published
 import pytest
 from mmgen_tasks import Vcr, VcrTexts
-from mmgen_tasks.vcr import NAMES, names
+from mmgen_tasks.vcr import CLASSES, NAMES, names
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite
@@ -94,6 +94,27 @@ def test_what_is_asked(tmp_path, asks, split, ids):
 def test_rationales_of_answers_that_nobody_tells(tmp_path):
     with pytest.raises(DataError, match="no example is left for the split 'test': 1 question without answers"):
         Vcr(folder=published.vcr(tmp_path), asks="rationale", evaluate="test").build().split("test")
+
+
+def test_what_objects_are(tmp_path, monkeypatch):
+    """COCO's classes first, in its order, whatever the files have; then what they have besides."""
+    row = published.vcr_rows("train")[0]
+    published.vcr(tmp_path)
+    (tmp_path / "train.jsonl").write_text(json.dumps(row | {"objects": ["sphinx", "car", "person", "griffin"]}))
+    data = Vcr(folder=tmp_path).build()
+    assert [example.labels["objects"] for example in data.split("train")] == [
+        ("sphinx", "car", "person", "griffin")
+    ] * 2
+    assert [example.labels["objects"] for example in data.split("val")] == [("person", "car", "person")] * 2
+    known = data.labels()["objects"]
+    assert len(CLASSES) == len(set(CLASSES)) == 80 and known == (*CLASSES, "griffin", "sphinx")
+    assert (known[0], known[2], known[79]) == ("person", "car", "toothbrush")
+    monkeypatch.setattr("mmgen_tasks.vcr.MOST_CLASSES", 1)
+    with pytest.raises(DataError) as told:
+        data.labels()
+    assert str(told.value) == (
+        f"{tmp_path}/train.jsonl: its objects are of 2 kinds that are none of COCO's 80; at most 1 can be told apart"
+    )
 
 
 def test_people_have_thirteen_names():

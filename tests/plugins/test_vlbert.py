@@ -268,6 +268,8 @@ def test_what_people_see_of_two_pictures_is_a_line_a_slot(whole):
     assert int(slots.of("image").sum()) == len(told["labels"]) == len(told["boxes"])
     assert made.embedders["image"].reader.slots(pair) == len(told["labels"])
     assert not told["scores"]  # the second picture has none
+    given = [False] * (len(own) or 1) + [True] * (1 + bool(own)), [False] * (len(own) or 1) + [True] * bool(own)
+    assert told["regions"] == [*given[0], *given[1], False]
 
 
 def test_mentions_that_no_input_is_named_for_are_told_before_learning():
@@ -292,11 +294,33 @@ def test_mentions_are_of_the_first_picture():
 
 
 @torch.no_grad()
-def test_packed_learning_and_cached_writing_are_the_naive_ones():
-    made, some = composed(), examples()
+@pytest.mark.parametrize("settings", [{}, {"whole": "first"}, {"mentions": ("caption",)}])
+def test_packed_learning_and_cached_writing_are_the_naive_ones(settings):
+    made, some = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, **settings)}), examples()
+    if "mentions" in settings:
+        some[0] = replace(some[0], inputs=some[0].inputs | {"caption_mentions": All(((2, 5, (0, 2)),))})
     reencoded.learns_and_writes_alike(made, some)
     other = replace(some[0], inputs=some[0].inputs | {"image": record("other", 3, 7)})
     assert not torch.allclose(reencoded.after(made, some[0], []), reencoded.after(made, other, []))
+
+
+@torch.no_grad()
+def test_what_is_dropped_is_drawn_once_for_regions_and_words():
+    """The words' term is the look of the first region, as that one has it, while learning too."""
+    made, example = composed(learnt=False), examples()[0]
+    embedder = made.embedders["image"]
+    embedder.dropout.p = 0.5
+    for norm in (embedder.word_norm, embedder.region_norm):
+        norm.weight.fill_(1.0)
+    embedder.train()
+    prefix = made.prefix(Collator(made, made.inputs, ())([example]))
+    own, states = prefix.slots.of("image")[0], prefix.slots.states[0]
+    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat"), made.backbone.end_id]
+    seen = states[own][0] - embedder.object_word
+    assert torch.allclose(states[~own], made.backbone.embed(torch.tensor(ids)) + seen, atol=1e-5)
+    assert torch.allclose(prefix.term[0], seen, atol=1e-5)
+    again = made.prefix(Collator(made, made.inputs, ())([example])).slots.states[0]
+    assert not torch.allclose(again[own][0], states[own][0])  # but anew in every pass
 
 
 def test_corners_as_the_paper_writes_them():

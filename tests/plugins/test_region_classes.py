@@ -1,0 +1,256 @@
+"""What objects are, beside the choice of an answer: VL-BERT's second loss of VCR."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+import toys
+from mmgen_masked import Masked
+from mmgen_objectives import MaskedRegions, RegionClasses
+from mmgen_tasks.objectives import MultipleChoice
+from mmgen_text import Text
+from mmgen_vlbert import VlBert, VlBertRegions
+
+import mmgen.testing
+from mmgen.data.collate import Collator
+from mmgen.data.seeds import Place
+from mmgen.errors import DataError
+from mmgen.model import Objectives, compose
+from mmgen.parts import Record
+from mmgen.tensors import All, Example
+
+D, NAMES = 6, ("person", "car", "dog")
+WORDS = "what color is the ball . a red cat and two dogs on grass"
+BACKBONE = VlBert(layers=1, width=32, heads=4, vocabulary=90, dropout=0.0)
+
+
+def record(name, count, seed):
+    rng = np.random.default_rng(seed)
+    first = rng.uniform(0, 0.5, (count, 2))
+    boxes = np.concatenate([first, first + 0.4], 1).astype(np.float32)
+    return Record(name, rng.standard_normal((count, D)).astype(np.float32), boxes)
+
+
+def examples():
+    """Pictures of 2 to 4 objects, and what is left of the whole picture as a last region, but for the second."""
+    objects = (("person", "car"), ("dog", "person", "person"), ("car", "dog", "person", "dog"))
+    found = []
+    for n, own in enumerate(objects):
+        inputs = {"question": "what color is it", "image": record(f"p{n}", len(own) + (n != 1), n)}
+        labels = {"choices": ("a red cat", "two dogs"), "choice": n % 2, "objects": own}
+        found.append(Example(f"e{n}", inputs, (), {}, labels))
+    return found
+
+
+def regions(**settings):
+    return VlBertRegions(width=D, fingerprint={"extractor": "toy"}, classes=("cat", "dog"), dropout=0.0, **settings)
+
+
+def inputs(**settings):
+    return {"question": Text(), "choice": Text(token_type=1), "image": regions(**settings)}
+
+
+def composed(config=None, **settings):
+    torch.manual_seed(0)
+    learnt = {"own": config or RegionClasses(), "choices": MultipleChoice(loss="bce"), "regions": MaskedRegions()}
+    made = compose(
+        BACKBONE,
+        inputs(**settings),
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+        objectives=Objectives(learnt, {"objects": NAMES}),
+    )
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.1)
+    return made.eval()
+
+
+def batch_of(made, some, objectives=("choices", "own")):
+    return Collator(made, made.inputs, objectives, Place(0, "x"), some)(some, [0] * len(some))
+
+
+class TestRegionClasses(mmgen.testing.ObjectiveSuite):
+    def config(self):
+        return RegionClasses()
+
+    def backbone_config(self):
+        return BACKBONE
+
+    def inputs(self):
+        return {"question": Text(), "image": regions()}
+
+    def labels(self):
+        return {"objects": NAMES}
+
+    def examples(self):
+        return examples()
+
+
+def test_beside_the_choice_every_region_of_every_choice_is_classified():
+    """Written out: rows one by one, the whole picture of the class 0, the mean over all regions of all rows."""
+    made, some = composed(), examples()
+    loss = made(batch_of(made, some))
+    objective, total, count = made.objective("own"), 0.0, 0
+    for example in some:
+        classes = [0, *(1 + NAMES.index(name) for name in example.labels["objects"])]
+        classes += [0] * (1 + len(example.inputs["image"].features) - len(classes))  # a last region is no object
+        for choice in example.labels["choices"]:
+            row = replace(example, inputs={**example.inputs, "choice": choice})
+            states = made.encode(Collator(made, made.inputs, ())([row])).inputs["image"][0]
+            hidden = F.gelu(states[: len(classes)] @ objective.head.dense.weight.T + objective.head.dense.bias)
+            logits = hidden @ objective.head.classes.weight.T + objective.head.classes.bias
+            total += F.cross_entropy(logits, torch.tensor(classes), reduction="sum")
+            count += len(classes)
+    assert loss.counts["own.loss"] == count == 2 * (4 + 4 + 6)
+    assert torch.allclose(loss.sums["own.loss"], total, atol=1e-4)
+    mean = loss.sums["own.loss"] / count + loss.sums["choices.loss"] / 6
+    assert torch.allclose(loss.mean, mean, atol=1e-5)  # each its own mean, of weight 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "config", "expected"),
+    [
+        ({}, {}, [0, 1, 2, 0]),
+        ({"whole": "first"}, {}, [0, 1, 2]),
+        ({"max_regions": 1}, {}, [0, 1]),
+        ({}, {"first_object": 1}, [0, 0, 1, 2]),
+    ],
+)
+def test_objects_are_the_first_regions(settings, config, expected):
+    made = composed(RegionClasses(**config), **settings)
+    assert batch_of(made, examples()[:1]).targets["own"].labels["classes"][0].tolist() == expected
+
+
+def test_what_is_not_known_and_other_pictures_are_not_classified():
+    example = examples()[0]
+    odd = replace(example, labels=example.labels | {"objects": ("sphinx", "car")})
+    two = replace(example, inputs=example.inputs | {"image": All((record("a", 2, 0), record("b", 3, 1)))})
+    made = composed()
+    for some, expected in ((odd, [0, -100, 2, 0]), (two, [0, 1, 2, *[-100] * 4])):
+        targets = batch_of(made, [some]).targets["own"]
+        assert targets.labels["classes"].tolist() == [expected] * 2
+        assert targets.counts["loss"] == 2 * sum(each != -100 for each in expected)
+
+
+def test_without_objects():
+    example = examples()[0]
+    with pytest.raises(DataError) as told:
+        batch_of(composed(), [replace(example, labels={"choices": ("a", "b"), "choice": 0})])
+    assert str(told.value) == "example 'e0' has no label 'objects'"
+
+
+def test_the_hidden_layer_begins_as_that_of_masked_regions():
+    made = composed(RegionClasses(begins_as="regions"))
+    own, lent = made.objective("own").head.dense, made.objective("regions").hidden_layer()
+    assert not torch.equal(own.weight, lent.weight)
+    made.objective("own").begin(made)
+    assert torch.equal(own.weight, lent.weight) and torch.equal(own.bias, lent.bias)
+    before = composed().objective("own").head.dense.weight
+    alone = composed()
+    alone.objective("own").begin(alone)
+    assert torch.equal(alone.objective("own").head.dense.weight, before)
+
+
+def test_of_published_weights_it_takes_that_layer():
+    named = {f"module.vlbert.mvrc_head.transform.dense.{part}": torch.rand(3) for part in ("weight", "bias")}
+    assert set(composed().objective("own").published(named)) == {"head.dense.weight", "head.dense.bias"}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "wrong"),
+    [
+        ({"question": Text()}, "classifies the regions of 'image'; the step needs such an input of type \"regions\""),
+        ({"image": Text()}, "classifies the regions of 'image'; the step needs such an input of type \"regions\""),
+        ({"image": VlBertRegions()}, ""),
+    ],
+)
+def test_misfits(inputs, wrong):
+    assert RegionClasses().misfits(inputs) == wrong
+
+
+# --- from a recipe --------------------------------------------------------------------------------------------------
+
+RECIPE = """
+name = "toy"
+[backbone]
+type = "vlbert"
+layers = 1
+width = 32
+heads = 2
+[inputs.caption]
+type = "text"
+[inputs.question]
+type = "text"
+[inputs.choice]
+type = "text"
+token_type = 1
+[inputs.image]
+type = "vlbert_regions"
+mentions = ["question", "choice"]
+[inputs.image.extractor]
+type = "roi"
+weights = "random"
+image_size = 64
+[generator]
+type = "masked"
+[objectives.regions]
+type = "masked_regions"
+[objectives.choices]
+type = "multiple_choice"
+[objectives.classes]
+type = "region_classes"
+begins_as = "regions"
+[steps.pretrain]
+inputs = ["caption", "image"]
+learn = ["image", "backbone"]
+objectives = ["regions"]
+evaluate = false
+data = { type = "scenes", train_size = 6, val_size = 2, image_size = 64 }
+[steps.choices]
+inputs = ["question", "choice", "image"]
+learn = ["image", "backbone"]
+start = "pretrain"
+objectives = ["choices", "classes"]
+[data]
+type = "scene_choices"
+train_size = 4
+val_size = 2
+test_size = 3
+image_size = 64
+[metrics.choices]
+type = "choice_accuracy"
+[training]
+epochs = 1
+batch_size = 8
+"""
+
+
+@pytest.mark.slow
+def test_it_is_learnt_beside_the_choice_from_drawn_scenes(tmp_path):
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    done = toys.mmgen_here(tmp_path, "run", "toy.toml")
+    assert done.returncode == 0, done.stderr
+    step = tmp_path / toys.PLACE / "steps/choices"
+    losses = [json.loads(line)["losses"] for line in (step / "log.jsonl").read_text().splitlines()]
+    assert losses and all(set(each) == {"choices.loss", "classes.loss"} for each in losses)
+    assert losses[0]["classes.loss"] == pytest.approx(np.log(29), abs=0.2)  # 28 kinds, and the background
+    assert "Q->A" in json.loads((step / "scores.json").read_text())["values"]
+    labels = json.loads((tmp_path / toys.PLACE / "labels.json").read_text())["labels"]
+    assert len(labels["objects"]) == 28
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ("regoins", "'classes' begins as 'regoins', which is no objective; did you mean 'regions'?"),
+        ("choices", "'classes' begins as 'choices', which has no hidden layer for that; name another"),
+    ],
+)
+def test_what_it_cannot_begin_as_is_told_by_the_check(tmp_path, wanted, told):
+    (tmp_path / "toy.toml").write_text(RECIPE.replace('begins_as = "regions"', f'begins_as = "{wanted}"'))
+    done = toys.mmgen_here(tmp_path, "check", "toy.toml")
+    assert done.returncode == 1 and done.stderr == f"error: toy.toml:41: steps.choices.objectives: {told}\n"
