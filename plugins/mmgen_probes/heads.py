@@ -135,6 +135,7 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
             axes.set_title(title, loc="left")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("layer")
+        grid.flat[0].set_ylim(bottom=0)  # of all, when all have their dots: the highest decides
         for axes in grid.flat[len(panels) :]:
             axes.set_axis_off()
         for row in grid:
@@ -165,5 +166,4 @@ def _dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
     axes.axhline(tally.percent(tally.confident), color="#7f7f7f", linewidth=1.2, label="surest region")
     axes.axhline(tally.percent(tally.any_region), color="#7f7f7f", linewidth=1.2, linestyle=":", label="any region")
     axes.set_xlim(0.5, layers + 0.5)
-    axes.set_ylim(bottom=0)
     axes.grid(axis="y", color=plotting.PLAIN_INK, alpha=0.15, linewidth=0.6)

@@ -14,7 +14,7 @@ import torch
 import toys
 from click.testing import CliRunner
 from mmgen_encoders import Bert
-from mmgen_probes import Attention, Grounding, Similarity, parses, phrases
+from mmgen_probes import Attention, Grounding, Similarity, heads, parses, phrases
 from mmgen_probes.grounding import attention
 from mmgen_probes.heads import Tally
 from mmgen_probes.similarity import SimilarityProbe, starts
@@ -280,6 +280,22 @@ def test_heads_are_counted_as_visualbert_counts_them():
     ]
     assert tally.ranked() == [(0, 1), (0, 0)] and tally.is_active((0, 0), 0.2) and not tally.is_active((0, 1), 0.2)
     assert (tally.confident, tally.any_region, tally.at_best) == (0, 1.0, 2)
+
+
+def test_every_head_is_drawn_within_its_panel(tmp_path, monkeypatch):
+    """Panels share an axis, and the highest head may be in any of them."""
+    low, high = Tally(), Tally()
+    for _ in range(10):
+        low.add(torch.tensor([[[0.2, 0.6], [0.3, 0.4]]]), torch.tensor([False, False]), surest=1, scored=True)
+        high.add(torch.tensor([[[0.6, 0.2], [0.4, 0.3]]]), torch.tensor([True, False]), surest=1, scored=True)
+    drawn = []
+    monkeypatch.setattr(heads.plotting, "save", lambda figure, path: drawn.extend(figure.axes))
+    heads._panels([("low", 0, low), ("high", 1, high)], 0.2, tmp_path / "figure")
+    assert len(drawn) == 2
+    for axes in drawn:
+        lowest, highest = axes.get_ylim()
+        assert lowest == 0 and all(0 <= y <= highest for dots in axes.collections for _, y in dots.get_offsets().data)
+    assert max(y for dots in drawn[1].collections for _, y in dots.get_offsets().data) == 100
 
 
 def test_a_model_that_looks_at_the_right_region_is_right(tmp_path):
