@@ -20,7 +20,7 @@ class DrawnScenes(DrawnDataset):
              things     [{kind, color, size, place, side, facing, box, captioned}]
              captions   the same captions, as a list; the first is the one that discovery is judged by
              phrases    for each caption, its noun phrases as [first character, end, [positions in things]]
-             parses     for each caption, of each of its words (head, relation), see `dependencies.Parse`
+             parses     for each caption, of each of its words [head, relation], see `dependencies.Parse`
     """
 
     name = "drawn scenes"
@@ -41,7 +41,7 @@ class DrawnScenes(DrawnDataset):
             "things": [{**thing, "captioned": place in captioned} for place, thing in enumerate(things(scene))],
             "captions": list(texts),
             "phrases": [captions.spans(scene, caption) for caption in told_of],
-            "parses": [dependencies.parse(text) for text in texts],
+            "parses": [[list(word) for word in dependencies.parse(text)] for text in texts],  # lists, as JSON has
         }
         targets = tuple(question.text for question in asked)
         return Made((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts),))

@@ -553,6 +553,8 @@ def test_the_recipes_probes_run_and_say_where_everything_is(done):
         "grounding.json",
         "grounding.png",
         "grounding.svg",
+        "relations-both.png",
+        "relations-both.svg",
         "tables.md",
     ]
     assert {"test-00000.svg", "test-00000.png", "attention.json"} <= {
@@ -563,6 +565,8 @@ def test_the_recipes_probes_run_and_say_where_everything_is(done):
 
 
 def test_what_the_data_set_knows_and_the_same_in_files_of_flickr30k_entities_give_the_same(done, tmp_path):
+    """Phrases from Flickr30k Entities, dependencies from a CoNLL-U file; the annotations alone know no dependencies."""
+    parsed = []
     for part in ("Sentences", "Annotations"):
         (tmp_path / part).mkdir()
     for scene in load_run(done).recipe.data.build().split("test"):
@@ -581,14 +585,23 @@ def test_what_the_data_set_knows_and_the_same_in_files_of_flickr30k_entities_giv
             for number, (first, end, _) in reversed(list(enumerate(told))):
                 text = f"{text[:first]}[/EN#{caption}0{number}/other {text[first:end]}]{text[end:]}"
             lines.append(text)
+        for text, parse in zip(scene.facts["captions"], scene.facts["parses"], strict=True):
+            parsed += [
+                f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
+                for number, (word, (head, relation)) in enumerate(zip(text.split(), parse, strict=True), 1)
+            ]
+            parsed.append("\n")
         (tmp_path / f"Sentences/{scene.id}.txt").write_text("\n".join(lines))
         size = "<size><width>1000</width><height>1000</height></size>"
         (tmp_path / f"Annotations/{scene.id}.xml").write_text(f"<annotation>{size}{''.join(objects)}</annotation>")
+    (tmp_path / "captions.conllu").write_text("".join(parsed))
+    annotated = ("--set", f"heads.annotations={tmp_path}")
     found = []
-    for settings in ((), ("--set", f"heads.annotations={tmp_path}")):
+    for settings in ((), (*annotated, "--set", f"heads.parses={tmp_path}/captions.conllu"), annotated):
         assert probed(str(done), "--probe", "heads", *settings).exit_code == 0
         found.append(json.loads((done / "probes/heads/grounding.json").read_text()))
-    assert found[0] == found[1] and found[0]["both"]["entities"]["count"] > 40
+    assert found[0] == found[1] and found[0]["both"]["entities"]["count"] > 40 and found[0]["both"]["amod"]["count"] > 9
+    assert found[2] == {"both": {"entities": found[0]["both"]["entities"]}}
 
 
 def test_the_attention_of_the_probe_is_the_one_of_the_report(done):
@@ -629,7 +642,8 @@ def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(done):
     section = page[page.index('<section id="inside">') : page.index('<section id="repeat">')]
     assert re.findall(r'<h3 id="inside-(.*?)"', section)[:1] == ["heads"] and "<script>alert" not in page
     assert (
-        section.count('<img src="data:image/svg+xml;base64,') == 2
+        section.count('<img src="data:image/svg+xml;base64,') == 3  # entities, relations, similarity
+        and "Grounding by relation of both" in section
         and "random transformer" in section
         and "any region" in section
     )
