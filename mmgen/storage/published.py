@@ -93,7 +93,17 @@ def _read(path: Path) -> dict[str, Tensor]:
         raise DataError(f"{path}: holds no tensors by name; {WANTED}")
     if odd := next((name for name in found if not name.isprintable() or len(name) > LONGEST_NAME), None):
         raise DataError(f"{path}: damaged: it calls a tensor {odd[:60]!r}; take it from where it was published")
+    if vast := next((name for name, tensor in found.items() if _holds_fewer(tensor)), None):
+        raise DataError(
+            f"{path}: damaged: '{vast}' says that it is {tuple(found[vast].shape)}, and holds fewer numbers; take it "
+            "from where it was published"
+        )
     return found
+
+
+def _holds_fewer(tensor: Tensor) -> bool:
+    """Whether one number stands for many: a part that copies or turns it would fill the memory."""
+    return tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
 def _unpickled(path: Path) -> Any:

@@ -33,7 +33,7 @@ FUSION = "additional_layer."
 def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """By the names of transformers' BERT, with the rows of regions behind those of words in both tables: their own, or
     else, as where training began, words' first rows. What BERT has not is left out. Raises DataError where the two
-    tables are not of one width."""
+    tables are not of one width, are quantised, or have too few rows."""
     within, front = _within(weights), _front(weights)
     others = {name for *both, _ in TABLES.values() for name in both}
     found: dict[str, str | Tensor] = {}
@@ -77,6 +77,15 @@ def _joined(weights: Mapping[str, Tensor], words: str, regions: str, rows: int) 
             )
         if table.numel() * table.element_size() > table.untyped_storage().nbytes():
             raise DataError(f"'{name}' says that it is {tuple(table.shape)}, and holds fewer numbers; it is damaged")
+        if not table.is_floating_point():
+            raise DataError(
+                f"'{name}' has numbers of another kind ({table.dtype}), which mean nothing without what they were "
+                "scaled by; take weights that are not quantised"
+            )
+    if len(weights[regions]) < rows:
+        raise DataError(
+            f"'{regions}' is {tuple(weights[regions].shape)}, and VisualBERT uses {rows} of its rows; it is damaged"
+        )
     whole = weights[words]
     return torch.cat([whole, weights[regions][:rows].to(whole.dtype)])
 

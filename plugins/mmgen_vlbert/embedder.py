@@ -244,6 +244,6 @@ class VlBertRegionEmbedder(StoredEmbedder):
         for name in ("end", "object_word", "without_picture", "hidden_word", "hidden_look"):
             if name in found:
                 found[name] = found[name].reshape(-1)
-        if "projection.weight" in found:
+        if "projection.weight" in found and found["projection.weight"].ndim == 2:  # others are refused by their shape
             found["projection.weight"] = found["projection.weight"].roll(-self.places, 1)
         return found

@@ -522,6 +522,16 @@ def test_heads_of_the_original_codes_files(front):
             torch.ones(1).expand(1 << 40, 32),
             r"says that it is \(1099511627776, 32\), and holds fewer numbers; it is damaged",
         ),
+        (
+            "embeddings.visual_token_type_embeddings.weight",
+            torch.ones(0, 32),
+            r"is \(0, 32\), and VisualBERT uses 2 of its rows",
+        ),
+        (
+            "embeddings.visual_token_type_embeddings.weight",
+            torch.ones(2, 32, dtype=torch.int8),
+            r"has numbers of another kind \(torch.int8\)",
+        ),
     ],
 )
 def test_tables_that_do_not_go_together_are_named(name, tensor, told):

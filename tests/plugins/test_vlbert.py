@@ -331,6 +331,14 @@ def test_corners_as_the_paper_writes_them():
     assert torch.allclose(made.where(box)[0, 0], expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(), (32,)])
+def test_a_damaged_layer_of_published_features_is_handed_on_by_its_shape(shape):
+    """Who takes it says what is wrong; it is no mistake of the part."""
+    embedder = composed().embedders["image"]
+    name = "image_feature_extractor.obj_downsample.1.weight"
+    assert embedder.published({name: torch.ones(shape)})["projection.weight"].shape == shape
+
+
 def test_two_token_types_are_too_few():
     with pytest.raises(DataError) as told:
         compose(Bert(layers=1, width=32, heads=4), {"image": regions()}, Masked(), texts=[WORDS] * 3)

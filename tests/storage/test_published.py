@@ -85,6 +85,12 @@ def test_a_pickle_runs_nothing(tmp_path):
         assert "\n" not in str(told.value) and not (tmp_path / "ran").exists()
 
 
+def test_one_number_does_not_stand_for_a_table(tmp_path):
+    torch.save(TENSORS | {"vast": torch.ones(1).expand(1 << 40)}, tmp_path / "vast.model")
+    with pytest.raises(DataError, match=r"vast.model: damaged: 'vast' says that it is \(1099511627776,\), and holds"):
+        read_published(str(tmp_path / "vast.model"))
+
+
 def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
     torch.save({"a": torch.zeros(1 << 20)}, tmp_path / "a.bin")
     with zipfile.ZipFile(tmp_path / "a.bin") as plain, zipfile.ZipFile(tmp_path / "b.bin", "w", 8) as packed:
