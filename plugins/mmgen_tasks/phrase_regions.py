@@ -66,7 +66,13 @@ class Phrases(TargetReader):
             phrases = [(*_found(phrases, text, example.id), None)]
         spans = letters(self.tokenizer, text)
         found = []
-        for first, end, _ in phrases:
+        for place in phrases:
+            try:
+                first, end, *_ = place  # who asks knows no box
+            except (TypeError, ValueError):
+                raise DataError(
+                    f"example '{example.id}': a phrase is its first character, its end and its box, and not {place!r:.60}"
+                ) from None
             inside = slots_between(spans, first, end)
             if not inside:
                 raise DataError(f"example '{example.id}': letters {first} to {end} of its caption hold no word")

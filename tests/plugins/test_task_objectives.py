@@ -503,6 +503,12 @@ def test_a_phrase_that_was_cut_off_is_left_out():
             {"phrases": ((50, 60, (0, 0, 1, 1)),)},
             "example 'e0': letters 50 to 60 of its caption hold no word",
         ),
+        (
+            PhraseRegions(),
+            {"caption": Text(), "image": regions()},
+            {"phrases": ((3,),)},
+            "example 'e0': a phrase is its first character, its end and its box, and not (3,)",
+        ),
     ],
 )
 def test_labels_that_do_not_do(config, inputs, labels, message):
