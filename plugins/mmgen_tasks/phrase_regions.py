@@ -71,7 +71,7 @@ class Phrases(TargetReader):
                 first, end, *_ = place  # who asks knows no box
             except (TypeError, ValueError):
                 raise DataError(
-                    f"example '{example.id}': a phrase is its first character, its end and its box, and not {place!r:.60}"
+                    f"example '{example.id}': a phrase is its first character, end and box, and not {place!r:.60}"
                 ) from None
             inside = slots_between(spans, first, end)
             if not inside:

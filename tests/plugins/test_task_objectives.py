@@ -507,7 +507,7 @@ def test_a_phrase_that_was_cut_off_is_left_out():
             PhraseRegions(),
             {"caption": Text(), "image": regions()},
             {"phrases": ((3,),)},
-            "example 'e0': a phrase is its first character, its end and its box, and not (3,)",
+            "example 'e0': a phrase is its first character, end and box, and not (3,)",
         ),
     ],
 )
