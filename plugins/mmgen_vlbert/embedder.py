@@ -174,8 +174,9 @@ class VlBertRegionEmbedder(StoredEmbedder):
 
     def _known(self, collated: Mapping[str, Tensor]) -> Tensor:
         """What regions look like, (B, R, E), the whole picture in front: as `forward` has made it of these features."""
-        if self._seen is not None and self._seen[0] is collated["features"]:
-            return self._seen[1]
+        seen = self._seen  # once: another thread that asks may put its own there
+        if seen is not None and seen[0] is collated["features"]:
+            return seen[1]
         return self.looks(collated["features"], collated["boxes"], collated.get("hidden"))
 
     def _absent(self, slots: Slots) -> Tensor:
