@@ -256,6 +256,17 @@ def begin_as(layer: nn.Module, model: Sequencer, name: str) -> None:
         layer.load_state_dict(other.state_dict())
 
 
+def published_layer(weights: Mapping[str, Tensor], theirs: str, own: str) -> dict[str, Tensor]:
+    """What published weights have of a layer that others call `theirs`, whatever stands before that, as that of `own`:
+    of its weight and its bias those that are there (`Objective.published`)."""
+    found: dict[str, Tensor] = {}
+    for kind in ("weight", "bias"):
+        name = next((each for each in weights if each.endswith(f"{theirs}.{kind}")), None)
+        if name is not None:
+            found[f"{own}.{kind}"] = weights[name]
+    return found
+
+
 def has_losses(loss: Any, names: Sequence[str]) -> bool:
     """Whether an objective gives what it must: a Loss with one sum () for each of these names. Shapes and types alone:
     to look at values would wait for the device."""

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, published_layer
 from mmgen.parts import Backbone, Reader
 from mmgen.tensors import Batch, Hiding, Loss, Targets
 
@@ -68,10 +68,7 @@ class MaskedRegionsObjective(Objective):
         if self.head is None:
             return found
         for own, theirs in THEIRS.items():
-            for kind in ("weight", "bias"):
-                name = next((each for each in weights if each.endswith(f"{theirs}.{kind}")), None)
-                if name is not None:
-                    found[f"head.{own}.{kind}"] = weights[name]
+            found |= published_layer(weights, theirs, f"head.{own}")
         for name, parameter in self.head[-1].named_parameters(prefix="head.classes"):
             if name in found and len(found[name]) == len(parameter) + 1:
                 found[name] = found[name][1:]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
@@ -69,9 +69,7 @@ class RegionClassesObjective(Objective):
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The hidden layer begins as that of VL-BERT's head for masked regions."""
-        called = {f"head.dense.{kind}": f"{THEIRS}.{kind}" for kind in ("weight", "bias")}
-        found = {own: next((each for each in weights if each.endswith(name)), None) for own, name in called.items()}
-        return {own: weights[name] for own, name in found.items() if name is not None}
+        return published_layer(weights, THEIRS, "head.dense")
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         classes = targets.labels["classes"]

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Example, Loss, Targets
 
@@ -63,9 +63,7 @@ class SentenceImageObjective(Objective):
         """VisualBERT's head. BERT's own, of the same name, tells which sentence comes next; it is left alone."""
         if not any("visual" in name for name in weights):
             return {}
-        names = {f"head.{kind}": f"cls.seq_relationship.{kind}" for kind in ("weight", "bias")}
-        there = {own: [each for each in weights if each.endswith(name)] for own, name in names.items()}
-        return {own: weights[found[0]] for own, found in there.items() if found}
+        return published_layer(weights, "cls.seq_relationship", "head")
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         pooled = model.backbone.pooled(model.encode(batch).states)

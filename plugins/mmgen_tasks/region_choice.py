@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
@@ -66,9 +66,7 @@ class RegionChoiceObjective(Objective):
         """The hidden layer begins as that of VL-BERT's head for masked regions."""
         if not self.config.transform:
             return {}
-        called = {f"head.1.{kind}": f"{THEIRS}.{kind}" for kind in ("weight", "bias")}
-        found = {own: next((each for each in weights if each.endswith(name)), None) for own, name in called.items()}
-        return {own: weights[name] for own, name in found.items() if name is not None}
+        return published_layer(weights, THEIRS, "head.1")
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
         mask = choosable(batch.inputs[self.config.image], self.config.whole)
