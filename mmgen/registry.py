@@ -7,6 +7,7 @@ is in `mmgen.discovery`.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import typing
@@ -139,12 +140,19 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
     parts: list[Part] = []
     failures = list(broken)
     for source, module in plugins:
-        for outcome in _register(source, module):
+        known = isinstance(module, ModuleType)  # an entry point can name anything
+        for outcome in _registered(source, module) if known else _register(source, module):
             if isinstance(outcome, Part):
                 parts.append(outcome)
             else:
                 failures.append(outcome)
     return Registry(tuple(parts), tuple(failures))
+
+
+@functools.lru_cache(maxsize=64)
+def _registered(source: Source, module: ModuleType) -> tuple[Part | BrokenPlugin, ...]:
+    """What a module registers is asked once: commands make several registries, and pluggy looks at every name."""
+    return tuple(_register(source, module))
 
 
 def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:

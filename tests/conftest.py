@@ -84,7 +84,7 @@ def no_page():
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder on the path in which fake distributions are installed."""
+    """A folder on the path, of this process and of those that it starts, in which fake distributions are installed."""
 
     def install(name: str, module: str, code: str, version: str = "0.3") -> None:
         info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"
@@ -94,4 +94,8 @@ def site(tmp_path, monkeypatch):
         (tmp_path / f"{module}.py").write_text(textwrap.dedent(code))
 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))))
-    return install
+    monkeypatch.syspath_prepend(tmp_path)
+    yield install
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "/").parent == tmp_path:
+            del sys.modules[name]

@@ -4,10 +4,12 @@ import json
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Literal
 
 import pytest
 from thirdparty import plugin
+from toys import RECIPE, mmgen_here
 
 import mmgen
 from mmgen.errors import PluginError
@@ -113,6 +115,7 @@ def test_an_environment_names_the_distributions_of_plugins_and_what_they_need(mo
     needs = {"mmgen-boxes": ["torch-boxes>=1", 'pytest; extra == "test"'], "mmgen-framework": ["click>=8"]}
     monkeypatch.setattr(environment, "requires", lambda name: needs[name])
     monkeypatch.setattr(environment, "version", lambda name: f"1 of {name}")
+    monkeypatch.setattr(environment, "_versions", environment._versions.__wrapped__)  # nothing is remembered
     assert environment.environment(["mmgen-boxes"])["versions"] == {
         name: f"1 of {name}" for name in ("mmgen-framework", "click", "mmgen-boxes", "torch-boxes")
     }
@@ -230,7 +233,7 @@ def test_one_raising_hook_loses_nobody_elses_parts():
 
 
 def mmgen_plugins(*options: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "mmgen", "plugins", *options], capture_output=True, text=True)
+    return mmgen_here(Path.cwd(), "plugins", *options)
 
 
 def test_an_installed_plugin_that_cannot_be_imported_is_shown_and_the_others_go_on(site):
@@ -258,15 +261,10 @@ def test_a_newer_contract_is_told_however_it_is_written(site):
 
 
 def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_path):
-    from toys import RECIPE
-
     site("mmgen-boxes", "mmgen_boxes", AUDIO.replace("audio", "regions"))
     (tmp_path / "toy.toml").write_text(RECIPE)
     checked = [
-        subprocess.run(
-            [sys.executable, "-m", "mmgen", "check", "toy.toml", *more], cwd=tmp_path, capture_output=True, text=True
-        )
-        for more in ([], ["--set", 'inputs.image.type="regions"'])
+        mmgen_here(tmp_path, "check", "toy.toml", *more) for more in ([], ["--set", 'inputs.image.type="regions"'])
     ]
     assert checked[0].returncode == 0, checked[0].stderr
     assert checked[1].stderr.startswith(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import shlex
@@ -28,11 +29,7 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
     the parts that are used; versions are theirs, mmgen's own, and those of all that these need."""
     import torch
 
-    versions = {}
-    for name in [OURS, *providers]:
-        for each in (name, *_needs(name)):
-            with contextlib.suppress(PackageNotFoundError):
-                versions[each] = version(each)
+    versions = {each: found for name in [OURS, *providers] for each, found in _versions(name).items()}
     return {
         "command": shlex.join(["mmgen", *sys.argv[1:]]),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -45,6 +42,17 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
         "processes": int(os.environ.get("WORLD_SIZE", 1)),
         "can change the result": CAN_CHANGE,
     }
+
+
+@functools.cache
+def _versions(name: str) -> dict[str, str]:
+    """A distribution's version and those of all that it needs. They are read once: what a process has imported stays
+    as it is, whatever is installed later, and reading takes as long as a small step."""
+    versions = {}
+    for each in (name, *_needs(name)):
+        with contextlib.suppress(PackageNotFoundError):
+            versions[each] = version(each)
+    return versions
 
 
 def _needs(name: str) -> list[str]:

@@ -3,11 +3,15 @@
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from typing import Literal
 
 import click
 import pytest
+from click.shell_completion import BashComplete
 from click.testing import CliRunner
+from toys import mmgen as mmgen_alone
+from toys import mmgen_here
 
 import mmgen
 from mmgen.cli import main
@@ -44,7 +48,7 @@ COMMAND = """
 
 
 def call(*arguments: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "mmgen", *arguments], capture_output=True, text=True)
+    return mmgen_here(Path.cwd(), *arguments)
 
 
 @pytest.fixture
@@ -53,19 +57,19 @@ def greet(site, tmp_path):
     (tmp_path / "mmgen_greet_command.py").write_text(textwrap.dedent(COMMAND))
 
 
-def test_a_plugins_command_runs_and_keeps_the_output_for_itself(greet):
-    done = call("greet", "you")
+def test_a_plugins_command_runs_and_keeps_the_output_for_itself(greet, tmp_path):
+    done = mmgen_alone(tmp_path, "greet", "you")
     assert (done.stdout, done.stderr, done.returncode) == ("hello you\n", "noise\n", 0)
 
 
-def test_its_errors_are_a_line(greet):
-    done = call("greet", "nobody")
+def test_its_errors_are_a_line(greet, tmp_path):
+    done = mmgen_alone(tmp_path, "greet", "nobody")
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr == "noise\nerror: nobody: is not there; name somebody\n"
 
 
-def test_help_has_its_summary_and_its_own_help_is_its_own(greet):
-    listed, own = call("--help"), call("greet", "--help")
+def test_help_has_its_summary_and_its_own_help_is_its_own(greet, tmp_path):
+    listed, own = call("--help"), mmgen_alone(tmp_path, "greet", "--help")
     assert "\n  greet     Say hello to a run.\n" in listed.stdout and listed.stderr == ""
     assert own.stdout.startswith("Usage: python -m mmgen greet [OPTIONS] NAME\n\n  Say hello to NAME.\n")
 
@@ -117,7 +121,7 @@ def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
 def test_a_name_of_mmgens_own_stays_its_own(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace('"greet"', '"run"').replace("BUILD", "return 1 / 0"))
     taken = "error: the command 'run' is mmgen's own; the one of mmgen-greet 0.3 is not used\n"
-    assert call("run", "--help").stdout.startswith("Usage: python -m mmgen run [OPTIONS] RECIPE\n")
+    assert " run [OPTIONS] RECIPE\n\n" in call("run", "--help").stdout
     assert call("--help").stderr == taken
     strict = call("plugins", "--strict-plugins")
     assert strict.stderr == taken and strict.returncode == 1
@@ -141,14 +145,9 @@ def test_a_misspelt_command_gets_did_you_mean():
 
 def test_a_shell_completes_commands_of_plugins_and_stumbles_over_none(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", "return 1 / 0"))
-    code = (
-        "from click.shell_completion import BashComplete as Complete; from mmgen.cli import main; "
-        "complete = Complete(main, {}, 'mmgen', '_MMGEN_COMPLETE').get_completions; "
-        "asked = ([], 'be'), (['bench'], 'tr'), ([], 'gr'), (['greet'], ''); "
-        "print([item.value for words in asked for item in complete(*words)])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "['bench', 'train', 'greet']\n", done.stderr
+    complete = BashComplete(main, {}, "mmgen", "_MMGEN_COMPLETE").get_completions
+    asked = ([], "be"), (["bench"], "tr"), ([], "gr"), (["greet"], "")
+    assert [item.value for words in asked for item in complete(*words)] == ["bench", "train", "greet"]
 
 
 def test_a_command_is_no_part_of_a_recipe():

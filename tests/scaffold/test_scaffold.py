@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from thirdparty import Environment, settings
 from thirdparty import plugin as module_of
-from toys import mmgen as mmgen_alone
+from toys import mmgen_here
 
 import mmgen
 from mmgen import API_VERSION
@@ -173,19 +173,12 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 
 @pytest.mark.parametrize("folder, shown", [(".", "mmgen-audio"), ("my work", "'my work/mmgen-audio'")])
 def test_the_command_says_what_to_do_next(folder, shown, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "mmgen", "plugin", "new", "audio", "--kind", "embedder", "--in", folder],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = mmgen_here(tmp_path, "plugin", "new", "audio", "--kind", "embedder", "--in", folder)
     assert done.stdout.splitlines()[-1] == f"next:  cd {shown} && pip install -e . && pytest && mmgen run recipe.toml"
     assert (tmp_path / folder / "mmgen-audio/mmgen_audio/embedder.py").exists()
 
 
 def test_a_command_of_mmgens_own_is_refused_and_how_one_is_tried_is_said(tmp_path):
-    from toys import mmgen_here
-
     done = mmgen_here(tmp_path, "plugin", "new", "run", "--kind", "command")
     assert done.returncode == 1 and not list(tmp_path.iterdir())
     assert done.stderr == "error: 'run' is a command of mmgen's own; choose another name\n"
@@ -254,7 +247,7 @@ def test_a_version_that_is_none_is_told(api):
 def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path, site):
     """What is written for a newer mmgen imports what this one lacks; that it asked for it is what helps."""
     site("mmgen-newer", "mmgen_newer", "MMGEN_API = 3\nfrom mmgen import WhatIsToCome\n", version="0.1.0")
-    done = mmgen_alone(tmp_path, "plugins")
+    done = mmgen_here(tmp_path, "plugins")
     assert done.returncode == 0 and "masked" in done.stdout
     assert done.stderr == (
         "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 3 of the plugin contract, and this "
