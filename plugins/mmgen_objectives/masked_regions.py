@@ -69,9 +69,9 @@ class MaskedRegionsObjective(Objective):
             return found
         for own, theirs in THEIRS.items():
             found |= published_layer(weights, theirs, f"head.{own}")
-        for name, parameter in self.head[-1].named_parameters(prefix="head.classes"):
-            if name in found and len(found[name]) == len(parameter) + 1:
-                found[name] = found[name][1:]
+        logits = {f"head.classes.{name}": len(each) + 1 for name, each in self.head[-1].named_parameters()}
+        if all(name in found and found[name].ndim and len(found[name]) == more for name, more in logits.items()):
+            found |= {name: found[name][1:] for name in logits}
         return found
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:

@@ -8,7 +8,7 @@ from mmgen_encoders.names import Renamed
 from torch import Tensor
 
 INSIDE = "vlbert."
-HEADS = {"mlm_head.": "cls.", "pooler.": "bert.pooler."}
+BY_CHOICE = "_module."  # behind it in what the code for VCR saved, where a module around VL-BERT goes over choices
 EMBEDDINGS = ("word_embeddings.", "position_embeddings.", "token_type_embeddings.")
 
 
@@ -28,12 +28,13 @@ def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def within(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Names within VL-BERT itself -> names as they are: with "vlbert." in front, and maybe "module." before it."""
+    """Names within VL-BERT itself -> names as they are: with "vlbert." in front, maybe "module." before it, and maybe
+    "_module." behind it."""
     found = {}
     for name in weights:
         inner = name.removeprefix("module.")
         if inner.startswith(INSIDE):
-            found[inner.removeprefix(INSIDE)] = name
+            found[inner.removeprefix(INSIDE).removeprefix(BY_CHOICE)] = name
     return found
 
 

@@ -203,6 +203,18 @@ def test_the_original_codes_head_on_its_own_states(background):
     assert torch.allclose(ours, wanted[mask][:, background:], atol=1e-5 * wanted[mask].abs().max().item())
 
 
+@pytest.mark.parametrize("shapes", [((6, 32), ()), ((), (6,)), ((5, 32), (6,)), ((6, 32), (5,))])
+def test_a_damaged_head_is_handed_on_by_its_shape(shapes):
+    """The background is left out of both of its tensors or of neither: who takes them says what is wrong."""
+    backbone = VlBert(layers=1, width=32, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
+    objective = MaskedRegions().build(backbone, {"image.classes": NAMES})
+    parts = dict(zip(("weight", "bias"), map(torch.ones, shapes), strict=True))
+    found = objective.published({f"vlbert.mvrc_head.region_cls_pred.{part}": each for part, each in parts.items()})
+    assert {name: each.shape for name, each in found.items()} == {
+        f"head.classes.{part}": each.shape for part, each in parts.items()
+    }
+
+
 def test_masks_words_and_looks_are_taken_of_published_weights():
     embedder = composed().embedders["image"]
     theirs = {

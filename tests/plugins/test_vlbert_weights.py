@@ -1,0 +1,117 @@
+"""VL-BERT's original files (`vl-bert-base-prec.model`): every part takes what is its own, and the rest is named."""
+
+import pytest
+import torch
+from mmgen_masked import Masked
+from mmgen_objectives import MaskedRegions, MaskedWords
+from mmgen_text import Text
+from mmgen_vlbert import VlBert, VlBertRegions
+
+from mmgen.model import Objectives, compose
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.runs.start import taken
+from mmgen.storage.published import read_published
+
+WIDE, D, LAYERS, CLASSES = 32, 20, 2, 5
+WORDS = "what color is the ball . a red cat and two dogs on grass"
+LEFT_OVER = ["relationsip_head.caption_image_relationship.weight", "image_feature_extractor.backbone.conv1.weight"]
+RECIPE = """
+name = "toy"
+[backbone]
+type = "vlbert"
+[inputs.caption]
+type = "text"
+[inputs.image]
+type = "vlbert_regions"
+features = "regions.h5"
+[generator]
+type = "masked"
+[objectives.words]
+type = "masked_words"
+[objectives.regions]
+type = "masked_regions"
+[steps.pre]
+inputs = ["caption", "image"]
+learn = ["image", "backbone"]
+objectives = ["words", "regions"]
+evaluate = false
+start = "weights:a.model"
+[data]
+type = "scenes"
+"""
+
+
+@pytest.fixture
+def model():
+    classes = tuple("abcd")  # the file has the background too, in front of them
+    return compose(
+        VlBert(layers=LAYERS, width=WIDE, heads=4, vocabulary=120),
+        {"caption": Text(), "image": VlBertRegions(width=D, fingerprint={"extractor": "toy"}, classes=classes)},
+        Masked(max_tokens=9),
+        texts=[WORDS] * 3,
+        objectives=Objectives({"words": MaskedWords(), "regions": MaskedRegions()}),
+    )
+
+
+def shapes(words: int, positions: int) -> dict[str, tuple[int, ...]]:
+    """What the original code calls its parameters inside of VL-BERT (with "vlbert." in front) and beside it."""
+    dense = {"weight": (WIDE, WIDE), "bias": (WIDE,)}
+    norm = {"weight": (WIDE,), "bias": (WIDE,)}
+    layer = {f"attention.self.{name}": dense for name in ("query", "key", "value")}
+    layer |= {"attention.output.dense": dense, "attention.output.LayerNorm": norm, "output.LayerNorm": norm}
+    layer |= {"intermediate.dense": {"weight": (4 * WIDE, WIDE), "bias": (4 * WIDE,)}}
+    layer |= {"output.dense": {"weight": (WIDE, 4 * WIDE), "bias": (WIDE,)}}
+    inside = {f"encoder.layer.{n}.{name}": each for n in range(LAYERS) for name, each in layer.items()}
+    inside |= {name: norm for name in ("embedding_LayerNorm", "visual_ln_text", "visual_ln_object")}
+    inside |= {"mlm_head.predictions.transform.dense": dense, "mlm_head.predictions.transform.LayerNorm": norm}
+    inside |= {"mvrc_head.transform.dense": dense}
+    inside |= {"mvrc_head.region_cls_pred": {"weight": (CLASSES, WIDE), "bias": (CLASSES,)}}
+    found = {f"vlbert.{name}.{part}": shape for name, each in inside.items() for part, shape in each.items()}
+    tables = {"word": words, "position": positions, "token_type": 3}
+    found |= {f"vlbert.{name}_embeddings.weight": (rows, WIDE) for name, rows in tables.items()}
+    found |= {"vlbert.end_embedding.weight": (1, WIDE), "vlbert.mlm_head.predictions.bias": (words,)}
+    rows = {"object_linguistic_embeddings": WIDE, "object_mask_word_embedding": WIDE}
+    rows |= {"aux_text_visual_embedding": WIDE, "object_mask_visual_embedding": D}
+    found |= {f"{name}.weight": (1, width) for name, width in rows.items()}
+    found |= {"image_feature_extractor.obj_downsample.1.weight": (WIDE, 2048 + D)}
+    found |= {"image_feature_extractor.obj_downsample.1.bias": (WIDE,)}
+    return found | {f"vlbert.{LEFT_OVER[0]}": (2, WIDE), LEFT_OVER[1]: (4, 3, 7, 7)}
+
+
+@pytest.mark.parametrize(("front", "inside"), [("module.", ""), ("", ""), ("module.", "_module.")])
+def test_every_parameter_is_that_of_the_file(tmp_path, model, front, inside):
+    """As it was saved: in half precision, from several GPUs or one, and by the code for VCR, beside its optimiser."""
+    own = model.backbone.model.bert.embeddings
+    torch.manual_seed(1)
+    sizes = shapes(len(own.word_embeddings.weight), len(own.position_embeddings.weight))
+    named = {name.replace("vlbert.", f"vlbert.{inside}"): torch.randn(shape).half() for name, shape in sizes.items()}
+    tied = f"vlbert.{inside}mlm_head.predictions.decoder.weight"
+    named[tied] = named[f"vlbert.{inside}word_embeddings.weight"]
+    saved = {f"{front}{name}": each for name, each in named.items()}
+    torch.save({"state_dict": saved, "optimizer": {"param_groups": [{"lr": 1e-7}]}}, tmp_path / "a.model")
+    (tmp_path / "toy.toml").write_text(RECIPE)
+    weights = read_published(str(tmp_path / "a.model"))
+    found = taken(load(tmp_path / "toy.toml", installed())[0], "pre", model, weights)
+    assert {name.removeprefix(f"vlbert.{inside}") for name in weights.left_over} == {*LEFT_OVER}
+    generator = {f"generator.{name}" for name, _ in model.generator.named_parameters()}
+    assert set(found) == {name for name, _ in model.named_parameters()} - generator
+    theirs = {name.replace("_module.", ""): each.float() for name, each in named.items()}
+    expected = {
+        "backbone.model.bert.embeddings.token_type_embeddings.weight": theirs["vlbert.token_type_embeddings.weight"],
+        "backbone.model.bert.encoder.layer.1.output.dense.weight": theirs["vlbert.encoder.layer.1.output.dense.weight"],
+        "embedders.image.end": theirs["vlbert.end_embedding.weight"][0],
+        "embedders.image.object_word": theirs["object_linguistic_embeddings.weight"][0],
+        "embedders.image.word_norm.weight": theirs["vlbert.visual_ln_text.weight"],
+        "embedders.image.region_norm.weight": theirs["vlbert.visual_ln_object.weight"],
+        "embedders.image.hidden_word": theirs["object_mask_word_embedding.weight"][0],
+        "embedders.image.hidden_look": theirs["object_mask_visual_embedding.weight"][0],
+        "embedders.image.without_picture": theirs["aux_text_visual_embedding.weight"][0],
+        "objectives.regions.head.classes.bias": theirs["vlbert.mvrc_head.region_cls_pred.bias"][1:],
+    }
+    for name, each in expected.items():
+        assert torch.equal(found[name], each), name
+    features = theirs["image_feature_extractor.obj_downsample.1.weight"]  # the geometry in front of the features
+    assert torch.equal(
+        found["embedders.image.projection.weight"], torch.cat([features[:, 2048:], features[:, :2048]], 1)
+    )
