@@ -41,6 +41,7 @@ def unmixable(
         if not any(each in source.objectives for source in sources.values()):
             why = config.misfits(inputs) or "no data set has all that it reads"
             yield ("steps", name, "objectives"), f"'{each}' learns from none of the step's data sets: {why}"
+    yield from _too_rare(name, step, sources)
     if step.training.shard and len(sources) > 1:
         yield (
             ("steps", name, "training", "shard"),
@@ -59,6 +60,18 @@ def _unknown(name: str, step: Step) -> Iterator[Wrong]:
                     hint, there = did_you_mean(wanted, among), ", ".join(among)
                     place = ("steps", name, "data", str(number), key)
                     yield place, f"'{wanted}' is not among the step's {key}{hint}; there are: {there}"
+
+
+def _too_rare(name: str, step: Step, sources: Mapping[str, SourceConfig]) -> Iterator[Wrong]:
+    """A first data set of which less than one pair falls to an update. Every update has one, so updates would grow, by
+    as much as the other shares are larger."""
+    shares, pairs = [source.share for source in sources.values()], step.training.batch_size
+    if (own := pairs * shares[0] / sum(shares)) < 1:
+        yield (
+            ("steps", name, "data", "0", "share"),
+            f"of the {pairs} pairs of an update {own:.2g} are of the first data set, and every update has one; raise "
+            "its share or training.batch_size, or put another data set first",
+        )
 
 
 def _unscored(

@@ -137,6 +137,11 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
             "24: steps.pre.data: must not be empty; name a data set, or leave the key out to learn from [data]",
         ),
         ('data = [{ type = "scenes", share = 0 }]', "24: steps.pre.data.0.share: must be more than 0, not 0"),
+        (
+            'data = [{ type = "scenes", share = 0.5 }, { type = "jsonl", folder = "texts", share = 99.5 }]',
+            "24: steps.pre.data.0.share: of the 128 pairs of an update 0.64 are of the first data set, and every "
+            "update has one; raise its share or training.batch_size, or put another data set first",
+        ),
         (two(second=", share = -1.5"), "26: steps.pre.data.1.share: must be more than 0, not -1.5"),
         (two(second=', share = "2"'), '26: steps.pre.data.1.share: must be a number, not "2"'),
         ('data = [{ type = "scenes" }, 3]', "24: steps.pre.data.1: must be a table"),
