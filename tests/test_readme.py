@@ -50,7 +50,7 @@ def sample(tmp_path_factory) -> Path:
         "metrics.overlap.tokenizer=own",
     ]
     sets = [word for setting in small for word in ("--set", setting)]
-    done = forked.run(forked.MMGEN, "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets, folder=folder)
+    done = forked.run(forked.NO_PAGE, "run", str(ROOT / "recipes/bertgen_vqa.toml"), *sets, folder=folder)
     assert done.returncode == 0, done.stderr
     return folder
 

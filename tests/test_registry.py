@@ -249,6 +249,7 @@ def test_an_installed_plugin_that_cannot_be_imported_is_shown_and_the_others_go_
     assert mmgen_plugins("--strict-plugins").returncode == 1
 
 
+@pytest.mark.slow  # starts an interpreter
 def test_a_plugin_that_talks_on_import_does_not_spoil_what_programs_read(site):
     site("mmgen-loud", "mmgen_loud", "print('noise')" + textwrap.dedent(AUDIO).replace("audio", "loud"))
     shown = subprocess.run([sys.executable, "-m", "mmgen", "schema"], capture_output=True, text=True)

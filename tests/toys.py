@@ -24,6 +24,7 @@ from mmgen.training.context import StepContext
 
 UNLIKE = (Bert, Roberta, Albert, Electra, DistilBert, SqueezeBert)  # the others' modules are those of one of them
 PLACE = Path("runs/toy/default/seed-0")  # of the toy recipe's run, in the folder that it was started from
+ROI = {"type": "roi", "model": "test_resnet", "image_size": 64}  # a network of few weights, quickly built
 WORDS = "what color is the red ball dog near tree where how many are there big small under house".split()
 
 
@@ -131,7 +132,7 @@ def pictured(output: Path, epochs: int, rate: float, train: int, val: int, test:
     return recipe(
         output=str(output),
         backbone={"layers": 2},
-        inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text"}},
+        inputs={"image": {"type": "regions", "extractor": ROI}, "caption": {"type": "text"}},
         training={"epochs": epochs, "learning_rate": rate},
         steps={
             "words": {"inputs": ["caption"], "learn": ["backbone"]},

@@ -38,6 +38,7 @@ from mmgen.testing.toy import TEXTS
 
 pytestmark = pytest.mark.slow
 
+COMPARED = ("test_what_it_tells", "test_the_same_twice")  # these tests of the suite look at drawings
 BOXES = np.array([(0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1), (0, 0, 1, 1)], np.float32)
 FACTS = {
     "captions": ["a red cat near the water", "the cat"],
@@ -56,6 +57,24 @@ def example(number: int) -> Example:
 
 
 EXAMPLES = [example(number) for number in range(4)]
+
+
+@pytest.fixture
+def drawn():
+    """For tests that look at drawings: they are made. (See `undrawn`.)"""
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request, monkeypatch):
+    """Elsewhere empty files stand for drawings, which are most of a probe's time."""
+
+    def saved(figure, path: Path) -> str:
+        for kind in ("svg", "png"):
+            path.with_name(f"{path.name}.{kind}").write_text('<svg viewBox="0 0 1 1"></svg>')
+        return f"{path.name}.svg"
+
+    if "drawn" not in request.fixturenames and request.node.name not in COMPARED:
+        monkeypatch.setattr("mmgen.plotting.save", saved)
 
 
 class Pictured(ProbeSuite):
@@ -110,7 +129,7 @@ def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> Prob
 # --- similarity
 
 
-def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(tmp_path):
+def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(drawn, tmp_path):
     """Figure 3: the caption alone as `[CLS] caption`, the picture alone as `[CLS] regions`; against the plain
     encoder."""
     looked = subject("caption")
@@ -214,16 +233,16 @@ def test_attention_is_that_of_the_chosen_head(tmp_path):
         assert torch.allclose(weights.sum(1), torch.ones(len(weights)), atol=2e-3)
 
 
-def test_a_drawing_has_a_panel_a_word_with_boxes_and_words_and_its_letters_are_no_formulas(tmp_path):
+def test_a_drawing_has_a_panel_a_word_with_boxes_and_words_and_its_letters_are_no_formulas(drawn, tmp_path):
     from PIL import Image
 
     picture = Picture("picture-0", lambda: Image.new("RGB", (300, 200), (200, 220, 240)))
     odd = replace(EXAMPLES[0], id="an/odd id", inputs={**EXAMPLES[0].inputs, "caption": "a $cat$ costs $2 \\frac"})
     made = subject("image caption", "caption", examples=[odd], pictures={"picture-0": picture})
     told = Attention().build().run(made, tmp_path)
-    drawn = (tmp_path / "an_odd_id.svg").read_text(encoding="utf-8")
-    ElementTree.fromstring(drawn)
-    assert ">s0<" in drawn and ">s1<" in drawn and "frac<" in drawn
+    letters = (tmp_path / "an_odd_id.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(letters)
+    assert ">s0<" in letters and ">s1<" in letters and "frac<" in letters
     assert (tmp_path / "an_odd_id.png").read_bytes()[:4] == b"\x89PNG"
     (rows,) = told.tables.values()
     assert rows[0] == ["step", "image", "caption", "marks", "what was written", "words"]
@@ -455,7 +474,7 @@ def test_words_bound_to_a_phrase_are_found_in_both_directions(tmp_path):
     assert [(word.form, word.first, word.end) for word in split] == [("Ca", 0, 5), ("n't", 0, 5), ("it", 5, 7)]
 
 
-def test_relations_are_told_for_parsed_captions_only(tmp_path):
+def test_relations_are_told_for_parsed_captions_only(drawn, tmp_path):
     (tmp_path / "captions.conllu").write_text(CONLLU)
     out = tmp_path / "out"
     out.mkdir()
@@ -542,7 +561,7 @@ def probed(*arguments: str):
     return CliRunner().invoke(main, ["probe", *arguments])
 
 
-def test_the_recipes_probes_run_and_say_where_everything_is(done):
+def test_the_recipes_probes_run_and_say_where_everything_is(drawn, done):
     before = {path: path.read_bytes() for path in (done / "steps").rglob("*") if path.is_file()}
     result = probed(str(done))
     assert result.exit_code == 0, result.output
@@ -620,7 +639,7 @@ def test_the_attention_of_the_probe_is_the_one_of_the_report(done):
         assert [unit.strip() for unit in each["units"]["caption"]] == saved[name]["inputs"]["caption"]["labels"]
 
 
-def test_a_probe_that_is_not_in_the_recipe_runs_with_its_defaults_on_one_step(done):
+def test_a_probe_that_is_not_in_the_recipe_runs_with_its_defaults_on_one_step(drawn, done):
     result = probed(str(done), "--probe", "similarity", "--step", "both", "--set", "similarity.batch_size=3")
     assert result.exit_code == 0, result.output
     saved = json.loads((done / "probes/similarity/similarity.json").read_text())
@@ -631,7 +650,7 @@ def test_a_probe_that_is_not_in_the_recipe_runs_with_its_defaults_on_one_step(do
     assert (done / "probes/similarity/similarity.svg").read_bytes() == again
 
 
-def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(done):
+def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(drawn, done):
     assert probed(str(done), "--probe", "heads", "--probe", "similarity").exit_code == 0
     path = done / "probes/heads/findings.json"
     before = path.read_text()

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 RECIPE = toys.recipe(
     name="seeing",
     inputs={
-        "image": {"type": "regions", "extractor": {"type": "roi", "image_size": 64}},
+        "image": {"type": "regions", "extractor": toys.ROI},
         "caption": {"type": "text"},
     },
     generator={"max_tokens": 8},
@@ -419,7 +419,7 @@ def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(
             metrics=None,
         )
     )
-    done = forked.run(forked.MMGEN, "run", "stored.toml", folder=seeing)
+    done = forked.run(forked.NO_PAGE, "run", "stored.toml", folder=seeing)
     assert done.returncode == 0, done.stderr
     place = Path("runs/stored/default/seed-0")
     kept = (place / "recipe.json").read_bytes()
@@ -433,7 +433,8 @@ def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(
         done = mmgen(seeing, "generate", str(place), *arguments)
         return done.stdout + done.stderr
 
-    roi = ("--set", "inputs.image.extractor.type=roi", "--set", "inputs.image.extractor.image_size=64")
+    sets = [f"inputs.image.extractor.{key}={value}" for key, value in toys.ROI.items()]  # the size is the last
+    roi = [word for each in sets for word in ("--set", each)]
     key, stored, line, made, _ = told("own.jsonl", *roi).splitlines()
     assert (key, line) == (picture.key, "2")
     assert float(made.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
@@ -441,7 +442,7 @@ def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(
         f"error: {place}: 'image' was learnt from features of roi, which cannot be made from a picture here; give a "
         "key of its features, or the extractor that made them: --set inputs.image.extractor.type=NAME\n"
     )
-    assert "(settings.image_size: 64 while learning, 192 here)" in told("own.png", *roi[:2])
+    assert "(settings.image_size: 64 while learning, 192 here)" in told("own.png", *roi[:4])
     assert (place / "recipe.json").read_bytes() == kept
 
 

@@ -1,6 +1,7 @@
 """Steps that are learnt at the same time, in processes of their own: what they learn, and how they end."""
 
 import json
+import multiprocessing
 import os
 import signal
 import time
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("no_page")
 
 RECIPE = toys.recipe(
     training={"epochs": 2, "checkpoint_every": 2},
-    inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text"}},
+    inputs={"image": {"type": "regions", "extractor": toys.ROI}, "caption": {"type": "text"}},
     steps={
         "first": {"inputs": ["caption"], "learn": ["backbone"]},
         "second": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "first"},
@@ -80,12 +81,22 @@ def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(one, tmp_path)
     same(one, tmp_path, ("second", "apart"))  # the first was learnt alone, without the picture's weights
 
 
+# Processes are forked from the run's own: one that starts anew imports torch, which is seconds.
+FORKING = """
+    import multiprocessing
+    from mmgen.cli import main
+    multiprocessing.get_context = lambda *_, get=multiprocessing.get_context: get("fork")
+    main()
+"""
+
+
 @slow
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(one, tmp_path, how):
     """However it is stopped, its processes have ended soon."""
     (tmp_path / "toy.toml").write_text(RECIPE)
-    run = forked.start(forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
+    script = FORKING if how == signal.SIGINT else forked.MMGEN  # a fork would hear of no kill
+    run = forked.start(script, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
     while not list(tmp_path.rglob("checkpoint.safetensors")) and not run.ended():
         time.sleep(0.005)
     os.kill(run.pid, how)
@@ -149,6 +160,8 @@ def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(one, tmp_path, monkey
             orders.append(order)
             super().__init__(order)
 
+    context = multiprocessing.get_context("forkserver")  # the first test of this file spawns one
+    monkeypatch.setattr(multiprocessing, "get_context", lambda *_: context)
     monkeypatch.setattr(side_by_side, "cores", lambda: 2)
     monkeypatch.setattr(side_by_side, "Process", Watched)
     (tmp_path / "toy.toml").write_text(f"jobs = 2\n{RECIPE}")

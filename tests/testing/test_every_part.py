@@ -17,6 +17,7 @@ from mmgen_captioneval import CaptionScores, Diversity
 from mmgen_encoders import FAMILIES
 from mmgen_grid import Grid, TimmGrid
 from mmgen_regions import BottomUpTsv, Detector, FasterRcnn, LxmertH5, NpzFolder, Regions, Roi
+from torchvision.models import get_model
 
 import mmgen.testing
 from mmgen.features.writer import StoreWriter
@@ -97,6 +98,16 @@ class TestDetector(ExtractorSuite):
 
 
 class TestFasterRcnn(ExtractorSuite):
+    """With a small box head; test_detectors.py has torchvision's own."""
+
+    @pytest.fixture(autouse=True)
+    def small(self, monkeypatch):
+        def built(*arguments, **more):
+            return get_model(*arguments, box_head=head, **more)
+
+        head = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(256, 1024))
+        monkeypatch.setattr("mmgen_regions.faster_rcnn.get_model", built)
+
     def config(self):
         return FasterRcnn(model="fasterrcnn_mobilenet_v3_large_320_fpn", weights="random", max_regions=3)
 

@@ -67,7 +67,9 @@ WATCHED = """
 
     atexit.register(left)
     sys.addaudithook(watch)
+    import mmgen.report
     from mmgen.cli import main
+    mmgen.report.try_page = lambda *_: None  # as `no_page` does
     if f"DIE_{rank}" in os.environ:
         from mmgen.training.learner import Learner
         update = Learner.update
