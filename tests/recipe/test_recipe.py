@@ -529,6 +529,7 @@ def test_lines_of_keys():
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_is_a_recipe_or_an_error(text):
