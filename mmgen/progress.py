@@ -94,13 +94,13 @@ class Bars(Progress):
 
     @contextlib.contextmanager
     def _bar(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-        from rich.progress import Progress, ProgressColumn
+        from rich.progress import Progress, ProgressColumn, Task
         from rich.text import Text
 
         console = self.console
 
         class Line(ProgressColumn):
-            def render(self, task) -> Text:
+            def render(self, task: Task) -> Text:
                 state = State(
                     label, int(task.completed), total, task.elapsed or 0.0, task.finished_speed or task.speed or 0.0
                 )

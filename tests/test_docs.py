@@ -16,6 +16,7 @@ from thirdparty import Environment, settings
 from mmgen import errors, hookspecs, objectives, parts, testing
 from mmgen.cli import main
 from mmgen.registry import KINDS
+from mmgen.scaffold import KINDS as KINDS_TO_WRITE
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -123,10 +124,40 @@ def test_the_legend_of_shapes_is_the_one_of_the_code():
     assert len(legend) >= 5 and all(line in text for line in legend)
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.parent.glob("*.md"), *DOCS.parent.glob("examples/**/*.md")])
+
+
+def prose(path: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(path: Path) -> set[str]:
+    """What the headings of a page are called in links."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(DOCS.parent)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)\)", (DOCS / page).read_text()):
-        assert (DOCS / target).exists(), target
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" not in target:
+            file, _, anchor = target.partition("#")
+            place = page.parent / file if file else page
+            assert place.exists(), target
+            assert not anchor or anchor in anchors(place), target
+
+
+def test_the_page_of_plugins_has_every_public_module_and_kind():
+    text = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    house = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mmgen"]
+    assert [name for name in house["parts"] + house["scripts"] if f"`mmgen.{name}`" not in text] == []
+    assert f"`mmgen plugin new NAME --kind {'|'.join(KINDS_TO_WRITE)}`" in text
+
+
+def test_the_page_of_suites_has_all_that_testing_offers():
+    listed = re.search(r"<!-- made: modules (.+) -->", (DOCS / "suites.md").read_text(encoding="utf-8"))[1].split()
+    homes = {getattr(testing, name).__module__ for name in testing.__all__ if inspect.isclass(getattr(testing, name))}
+    assert homes <= {f"mmgen.{name}" for name in listed}
 
 
 @pytest.fixture(scope="module")

@@ -167,4 +167,4 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], listed: Pat
         write_text(listed, "".join("\t".join(row) + "\n" for row in rows))
         tell(f"\n{listed}: {len(summary.missing):,} missing")
     if summary.problems:
-        raise MmgenError("\n  ".join(["a run would stop for want of data:", *summary.problems]))
+        raise MmgenError("\n  ".join(["a run would stop, because data are missing:", *summary.problems]))

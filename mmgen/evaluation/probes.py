@@ -13,13 +13,13 @@ from ..data.seeds import seeded
 from ..errors import MmgenError
 from ..files import clear_partials, read_table, write_folder, write_json, write_text
 from ..parts import ProbeInput, ProbeResult
-from ..progress import Progress, number, table
+from ..progress import number, table
 
 FINDINGS = "findings.json"
 
 
 def probe(
-    probes: Mapping[str, ProbeConfig], subject: ProbeInput, folder: Path, seed: int, progress: Progress
+    probes: Mapping[str, ProbeConfig], subject: ProbeInput, folder: Path, seed: int
 ) -> dict[str, ProbeResult | MmgenError]:
     """Each probe's findings, or why there are none; `folder`/NAME/ holds its files, findings.json and tables.md among
     them. Only for whoever holds the run's lock.

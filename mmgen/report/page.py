@@ -76,7 +76,7 @@ def write_page(
         )
         raise RunError(f"{folder.path}: no row of the table is finished yet; {advice}")
     galleries = _galleries(recipe, folder, datasets, tables, shown)
-    cards, data, notes = _cards(recipe, folder, datasets, galleries, load, progress)
+    cards, data, notes = _cards(recipe, datasets, galleries, load, progress)
     steps = [step for step in recipe.steps if any(step in gallery.steps for gallery in galleries)]
     scores = {gallery.number: _scores(folder, datasets, gallery) for gallery in galleries}
     shown_tables = [
@@ -91,7 +91,7 @@ def write_page(
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
         },
         "probes": _probes(folder.path / "probes"),
-        "plots": _plots(recipe, folder, steps),
+        "plots": _plots(recipe, folder),
         "per_token": all(recipe.steps[step].objectives == (GENERATOR,) for step in recipe.steps),
         "at_once": AT_ONCE,
         "galleries": galleries,
@@ -135,7 +135,6 @@ def _galleries(
 
 def _cards(
     recipe: Recipe,
-    folder: RunFolder,
     datasets: ScoredOn,
     galleries: Sequence[Gallery],
     load: Load,
@@ -210,7 +209,7 @@ def _looks(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> 
     return looks, " ".join(reasons)
 
 
-def _plots(recipe: Recipe, folder: RunFolder, steps: Sequence[str]) -> dict[str, str]:
+def _plots(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
     """Kind -> drawing for the page; beside it a file each."""
     from markupsafe import Markup
 

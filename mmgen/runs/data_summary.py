@@ -129,7 +129,7 @@ class DataSummary:
         try:
             backbone = self.recipe.backbone.build(texts=list(self.datasets.texts()))
         except MmgenError as error:
-            yield f"tokens are not counted, for want of the encoder: {error}"
+            yield f"tokens are not counted without the encoder: {error}"
             return
         limit = getattr(self.recipe.generator, "max_tokens", None)
         rows = [["tokens of a text", "least", "median", "most", "cut", "unknown"]]

@@ -41,7 +41,7 @@ def probe(
     probes = chosen(recipe, names, sets, registry)
     looked = subject(folder, recipe, steps, progress or Progress())
     with folder.locked():
-        return probing.probe(probes, looked, folder.path / "probes", recipe.seed, looked.progress)
+        return probing.probe(probes, looked, folder.path / "probes", recipe.seed)
 
 
 def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, ProbeConfig]:

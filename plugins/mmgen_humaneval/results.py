@@ -84,12 +84,12 @@ def _cell(answers: Answers, system: str, criterion: str) -> Cell:
 
 
 def paired(differences: np.ndarray) -> tuple[tuple[float, float] | None, float | None]:
-    """95 % interval of the mean difference, and p that it is nought: Student's t over pictures, two-tailed."""
+    """95 % interval of the mean difference, and p of a mean of 0: Student's t over pictures, two-tailed."""
     from scipy.stats import ttest_1samp
 
     if len(differences) < 2:
         return None, None
-    if np.allclose(differences, differences[0]):  # no variance: t is nought by nought, or endless
+    if np.allclose(differences, differences[0]):  # no variance: t would be 0 / 0, or infinite
         value = float(differences.mean())
         return (value, value), float(np.isclose(value, 0))
     test = ttest_1samp(differences, 0.0)

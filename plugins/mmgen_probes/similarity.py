@@ -60,7 +60,7 @@ class SimilarityProbe(Probe):
             },
         )
         title = f"Cosine of [CLS] between {one} alone and {other} alone"
-        plot = _plot(curves, {step.name: step.place for step in subject.steps}, title, out)
+        plot = _plot(curves, {step.name: step.place for step in subject.steps}, out)
         count = len(subject.examples)
         notes += [
             f"mean over {count} examples; 'unpaired' is the last layer's for a picture and the {other} of another "
@@ -149,7 +149,7 @@ def _table(curves: Mapping[str, Curve]) -> list[list[Any]]:
     return rows
 
 
-def _plot(curves: Mapping[str, Curve], places: Mapping[str, int], title: str, out: Path) -> str:
+def _plot(curves: Mapping[str, Curve], places: Mapping[str, int], out: Path) -> str:
     from matplotlib.ticker import MaxNLocator
 
     with plotting.figure(5.6, 3.4, salt="similarity") as figure:

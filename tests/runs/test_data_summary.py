@@ -86,7 +86,7 @@ def test_what_stops_a_run_is_an_exit_code(recipe):
     )
     assert done.output.endswith(
         "missing.tsv: 12 missing\n"
-        "error: a run would stop for want of data:\n"
+        "error: a run would stop, because data are missing:\n"
         "  train: 2 images without features of image; step 'both' reads it\n"
         "  train: 2 examples without caption; step 'words' reads it\n"
         "  test: 2 images without features of image; step 'both' reads it\n"
@@ -103,14 +103,14 @@ def test_an_input_that_no_step_reads_stops_no_run(recipe):
     assert done.exit_code == 0 and "nowhere.h5: no such file" in done.output
     done = check(recipe, "--set", "inputs.image.features=nowhere.h5", "--set", 'steps.words.inputs=["image"]')
     assert done.exit_code == 1
-    assert "error: a run would stop for want of data:\n  image: nowhere.h5: no such file" in done.output
+    assert "error: a run would stop, because data are missing:\n  image: nowhere.h5: no such file" in done.output
 
 
 def test_without_the_encoder_all_but_the_lengths_is_told(recipe):
     done = check(recipe, "--set", "backbone.weights=nobody/nothing")
     assert done.exit_code == 0
     assert "train and test share 2 images" in done.output and "train-1\n  image: 1\n" in done.output
-    assert "tokens are not counted, for want of the encoder: backbone.weights: 'nobody/nothing'" in done.output
+    assert "tokens are not counted without the encoder: backbone.weights: 'nobody/nothing'" in done.output
 
 
 def test_texts_that_are_cut_or_unknown_are_counted(recipe):
