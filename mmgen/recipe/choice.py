@@ -37,16 +37,18 @@ def chosen(
                 f"--{kind} {name}: no {kind} is called that{did_you_mean(name, known)}; there are: {', '.join(known)}"
             )
         found[name] = (
-            _changed(of, own[name], settings, registry) if name in own else part_from(of, name, settings, registry)
+            _changed(of, name, own[name], settings, registry)
+            if name in own
+            else part_from(of, name, settings, registry, f"{name}.")
         )
     return found
 
 
-def _changed(of: type[Kind], config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
-    """The recipe's part with settings of its own laid over it."""
-    laid = part_from(of, config.type, tuple(settings), registry)
+def _changed(of: type[Kind], name: str, config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
+    """The recipe's part of this name with settings of its own laid over it."""
+    laid = part_from(of, config.type, tuple(settings), registry, f"{name}.")
     try:
         return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
     except ValidationError as error:
         key, text = mistaken(type(config), error.errors()[0])
-        raise RecipeError(": ".join(["--set", *key, text])) from None
+        raise RecipeError(": ".join([f"--set {name}", *key, text])) from None

@@ -181,23 +181,24 @@ def _toml_error(path: Path, error: Exception) -> str:
     return f"{path}:{place[1] if place else 1}: not valid TOML: {reason[:1].lower()}{reason[1:]}"
 
 
-def setting_table(setting: str) -> tuple[dict, dict[Key, str]]:
-    """`a.b=value`, the value as TOML; a bare word is taken as a string."""
+def setting_table(setting: str, front: str = "") -> tuple[dict, dict[Key, str]]:
+    """`a.b=value`, the value as TOML; a bare word is taken as a string. `front`: what stood before it, for messages."""
     name, equals, value = setting.partition("=")
+    given = f"--set {front}{setting}"
     if not equals or not name.strip() or "\n" in setting:
-        raise RecipeError(f"--set {setting}: write it as a.b=value, the value as in TOML")
+        raise RecipeError(f"{given}: write it as a.b=value, the value as in TOML")
     if too_deep(setting):
-        raise RecipeError(f"--set {setting}: a key has more than {MOST_NAMES} names; no key of a recipe has as many")
+        raise RecipeError(f"{given}: a key has more than {MOST_NAMES} names; no key of a recipe has as many")
     try:
         table = tomllib.loads(f"{name.strip()} = {value}")
     except tomllib.TOMLDecodeError:
         try:
             table = tomllib.loads(f"{name.strip()} = '''{value}'''")
         except tomllib.TOMLDecodeError as error:
-            raise RecipeError(f"--set {setting}: not a TOML value: {error}") from None
+            raise RecipeError(f"{given}: not a TOML value: {error}") from None
     except RecursionError as error:
-        raise RecipeError(f"--set {setting}: not a TOML value: {error}") from None
-    return table, {key: f"--set {setting}" for key in _paths(table)}
+        raise RecipeError(f"{given}: not a TOML value: {error}") from None
+    return table, {key: given for key in _paths(table)}
 
 
 def settings_of(sets: Iterable[str], names: Iterable[str], kind: str) -> dict[str, tuple[str, ...]]:

@@ -58,12 +58,12 @@ def changed(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
     return resolve(layers, registry, profile, "--set")
 
 
-def part_from(of: type[Kind], name: str, sets: tuple[str, ...], registry: Registry) -> Kind:
-    """One part of a kind (its config class) by its name and `key=value` settings, outside of any recipe. Raises
-    RecipeError."""
+def part_from(of: type[Kind], name: str, sets: tuple[str, ...], registry: Registry, front: str = "") -> Kind:
+    """One part of a kind (its config class) by its name and `key=value` settings, outside of any recipe. `front`: what
+    stood before each setting on the command line. Raises RecipeError."""
     layers = Layered()
     for setting in sets:
-        layers.lay(*setting_table(setting))
+        layers.lay(*setting_table(setting, front))
     check = _Check(layers, registry, f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
     part = check.part(of.kind, {**layers.values, "type": name}, ())
     if part is None:  # its name is said already

@@ -83,7 +83,7 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
         and not any(info.is_required() for info in part.config.model_fields.values())
     ]
     own = settings_of(sets, chosen, "metric")
-    return {name: part_from(MetricConfig, name, settings, registry) for name, settings in own.items()}
+    return {name: part_from(MetricConfig, name, settings, registry, f"{name}.") for name, settings in own.items()}
 
 
 def compare(
@@ -99,7 +99,7 @@ def compare(
     unseen ones. Raises what metrics raise."""
     judge = _Judge(configs, examples, seen)
     found = Comparison()
-    with (progress or Progress()).task("scoring", None, "times") as advance:
+    with (progress or Progress()).task("scoring", None, "passes") as advance:
         judge.advance = advance
         for system in systems:
             scores = judge(_firsts(system))

@@ -722,10 +722,10 @@ def test_untaught_models_have_the_shape_and_not_the_weights(done):
             "error: --set similarity.batch_size=3: write PROBE.KEY=VALUE; the probes are: heads, looks",
         ),
         (["--set", "heads=3"], "error: --set heads=3: write PROBE.KEY=VALUE; the probes are: heads, looks"),
-        (["--set", "heads.iuo=0.3"], "error: --set iuo=0.3: iuo: no such key; did you mean 'iou'?"),
+        (["--set", "heads.iuo=0.3"], "error: --set heads.iuo=0.3: iuo: no such key; did you mean 'iou'?"),
         (
             ["--set", "looks.layer=0", "--set", "looks.head=1"],
-            "error: --set head=1: head: only one layer's heads can be told apart; name the layer too",
+            "error: --set looks.head=1: head: only one layer's heads can be told apart; name the layer too",
         ),
     ],
 )

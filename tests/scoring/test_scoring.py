@@ -271,6 +271,9 @@ def test_metrics_are_chosen_by_name_and_by_default_all_are():
     with pytest.raises(RecipeError) as error:
         metrics(["diversity"], ["captioneval.meteor=false"], registry())
     assert str(error.value) == "--set captioneval.meteor=false: write METRIC.KEY=VALUE; the metrics are: diversity"
+    with pytest.raises(RecipeError) as error:
+        metrics(["captioneval"], ["captioneval.metoer=false"], registry())
+    assert str(error.value) == "--set captioneval.metoer=false: metoer: no such key; did you mean 'meteor'?"
 
 
 def test_a_metric_that_has_nothing_to_say_of_these_references_is_left_out(tmp_path):
