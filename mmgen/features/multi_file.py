@@ -22,11 +22,11 @@ ENDINGS = (".h5", ".hdf5")
 
 def open_store(path: str | Path) -> FeatureStore | MultiFileStore:
     """The features under a path. Raises DataError where there are none, or they do not belong together."""
-    files = shards(Path(path))
+    files = files_of(Path(path))
     return FeatureStore(path) if files is None else MultiFileStore(Path(path), files)
 
 
-def shards(path: Path) -> list[Path] | None:
+def files_of(path: Path) -> list[Path] | None:
     """The files of a folder or a pattern by name; None for what is one file. Raises DataError when there are none."""
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in ENDINGS and not file.name.startswith("."))

@@ -40,10 +40,10 @@ def attention_panel(
     inputs: Sequence[str],
     examples: Sequence[Example],
     texts: Mapping[str, Generation],
-    looks: Mapping[str, AttentionPanel],
+    panels: Mapping[str, AttentionPanel],
     advance: Callable[..., None],
 ) -> None:
-    """Fill `looks`, by example id, with what one step's model does."""
+    """Fill `panels`, by example id, with what one step's model does."""
 
     def read(part: Sequence[Example]) -> list[WordAttention]:
         written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
@@ -54,16 +54,16 @@ def attention_panel(
     for first in range(0, len(examples), BATCH):
         for part, known in halving.over([resolve(example) for example in examples[first : first + BATCH]], read):
             for example, reading in zip(part, known, strict=True):
-                _note(looks[example.id], step, reading)
+                _note(panels[example.id], step, reading)
             advance(len(part))
 
 
-def _note(looks: AttentionPanel, step: str, reading: WordAttention) -> None:
-    looks.words[step] = list(reading.words)
+def _note(panel: AttentionPanel, step: str, reading: WordAttention) -> None:
+    panel.words[step] = list(reading.words)
     for name, units in reading.units.items():
-        looks.units[name] = list(units.labels)
+        panel.units[name] = list(units.labels)
         if units.boxes:
-            looks.pictures[name] = list(units.pictures)
-            looks.boxes[name] = [[round(number, 3) for number in box] for box in units.boxes]
+            panel.pictures[name] = list(units.pictures)
+            panel.boxes[name] = [[round(number, 3) for number in box] for box in units.boxes]
     for way, weights in reading.weights.items():
-        looks.weights.setdefault(way, {})[step] = (10_000 * weights).round().int().tolist()
+        panel.weights.setdefault(way, {})[step] = (10_000 * weights).round().int().tolist()

@@ -18,7 +18,7 @@ from .attention import AttentionPanel
 from .frames import Box, Frame, outlines
 from .mentions import Mention, Numbers, Piece, are_mentions
 from .pictures import Shot
-from .predicted import Truth, letter, told, truth_of
+from .predicted import Truth, letter, summary_of, truth_of
 
 PEOPLE = 6  # texts by people that a card shows
 
@@ -53,7 +53,7 @@ def answers_of(recipe: Recipe, folder: RunFolder, step: str) -> Answers:
     made, (_, kind) = predictions.read(folder.step(step)), recipe.predicts(step) or ("", "label")
     for number, one in enumerate(made, 1):
         try:
-            told(one, kind, Truth({}, box=(0.0, 0.0, 1.0, 1.0)))
+            summary_of(one, kind, Truth({}, box=(0.0, 0.0, 1.0, 1.0)))
         except (TypeError, ValueError, LookupError, AttributeError) as error:
             place = f"{folder.step(step) / predictions.FILE}:{number}"
             raise RunError(f"{place}: damaged: no {kind}: {error}; delete the file and run again") from None
@@ -64,7 +64,7 @@ def card(
     recipe: Recipe,
     gallery: Gallery,
     example: Example,
-    looks: AttentionPanel,
+    panel: AttentionPanel,
     shots: Sequence[Shot],
     boxes: Sequence[Box] | None = None,
 ) -> dict[str, Any]:
@@ -72,22 +72,24 @@ def card(
     frame = Frame(tuple(shots)) if shots else None
     truths = {step: _truth(recipe, step, example) for step in gallery.steps}
     answered = [
-        _answer(recipe, step, made[example.id], looks, truths[step])
+        _answer(recipe, step, made[example.id], panel, truths[step])
         for step, made in gallery.answers.items()
         if example.id in made
     ]
-    chosen = {each["step"]: each["told"].box for each in answered if each["told"] and each["told"].box is not None}
+    chosen = {
+        each["step"]: each["summary"].box for each in answered if each["summary"] and each["summary"].box is not None
+    }
     right = next((truth.box for truth in truths.values() if truth.box is not None), None)
     alone, numbers = frame is not None and len(frame.shots) == 1, Numbers()
     drawn = outlines(chosen, right) if alone else []
-    read, choices = _read(recipe, gallery, example, looks, truths, numbers), _choices(truths, numbers)
+    read, choices = _read(recipe, gallery, example, panel, truths, numbers), _choices(truths, numbers)
     return {
         "key": gallery.key(example),
         "id": example.id,
         "gallery": gallery.number,
         "frame": frame,
         "outlines": drawn,
-        "regions": sum(map(len, looks.boxes.values())) if looks.weights else 0,
+        "regions": sum(map(len, panel.boxes.values())) if panel.weights else 0,
         "mentioned": numbers.placed(boxes) if alone and boxes is not None else [],
         "read": read,
         "choices": choices,
@@ -97,11 +99,11 @@ def card(
     }
 
 
-def compact(looks: AttentionPanel, frame: Frame | None) -> dict[str, Any]:
+def compact(panel: AttentionPanel, frame: Frame | None) -> dict[str, Any]:
     """What the page's script reads of an example's attention: boxes are relative to the frame."""
-    found = {name: value for name, value in asdict(looks).items() if name not in ("words", "pictures")}
+    found = {name: value for name, value in asdict(panel).items() if name not in ("words", "pictures")}
     if frame and len(frame.shots) > 1:
-        pairs = {name: zip(boxes, looks.pictures[name], strict=True) for name, boxes in looks.boxes.items()}
+        pairs = {name: zip(boxes, panel.pictures[name], strict=True) for name, boxes in panel.boxes.items()}
         found["boxes"] = {name: [frame.placed(box, picture) for box, picture in each] for name, each in pairs.items()}
     return found
 
@@ -116,22 +118,22 @@ def _truth(recipe: Recipe, step: str, example: Example) -> Truth:
 
 
 def _answer(
-    recipe: Recipe, step: str, made: Generation | Prediction, looks: AttentionPanel, truth: Truth
+    recipe: Recipe, step: str, made: Generation | Prediction, panel: AttentionPanel, truth: Truth
 ) -> dict[str, Any]:
     if isinstance(made, Prediction):
         predicts = recipe.predicts(step)
         assert predicts is not None  # it has just predicted
-        return {"step": step, "words": [], "seen": False, "told": told(made, predicts[1], truth)}
-    words = looks.words.get(step) or [made.text]
-    seen = bool(looks.weights.get("last", {}).get(step))  # not so where nothing was written
-    return {"step": step, "words": words, "seen": seen, "told": None}
+        return {"step": step, "words": [], "seen": False, "summary": summary_of(made, predicts[1], truth)}
+    words = panel.words.get(step) or [made.text]
+    seen = bool(panel.weights.get("last", {}).get(step))  # not so where nothing was written
+    return {"step": step, "words": words, "seen": seen, "summary": None}
 
 
 def _read(
     recipe: Recipe,
     gallery: Gallery,
     example: Example,
-    looks: AttentionPanel,
+    panel: AttentionPanel,
     truths: Mapping[str, Truth],
     numbers: Numbers,
 ) -> list[dict[str, Any]]:
@@ -140,7 +142,7 @@ def _read(
     found: list[dict[str, Any]] = []
     for name, config in recipe.inputs.items():
         if any(name in recipe.steps[step].inputs for step in gallery.steps):
-            units = [] if name in looks.boxes else looks.units.get(name, [])
+            units = [] if name in panel.boxes else panel.units.get(name, [])
             texts = [*config.texts(resolved)] or [
                 value for field in config.reads if isinstance(value := resolved.inputs.get(field), str) and " " in value
             ]  # keys have no spaces
@@ -187,5 +189,7 @@ def _unsaid(truths: Mapping[str, Truth], answered: Sequence[Mapping[str, Any]]) 
     """Answers that are right, best first, where the bars of some step do not show them all."""
     answers = next((truth.answers for truth in truths.values() if truth.answers), {})
     right = [answer for answer, weight in sorted(answers.items(), key=lambda pair: -pair[1]) if weight > 0]
-    shown = [{bar.text for bar in each["told"].bars} for each in answered if each["told"] and each["told"].bars]
+    shown = [
+        {bar.text for bar in each["summary"].bars} for each in answered if each["summary"] and each["summary"].bars
+    ]
     return [] if all(set(right) <= each for each in shown) else right[:PEOPLE]

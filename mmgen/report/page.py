@@ -149,13 +149,13 @@ def _cards(
         if found:
             with progress.task("report: pictures", len(found), "examples") as advance:
                 shots, broken = pictures.thumbnails(found, advance)
-        looks, no_looks = _looks(recipe, gallery, load, progress)
+        panels, no_attention = _panels(recipe, gallery, load, progress)
         for example in gallery.examples:
-            own, panel = shots.get(example.id, ()), looks[example.id]
+            own, panel = shots.get(example.id, ()), panels[example.id]
             boxes = found[example.id][0].boxes if own else None
             cards.append(card(recipe, gallery, example, panel, own, boxes))
             data[gallery.key(example)] = compact(panel, Frame(own) if own else None)
-        notes += [note for note in (reason, broken, no_looks) if note]
+        notes += [note for note in (reason, broken, no_attention) if note]
     return cards, data, [*dict.fromkeys(notes)]
 
 
@@ -188,9 +188,9 @@ def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: i
     return sorted(found, key=lambda metric: len(values[metric["name"]]) != 2 or not metric["binary"])
 
 
-def _looks(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> tuple[dict[str, AttentionPanel], str]:
+def _panels(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> tuple[dict[str, AttentionPanel], str]:
     """Attention of every step that writes, by example id; and why there is none, or ""."""
-    looks = {example.id: AttentionPanel() for example in gallery.examples}
+    panels = {example.id: AttentionPanel() for example in gallery.examples}
     reasons: dict[str, None] = {}
     texts = {
         step: {own: text for own, text in made.items() if isinstance(text, Generation)}
@@ -198,15 +198,15 @@ def _looks(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> 
         if recipe.makes_texts(step)
     }
     if not texts:
-        return looks, ""
+        return panels, ""
     with progress.task("report: attention", len(gallery.examples) * len(texts), "texts") as advance:
         for step, written in texts.items():
             try:
                 inputs = recipe.steps[step].inputs
-                attention_panel(load(step), step, inputs, gallery.examples, written, looks, advance)
+                attention_panel(load(step), step, inputs, gallery.examples, written, panels, advance)
             except (MmgenError, NotImplementedError, RuntimeError, KeyError) as error:
                 reasons[f"No attention for '{step}': {error}"] = None
-    return looks, " ".join(reasons)
+    return panels, " ".join(reasons)
 
 
 def _plots(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
@@ -227,10 +227,10 @@ def _plots(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
 
 def _probes(folder: Path) -> list[dict[str, Any]]:
     """What probes have found: plots as addresses of images, tables as texts, notes."""
-    told = []
+    shown = []
     for name, findings in probe.read(folder).items():
         plots = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
-        told.append(
+        shown.append(
             {
                 "name": name,
                 "plots": [
@@ -245,4 +245,4 @@ def _probes(folder: Path) -> list[dict[str, Any]]:
                 "notes": findings.notes,
             }
         )
-    return told
+    return shown

@@ -45,7 +45,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Told:
+class Summary:
     """What a card says of a prediction: bars, or a line and how sure it is in percent; `right`: None where unknown."""
 
     bars: tuple[Bar, ...] = ()
@@ -71,7 +71,7 @@ def truth_of(labels: Mapping[str, Any], kind: str) -> Truth:
     return Truth({answer: weight for value in values for answer, weight in _answers(value).items()})
 
 
-def told(made: Prediction, kind: str, truth: Truth) -> Told:
+def summary_of(made: Prediction, kind: str, truth: Truth) -> Summary:
     """What a card says of a prediction of this kind."""
     if kind == "label":
         return _label(made, truth)
@@ -80,44 +80,44 @@ def told(made: Prediction, kind: str, truth: Truth) -> Told:
     return _region(made, truth) if kind == "region" else _boxes(made, truth)
 
 
-def _label(made: Prediction, truth: Truth) -> Told:
+def _label(made: Prediction, truth: Truth) -> Summary:
     shares = made.value.get("probabilities") or {made.value["label"]: made.score}
     order = sorted(shares.items(), key=lambda pair: -pair[1])
     shown = [pair for place, pair in enumerate(order[:MOST]) if place < 2 or pair[1] >= LEAST]
     best = made.value["label"]
-    return Told(
+    return Summary(
         tuple(Bar(text, 100 * share, text == best, truth.answers.get(text, 0) > 0) for text, share in shown),
         right=truth.answers.get(best, 0) > 0 if truth.answers else None,
     )
 
 
-def _choice(made: Prediction, truth: Truth) -> Told:
+def _choice(made: Prediction, truth: Truth) -> Summary:
     best, shares = made.value["choice"], made.value["probabilities"]
     bars = (Bar(letter(place), 100 * share, place == best, place == truth.choice) for place, share in enumerate(shares))
-    return Told(tuple(bars), right=None if truth.choice is None else best == truth.choice)
+    return Summary(tuple(bars), right=None if truth.choice is None else best == truth.choice)
 
 
-def _region(made: Prediction, truth: Truth) -> Told:
+def _region(made: Prediction, truth: Truth) -> Summary:
     box = made.value["box"]
     if truth.box is None:
-        return Told(line="a region", sure=100 * made.score, box=box)
+        return Summary(line="a region", sure=100 * made.score, box=box)
     shared = overlap(box, truth.box)
     if place := made.value.get("picture"):  # of several; the right box is one of the first
-        return Told((), f"a region of picture {place + 1}", 100 * made.score, False, box)
-    return Told((), f"overlap {round(100 * shared)}\u202f%", 100 * made.score, shared >= RIGHT, box)
+        return Summary((), f"a region of picture {place + 1}", 100 * made.score, False, box)
+    return Summary((), f"overlap {round(100 * shared)}\u202f%", 100 * made.score, shared >= RIGHT, box)
 
 
-def _boxes(made: Prediction, truth: Truth) -> Told:
+def _boxes(made: Prediction, truth: Truth) -> Summary:
     boxes: Sequence[Box] = made.value
     if not boxes:
-        return Told(line="no box", right=None if truth.box is None else False)
+        return Summary(line="no box", right=None if truth.box is None else False)
     if truth.box is None:
-        return Told(line=f"{len(boxes)} boxes", sure=100 * made.score, box=boxes[0])
+        return Summary(line=f"{len(boxes)} boxes", sure=100 * made.score, box=boxes[0])
     own = truth.box
     rank = next((place for place, box in enumerate(boxes, 1) if overlap(box, own) >= RIGHT), None)
     line = f"right at rank {rank} of {len(boxes)}" if rank else f"none of {len(boxes)} boxes is right"
     line += f", overlap {round(100 * overlap(boxes[0], own))}\u202f%" if rank == 1 else ""
-    return Told((), line, 100 * made.score, rank == 1, boxes[0])
+    return Summary((), line, 100 * made.score, rank == 1, boxes[0])
 
 
 def letter(place: int) -> str:

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 HOUSE = "mmgen.report"  # has the frame, and the colours and type of every page
 
 
-def render(package: str, name: str, context: Mapping[str, Any], looks: Sequence[tuple[str, str]] = ()) -> str:
+def render(package: str, name: str, context: Mapping[str, Any], styles: Sequence[tuple[str, str]] = ()) -> str:
     """`web/NAME.html` of a package, with `NAME.css` and `NAME.js` from beside it, as one page. Everything that people
-    or models wrote is escaped. `looks`: (package, file) of style sheets that come before its own."""
+    or models wrote is escaped. `styles`: (package, file) of style sheets that come before its own."""
     from markupsafe import Markup
 
     def own(package: str, file: str) -> Markup:
         return Markup(files(package).joinpath("web", file).read_text(encoding="utf-8"))
 
-    css = [own(*each) for each in (*looks, (package, f"{name}.css"))]
+    css = [own(*each) for each in (*styles, (package, f"{name}.css"))]
     template = _environment(package).get_template(f"{name}.html")
     return template.render(**context, css=Markup("").join(css), js=own(package, f"{name}.js"))
 

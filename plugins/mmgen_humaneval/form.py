@@ -100,8 +100,8 @@ def make(
 def render(data: Mapping[str, Any]) -> str:
     """The page, with its data as JSON that no text can break out of; every text is set by the script as text."""
     wide = any("picture" in each["shows"] for each in data["rounds"])  # all its parts then, so that nothing jumps
-    looks = [("mmgen.report", "page.css")]  # the reports' colours and type
-    return web_page.render("mmgen_humaneval", "form", {"data": data, "wide": wide}, looks)
+    styles = [("mmgen.report", "page.css")]  # the reports' colours and type
+    return web_page.render("mmgen_humaneval", "form", {"data": data, "wide": wide}, styles)
 
 
 def _asked(example: Example) -> list[str]:

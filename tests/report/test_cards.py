@@ -17,7 +17,7 @@ from mmgen.report.attention import AttentionPanel
 from mmgen.report.cards import compact
 from mmgen.report.frames import Frame, outlines, overlap
 from mmgen.report.mentions import Numbers, Piece
-from mmgen.report.predicted import Truth, told, truth_of
+from mmgen.report.predicted import Truth, summary_of, truth_of
 from mmgen.storage import predictions
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Prediction
@@ -95,12 +95,14 @@ def words(html):
     return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
 
 
-# --- what is told of a prediction
+# --- what a card says of a prediction
 
 
 def test_a_label_has_bars_of_its_likeliest_answers_and_what_is_right():
     shares = {"a": 0.1, "b": 0.6, "c": 0.2, "d": 0.004, "e": 0.09, "f": 0.006}
-    found = told(Prediction("x", {"label": "b", "probabilities": shares}, 0.6), "label", Truth({"c": 0.3, "e": 0.0}))
+    found = summary_of(
+        Prediction("x", {"label": "b", "probabilities": shares}, 0.6), "label", Truth({"c": 0.3, "e": 0.0})
+    )
     assert [(bar.text, bar.share) for bar in found.bars] == [("b", 60), ("c", 20), ("a", 10), ("e", 9), ("f", 0.6)]
     assert [bar.text for bar in found.bars if bar.right] == ["c"] and [bar.chosen for bar in found.bars][:2] == [
         True,
@@ -126,9 +128,9 @@ def test_right_answers_follow_from_what_a_label_is(value, answers):
 def test_a_region_is_right_from_an_overlap_of_half_on():
     truth = truth_of({"box": (0.0, 0.0, 0.4, 1.0)}, "region")
     for box, line, right in (((0.0, 0.0, 0.2, 1.0), "overlap 50", True), ((0.0, 0.0, 0.19, 1.0), "overlap 47", False)):
-        found = told(Prediction("x", {"box": [*box], "index": 0}, 0.25), "region", truth)
+        found = summary_of(Prediction("x", {"box": [*box], "index": 0}, 0.25), "region", truth)
         assert found.line.startswith(line) and found.right is right and found.sure == 25 and found.box == [*box]
-    unknown = told(Prediction("x", {"box": [0, 0, 1, 1], "index": 0}, 0.25), "region", truth_of({}, "region"))
+    unknown = summary_of(Prediction("x", {"box": [0, 0, 1, 1], "index": 0}, 0.25), "region", truth_of({}, "region"))
     assert unknown.right is None and unknown.line == "a region"
 
 
@@ -136,7 +138,9 @@ def test_boxes_have_the_rank_of_the_first_that_is_right():
     truth = truth_of({"phrases": ((3, 9, (0.0, 0.0, 0.5, 0.5)), (12, 15, (0.5, 0.5, 1.0, 1.0)))}, "boxes")
     assert truth.span == (3, 9)
     right, wrong = [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0]
-    lines = [told(Prediction("x", boxes, 0.5), "boxes", truth).line for boxes in ([wrong, right], [right], [wrong], [])]
+    lines = [
+        summary_of(Prediction("x", boxes, 0.5), "boxes", truth).line for boxes in ([wrong, right], [right], [wrong], [])
+    ]
     assert lines == [
         "right at rank 2 of 2",
         "right at rank 1 of 1, overlap 100\u202f%",
@@ -164,10 +168,10 @@ def test_a_line_that_lies_on_another_leaves_room_for_it():
 
 
 def test_regions_that_attention_falls_on_follow_their_picture():
-    looks = AttentionPanel(boxes={"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}, pictures={"image": [0, 1]})
+    panel = AttentionPanel(boxes={"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}, pictures={"image": [0, 1]})
     shots = (("a", 100, 100), ("b", 100, 100))
-    assert compact(looks, Frame(shots))["boxes"] == {"image": [[0, 0, 0.49, 1], [0.51, 0, 1.0, 1]]}
-    assert compact(looks, Frame(shots[:1]))["boxes"] == {"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}
+    assert compact(panel, Frame(shots))["boxes"] == {"image": [[0, 0, 0.49, 1], [0.51, 0, 1.0, 1]]}
+    assert compact(panel, Frame(shots[:1]))["boxes"] == {"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}
 
 
 def test_pictures_side_by_side_are_equally_high_and_boxes_follow_them():
