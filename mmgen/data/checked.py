@@ -8,16 +8,18 @@ import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from numbers import Real
+from typing import Any, TypeVar, cast
 
 from torch import Tensor
 
 from ..configs import DatasetConfig
 from ..errors import MmgenError, PluginError
-from ..objectives import Generator, Objective
+from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
+from ..recipe.tables import GENERATOR
 from ..registry import installed
-from ..tensors import All, Example, Generation, Prediction, Scores
+from ..tensors import All, Example, Generation, Prediction, Scores, Targets
 
 Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
@@ -107,7 +109,9 @@ def example_problem(example: Example) -> str:
 def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Generator) -> Texts:
     """What a generator wrote for the examples with these ids: `wanted` texts for each. Raises PluginError."""
     wrong = ""
-    if len(texts) != len(ids):
+    if not isinstance(texts, Sequence) or not all(isinstance(some, Sequence) for some in texts):
+        texts, wrong = cast(Texts, []), f"{texts!r:.60}; it must be a list of texts for each example"
+    elif len(texts) != len(ids):
         wrong = f"{len(texts)} lists of texts for {len(ids)} examples"
     for id_, some in zip(ids, texts, strict=False):
         if len(some) != wanted:
@@ -122,6 +126,22 @@ def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Genera
     if wrong:
         raise PluginError(f"{Owned('generator', 'generator', generator)}: generate gives {wrong}")
     return texts
+
+
+def check_targets(targets: Targets, name: str, reader: TargetReader, asks: bool) -> Targets:
+    """What an objective's reader gives for a batch: `Targets` with a count for each of its losses, but where it only
+    asks. A loss without a count would be left out without a word. Raises PluginError."""
+    wrong, losses = "", ", ".join(f"'{loss}'" for loss in reader.losses)
+    if not isinstance(targets, Targets):
+        wrong = f"gives {targets!r:.60}; it must be a mmgen.tensors.Targets"
+    elif not asks and set(targets.counts) != set(reader.losses):
+        wrong = f"counts {', '.join(map(repr, targets.counts)) or 'nothing'}; its losses are {losses}"
+    elif bad := [loss for loss, count in targets.counts.items() if not isinstance(count, Real) or not count >= 0]:
+        wrong = f"counts {targets.counts[bad[0]]!r:.60} for '{bad[0]}'; a count is a number, 0 or more"
+    if wrong:
+        kind = "generator" if name == GENERATOR else "objective"
+        raise PluginError(f"{Owned(name, kind, reader)}: {'ask' if asks else 'collate'} {wrong}")
+    return targets
 
 
 def check_predictions(
@@ -209,7 +229,9 @@ def check_reads(name: str, embedder: Embedder, examples: Sequence[Example]) -> N
         items = [reader.read(example) for example in examples]
         again = [reader.read(example) for example in examples]
     for example, item, other in zip(examples, items, again, strict=True):
-        if differ := _differ(reader, item, other):
+        with part_calls(place, "collate"):
+            differ = _differ(reader, item, other)
+        if differ:
             raise PluginError(
                 f"{place}: reads differ: example '{example.id}' read twice gives other {differ}; a "
                 "read must depend on the example alone"

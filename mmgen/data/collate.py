@@ -15,6 +15,7 @@ from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
 from ..tensors import Batch, Example, Hiding
+from .checked import check_targets
 from .seeds import Place, share_a_picture
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Collator:
         targets = {}
         for name, objective in self.targets.items():
             made = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
-            targets[name] = objective.ask(made) if self.asks else objective.collate(made)
+            wanted = objective.ask(made) if self.asks else objective.collate(made)
+            targets[name] = check_targets(wanted, name, objective, self.asks)
         several = len(rows) > len(examples)
         return Batch(
             tuple(example.id for example in examples), inputs, targets, tuple(place for place, *_ in rows) * several

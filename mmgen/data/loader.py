@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 from torch.utils.data import DataLoader
 
+from ..errors import MmgenError
 from ..tensors import Batch
 from .plan import Plan, Pool
 
@@ -16,7 +17,8 @@ T = TypeVar("T")
 
 
 class MicroBatches(torch.utils.data.Dataset):
-    """The micro-batches of one process from an update on, each ready to learn from; item i is made by any worker."""
+    """The micro-batches of one process from an update on, each ready to learn from; item i is made by any worker. What
+    a person can mend is handed over as it is: torch would make pages of an error that a worker raises."""
 
     def __init__(
         self,
@@ -36,11 +38,14 @@ class MicroBatches(torch.utils.data.Dataset):
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, place: int) -> tuple[int, int, Batch]:
+    def __getitem__(self, place: int) -> tuple[int, int, Batch | MmgenError]:
         update, micro = self.places[place]
         visits = self.plan.updates[update][micro]
         pool = self.pools[visits[0].source]
-        return update, micro, pool.batch([(pool.examples[visit.index], visit.epoch) for visit in visits])
+        try:
+            return update, micro, pool.batch([(pool.examples[visit.index], visit.epoch) for visit in visits])
+        except MmgenError as error:
+            return update, micro, error
 
 
 def share(micros: int, rank: int, world: int) -> list[int]:
@@ -52,11 +57,14 @@ def share(micros: int, rank: int, world: int) -> list[int]:
 def updates(
     micro_batches: MicroBatches, *, workers: int = 0, pin: bool = False
 ) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
-    """(update, its micro-batches with their numbers) for one process, to the end of the plan."""
+    """(update, its micro-batches with their numbers) for one process, to the end of the plan. Raises what readers
+    raise for a person, in the same words whoever reads."""
     loader = DataLoader(micro_batches, batch_size=None, num_workers=workers, pin_memory=pin, persistent_workers=False)
     current = micro_batches.start
     gathered: list[tuple[int, Batch]] = []
     for update, micro, batch in loader:
+        if isinstance(batch, MmgenError):
+            raise batch
         if update != current:
             yield current, gathered
             current, gathered = update, []

@@ -9,7 +9,7 @@ import pytest
 import torch
 from broken import AsksATextNotATuple, ListsAlternatives, MasksNothing, NeverReadsTheSame, OwnsTheBackbone, RepeatsIds
 from mmgen_masked import Masked
-from mmgen_masked.generator import MaskedGenerator
+from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
 from mmgen.data.checked import check_reads, references_of, score_with
 from mmgen.data.collate import Collator
@@ -21,9 +21,9 @@ from mmgen.model import Model
 from mmgen.parts import Metric
 from mmgen.registry import installed
 from mmgen.scoring.compare import System, compare
-from mmgen.tensors import Loss, Scores, Segment
+from mmgen.tensors import Loss, Scores, Segment, Targets
 from mmgen.testing import TEXTS, Tiny, Toy, ToyDataset, Words
-from mmgen.testing.toy import WordsEmbedder
+from mmgen.testing.toy import WordsEmbedder, WordsReader
 
 EXAMPLES = [resolve(example) for example in Toy().build().split("train")[:3]]
 LONGER = [*EXAMPLES[:2], replace(EXAMPLES[2], inputs={"caption": "the cat near the water and the ball"})]
@@ -153,9 +153,41 @@ def test_a_wrong_loss(loss, words):
 
 
 @pytest.mark.parametrize(
+    "targets, words",
+    [
+        (None, "gives None; it must be a mmgen.tensors.Targets"),
+        (Targets({}), "counts nothing; its losses are 'loss'"),
+        (Targets({"words": 1}), "counts 'words'; its losses are 'loss'"),
+        (Targets({"loss": math.nan}), "counts nan for 'loss'; a count is a number, 0 or more"),
+        (Targets({"loss": torch.ones(())}), "counts tensor(1.) for 'loss'; a count is a number, 0 or more"),
+    ],
+)
+def test_wrong_targets(targets, words):
+    class Wrong(MaskedTargets):
+        def collate(self, rows):
+            return targets
+
+    made = model()
+    made.generator.reader.__class__ = Wrong
+    assert told(learn, made) == f"generator (Wrong): collate {words}"
+
+
+def test_a_reader_that_cannot_collate():
+    class Wrong(WordsReader):
+        def collate(self, items):
+            return torch.stack([torch.tensor(len(item)) for item in items], 3)
+
+    embedder = model().embedders["caption"]
+    embedder.reader.__class__ = Wrong
+    assert "): collate raises IndexError: Dimension out of range" in told(check_reads, "caption", embedder, EXAMPLES)
+
+
+@pytest.mark.parametrize(
     "change, words",
     [
         (lambda texts: texts[1:], "generate gives 2 lists of texts for 3 examples"),
+        (lambda texts: None, "generate gives None; it must be a list of texts for each example"),
+        (lambda texts: [None] * 3, "generate gives [None, None, None]; it must be a list of texts for each example"),
         (
             lambda texts: [some * 2 for some in texts],
             "generate gives 2 texts for 'red-cat'; num_return_sequences is 1",

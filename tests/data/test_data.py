@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -106,6 +107,15 @@ def test_loader_workers_change_nothing(workers):
     for (_, micros), (_, others) in zip(loaded, expected, strict=True):
         for (place, batch), (other, again) in zip(micros, others, strict=True):
             assert place == other and batch.ids == again.ids and torch.equal(batch.tail.ids, again.tail.ids)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_error_of_a_worker_is_the_readers_own_line(workers):
+    model, examples = toys.model(), toys.examples(20)
+    made = pools(model, [replace(examples[0], inputs={}), *examples[1:]])
+    with pytest.raises(DataError) as error:
+        list(updates(MicroBatches(made, plan(examples)), workers=workers))
+    assert str(error.value) == f"example '{examples[0].id}' has no caption; its inputs are: none"
 
 
 def test_processes_share_every_update_out_completely():
