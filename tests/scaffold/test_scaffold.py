@@ -100,7 +100,7 @@ def test_nothing_is_left_to_fill_in(made):
         for path in folder.rglob("*"):
             if path.suffix in (".py", ".toml", ".md"):
                 assert "$" not in path.read_text(), path
-                assert path.suffix != ".py" or max(map(len, path.read_text().splitlines())) <= 140, path
+                assert path.suffix != ".py" or max(map(len, path.read_text().splitlines())) <= 120, path
 
 
 def test_they_are_clean_and_torch_waits(made, environment):
@@ -110,6 +110,10 @@ def test_they_are_clean_and_torch_waits(made, environment):
         [sys.executable, "-m", "ruff", "check", "--select=E,F,I,B,UP", *made.values()], capture_output=True, text=True
     )
     assert ruff.returncode == 0 or "No module named ruff" in ruff.stderr, ruff.stdout
+    form = subprocess.run(
+        [sys.executable, "-m", "ruff", "format", "--check", *made.values()], capture_output=True, text=True
+    )
+    assert form.returncode == 0 or "No module named ruff" in form.stderr, form.stdout
 
 
 @pytest.mark.parametrize(
