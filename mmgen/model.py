@@ -220,9 +220,9 @@ class Objectives:
     configs: Mapping[str, ObjectiveConfig]
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def build(self, backbone: Backbone, told: Mapping[str, tuple[str, ...]]) -> dict[str, Objective]:
+    def build(self, backbone: Backbone, input_labels: Mapping[str, tuple[str, ...]]) -> dict[str, Objective]:
         """Each head draws its first weights for itself, so that one more changes no other. So does the pooler, where
-        one of them reads it. `told`: what inputs have to choose from (`parts.Embedder.labels`)."""
+        one of them reads it. `input_labels`: what inputs have to choose from (`parts.Embedder.labels`)."""
         found = {}
         if any(config.pools for config in self.configs.values()):
             with torch.random.fork_rng([]):
@@ -231,7 +231,7 @@ class Objectives:
         for name, config in self.configs.items():
             with torch.random.fork_rng([]):
                 torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))
-                found[name] = config.build(backbone, {**self.labels, **told})
+                found[name] = config.build(backbone, {**self.labels, **input_labels})
         return found
 
 
@@ -248,8 +248,8 @@ def compose(
     `BackboneConfig.build`."""
     built = backbone.build(texts=texts, folder=folder)
     embedders = {name: config.named(name).build(built) for name, config in inputs.items()}
-    told = {f"{name}.{label}": each for name, own in embedders.items() for label, each in own.labels().items()}
-    learnt = objectives.build(built, told) if objectives else None
+    input_labels = {f"{name}.{label}": each for name, own in embedders.items() for label, each in own.labels().items()}
+    learnt = objectives.build(built, input_labels) if objectives else None
     made = Model(built, embedders, generator.build(built), sequence, learnt)
     made.weights = {name: c.weight for name, c in (objectives.configs if objectives else {}).items() if c.weight != 1}
     return made

@@ -194,11 +194,11 @@ def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], con
         return BrokenPlugin(
             source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{wanted.__name__}"
         )
-    told = config.model_fields["type"]
-    name = told.default
+    type_field = config.model_fields["type"]
+    name = type_field.default
     if not isinstance(name, str) or not name:
         return BrokenPlugin(source, f'{hook}: {config.__name__} has no name; give it  type: Literal["..."] = "..."')
-    if typing.get_args(told.annotation) != (name,):
+    if typing.get_args(type_field.annotation) != (name,):
         return BrokenPlugin(
             source,
             f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"',

@@ -45,7 +45,7 @@ class Datasets:
         """What a step learns from, by the names that people read. Raises DataError where two have an example of one
         id."""
         if step not in self._sources:
-            told = self.recipe.sources(step).items()
+            wanted = self.recipe.sources(step).items()
             found = {
                 name: Source(
                     self._split(self._built[_key(each.data)][1], each.data.train),
@@ -55,7 +55,7 @@ class Datasets:
                     each.objectives,
                     name,
                 )
-                for name, each in told
+                for name, each in wanted
             }
             check_ids(step, found)
             self._sources[step] = found
@@ -150,9 +150,9 @@ class Datasets:
             for split in (config.train, config.validate_on, *([config.evaluate] if scored else [])):
                 if split in dataset.splits():
                     for example in self._split(dataset, split):
-                        told = (example.id, sorted(example.inputs.items()), example.targets)
+                        content = (example.id, sorted(example.inputs.items()), example.targets)
                         labels = sorted(example.labels.items())
-                        digest.update(repr((*told, labels) if labels else told).encode())
+                        digest.update(repr((*content, labels) if labels else content).encode())
         return digest.hexdigest()
 
     def _split(self, dataset: Dataset, name: str) -> Sequence[Example]:

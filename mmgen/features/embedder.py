@@ -136,11 +136,11 @@ class StoreReader(Reader):
         there. A reader that has `hides` = "regions" does this."""
         holed, labels = [], []
         for regions in item:
-            hidden, told = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
+            hidden, predicted = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
             holed.append(
                 regions._replace(features=np.where(hidden[:, None], np.float32(0), regions.features), hidden=hidden)
             )
-            labels.append(told)
+            labels.append(predicted)
         return tuple(holed), torch.cat(labels)
 
     def slots(self, example: Example) -> int:
@@ -252,17 +252,17 @@ class StoredEmbedder(Embedder):
 
     def describe(self, example: Example) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots; of several pictures also "pictures", which each is of."""
-        told: dict[str, Any] = {"labels": [], "boxes": [], "scores": [], "pictures": []}
+        described: dict[str, Any] = {"labels": [], "boxes": [], "scores": [], "pictures": []}
         records, limit = self.reader.records(example), self.reader.limit
         for place, record in enumerate(records):
             count = len(record.features[:limit])
-            told["labels"] += (record.labels or self.names(count))[:count]
-            told["pictures"] += [place] * count
+            described["labels"] += (record.labels or self.names(count))[:count]
+            described["pictures"] += [place] * count
         for name in ("boxes", "scores"):  # of all pictures, or of none
             known = [getattr(record, name) for record in records]
             if all(each is not None for each in known):
-                told[name] = [value for each in known for value in each[:limit].tolist()]
-        return told if len(records) > 1 else {name: each for name, each in told.items() if name != "pictures"}
+                described[name] = [value for each in known for value in each[:limit].tolist()]
+        return described if len(records) > 1 else {name: each for name, each in described.items() if name != "pictures"}
 
     def names(self, count: int) -> list[str]:
         """What slots without labels are called."""

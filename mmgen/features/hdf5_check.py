@@ -65,8 +65,8 @@ def _stop_if_too_much() -> None:
 def _memory(kind: str) -> int:
     """Bytes of this process: addresses (VmSize), or at most in use so far (VmHWM); 0 where the system does not say.
     (What getrusage says begins with the memory of the process that started this one.)"""
-    told = STATUS.read_text().partition(f"{kind}:")[2] if STATUS.exists() else ""
-    return int(told.split()[0]) << 10 if told else 0
+    size = STATUS.read_text().partition(f"{kind}:")[2] if STATUS.exists() else ""
+    return int(size.split()[0]) << 10 if size else 0
 
 
 if __name__ == "__main__":

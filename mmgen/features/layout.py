@@ -94,8 +94,8 @@ class _Rows:
                 unknown if columns[name] is None else np.asarray(columns[name], f"{kind}4").reshape(count, *row)
             )
         if self.classes is not None:
-            told = record.classes or Classes.unknown(*self.classes, count)
-            arrays |= {"class_ids": told.ids, "class_probabilities": told.probabilities}
+            classes = record.classes or Classes.unknown(*self.classes, count)
+            arrays |= {"class_ids": classes.ids, "class_probabilities": classes.probabilities}
         self.waiting.append(arrays)
         self.waiting_rows += count
         self.keys.append(record.key.encode())

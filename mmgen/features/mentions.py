@@ -66,13 +66,15 @@ class Mentions:
 
 def asked_mentions(value: Any) -> All:
     """A query's mentions as an example has them. Raises ValueError."""
-    told = f"{str(value)[:60]} is no list of mentions, [first letter, end, [objects]]; letters and objects count from 0"
+    mistake = (
+        f"{str(value)[:60]} is no list of mentions, [first letter, end, [objects]]; letters and objects count from 0"
+    )
     if not isinstance(value, list | tuple):
-        raise ValueError(told)
+        raise ValueError(mistake)
     for one in value:
         good = isinstance(one, list | tuple) and len(one) == 3 and isinstance(one[2], list | tuple)
         if not good or any(isinstance(each, bool) or not isinstance(each, int) for each in (*one[:2], *one[2])):
-            raise ValueError(told)
+            raise ValueError(mistake)
     return All(tuple((first, end, tuple(objects)) for first, end, objects in value))
 
 

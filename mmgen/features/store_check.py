@@ -75,14 +75,14 @@ def _stored(classes: Classes) -> Classes:
 
 def _unlike(classes: Classes, before: tuple[tuple[str, ...], int] | None) -> str:
     """How they differ from those before; of the first, what is wrong with their names."""
-    told = classes.names, classes.ids.shape[1]
+    now = classes.names, classes.ids.shape[1]
     if before is None:
-        long = next((name for name in told[0] if len(name.encode()) > LONGEST), None)
+        long = next((name for name in now[0] if len(name.encode()) > LONGEST), None)
         return "" if long is None else f"a class is called '{long:.40}...', in more than {LONGEST} bytes"
-    if told == before:
+    if now == before:
         return ""
-    if len(told[0]) != len(before[0]) or told[1] != before[1]:
-        return f"{told[1]} of {len(told[0])} classes a region, and {before[1]} of {len(before[0])} before"
+    if len(now[0]) != len(before[0]) or now[1] != before[1]:
+        return f"{now[1]} of {len(now[0])} classes a region, and {before[1]} of {len(before[0])} before"
     return "classes of other names than those before"
 
 

@@ -66,10 +66,10 @@ def _walk(path: Path, names: tuple[str, ...], size: int, changed: int) -> str:
         return f"libhdf5 came to no end with it in {seconds} s of computing"
     if ended.returncode < 0:
         return f"libhdf5 crashed over it ({signal.strsignal(-ended.returncode)})"
-    told = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    if ended.returncode and not told.startswith("libhdf5"):
-        raise _not_begun(path, told)
-    return told if ended.returncode else ""
+    said = ended.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+    if ended.returncode and not said.startswith("libhdf5"):
+        raise _not_begun(path, said)
+    return said if ended.returncode else ""
 
 
 def _not_begun(path: Path, why: str) -> RunError:

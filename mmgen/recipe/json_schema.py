@@ -57,9 +57,9 @@ def _tables() -> dict[str, Schema]:
 def _step() -> Schema:
     step = closed(Step)
     step["properties"]["training"] = closed(Training)
-    told = step["properties"]["data"]["description"]
+    description = step["properties"]["data"]["description"]
     several = {"type": "array", "minItems": 1, "items": _reference(SOURCE)}
-    step["properties"]["data"] = {"description": told, "anyOf": [_reference("dataset"), several]}
+    step["properties"]["data"] = {"description": description, "anyOf": [_reference("dataset"), several]}
     return step
 
 
@@ -69,7 +69,7 @@ def _definitions(registry: Registry) -> dict[str, Schema]:
     for kind, (_, config) in KINDS.items():
         if config.in_recipes:
             found |= _kind(kind, registry.names(kind))
-    more = {name: told for name, told in closed(SourceConfig)["properties"].items() if name in SOURCE_KEYS}
+    more = {name: schema for name, schema in closed(SourceConfig)["properties"].items() if name in SOURCE_KEYS}
     return found | _kind(SOURCE, registry.names("dataset"), more)
 
 
@@ -114,8 +114,8 @@ def _mended(value: Any, inner: Mapping[str, Schema], kinds: Mapping[str, str]) -
     value = _without_null(value)
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
-        told = {key: one for key, one in value.items() if key == "description"}
-        return {**(_reference(kinds[name]) if name in kinds else _mended(inner[name], inner, kinds)), **told}
+        described = {key: one for key, one in value.items() if key == "description"}
+        return {**(_reference(kinds[name]) if name in kinds else _mended(inner[name], inner, kinds)), **described}
     return {key: _mended(one, inner, kinds) for key, one in value.items() if not _idle(key, one)}
 
 

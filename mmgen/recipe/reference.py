@@ -83,15 +83,15 @@ def about(cls: type[Config]) -> str:
 def keys(cls: type[Config]) -> list[tuple[str, str, str, str]]:
     """The keys of a part's table: name, what a value may be, the default as TOML writes it (empty where there is
     none), what it is for."""
-    rows = [(name, told) for name, told in closed(cls)["properties"].items() if name != "type"]
+    rows = [(name, schema) for name, schema in closed(cls)["properties"].items() if name != "type"]
     return [
         (
             name,
-            "must be given: " * cls.model_fields[name].is_required() + _value(told),
-            _default(cls, name, told),
-            _for(told),
+            "must be given: " * cls.model_fields[name].is_required() + _value(schema),
+            _default(cls, name, schema),
+            _for(schema),
         )
-        for name, told in rows
+        for name, schema in rows
     ]
 
 
@@ -100,38 +100,38 @@ def _about(cls: type[Config]) -> list[str]:
 
 
 def _table(cls: type[Config], leave_out: frozenset[str] | set[str] = frozenset()) -> list[str]:
-    rows = [(name, told) for name, told in closed(cls)["properties"].items() if name not in leave_out]
+    rows = [(name, schema) for name, schema in closed(cls)["properties"].items() if name not in leave_out]
     if not rows:
         return ["No keys of its own."]
     return ["| key | value | default | |", "|---|---|---|---|", *_rows(cls, rows)]
 
 
 def _rows(cls: type[Config], rows: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    for name, told in rows:
+    for name, schema in rows:
         required = cls.model_fields[name].is_required()
-        default = "must be given" if required else _code(_default(cls, name, told))
-        yield f"| `{name}` | {_value(told)} | {default} | {_for(told).replace('|', chr(92) + '|')} |"
+        default = "must be given" if required else _code(_default(cls, name, schema))
+        yield f"| `{name}` | {_value(schema)} | {default} | {_for(schema).replace('|', chr(92) + '|')} |"
 
 
-def _default(cls: type[Config], name: str, told: dict[str, Any]) -> str:
-    default = None if cls.model_fields[name].is_required() else told.get("default")
+def _default(cls: type[Config], name: str, schema: dict[str, Any]) -> str:
+    default = None if cls.model_fields[name].is_required() else schema.get("default")
     return "" if default in (None, [], {}) else _toml(default)
 
 
-def _for(told: dict[str, Any]) -> str:
-    return str(told.get("description", ""))
+def _for(schema: dict[str, Any]) -> str:
+    return str(schema.get("description", ""))
 
 
-def _value(told: dict[str, Any]) -> str:
+def _value(schema: dict[str, Any]) -> str:
     """What a value may be, in words."""
-    if "$ref" in told:
-        return f"a table: {told['$ref'].rpartition('/')[2]}"
-    if "anyOf" in told:
-        return " or ".join(_value(one) for one in told["anyOf"])
-    if "enum" in told or "const" in told:
-        return ", ".join(_code(_toml(one)) for one in told.get("enum", [told.get("const")]))
-    bounds = [f"{word} {told[key]}" for key, word in BOUNDS.items() if key in told]
-    return ", ".join([WORDS.get(told.get("type", ""), "anything"), *bounds])
+    if "$ref" in schema:
+        return f"a table: {schema['$ref'].rpartition('/')[2]}"
+    if "anyOf" in schema:
+        return " or ".join(_value(one) for one in schema["anyOf"])
+    if "enum" in schema or "const" in schema:
+        return ", ".join(_code(_toml(one)) for one in schema.get("enum", [schema.get("const")]))
+    bounds = [f"{word} {schema[key]}" for key, word in BOUNDS.items() if key in schema]
+    return ", ".join([WORDS.get(schema.get("type", ""), "anything"), *bounds])
 
 
 def _toml(value: Any) -> str:

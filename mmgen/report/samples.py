@@ -26,8 +26,8 @@ def answered(made: Sequence[Prediction], examples: Sequence[Example], count: int
     for index in range(0, len(examples), max(1, len(examples) // count)):
         value, example = made[index].value, examples[index]
         choices = truth_of(example.labels, "choice").choices if isinstance(value, dict) and "choice" in value else ()
-        told = choices[value["choice"]] if choices else brief(value)
-        lines.append(f"    {padded(told, 42)} <- {example.id}: {_texts(example)}")
+        shown = choices[value["choice"]] if choices else brief(value)
+        lines.append(f"    {padded(shown, 42)} <- {example.id}: {_texts(example)}")
     return "\n".join(lines[:count])
 
 

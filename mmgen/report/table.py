@@ -208,12 +208,12 @@ def _reached(folder: RunFolder, own: RunFolder, below: Path) -> Values | None:
 
 def averaged(counted: Mapping[str, Sequence[int]]) -> str:
     """What the rows are over, from every step's seeds."""
-    told = {name: ", ".join(map(str, seeds)) for name, seeds in counted.items()}
-    alike = len(set(told.values())) == 1
+    seeds_of = {name: ", ".join(map(str, seeds)) for name, seeds in counted.items()}
+    alike = len(set(seeds_of.values())) == 1
     return "mean ± standard deviation over seeds" + (
-        f" {next(iter(told.values()))}"
+        f" {next(iter(seeds_of.values()))}"
         if alike
-        else ": " + "; ".join(f"{name} {seeds}" for name, seeds in told.items())
+        else ": " + "; ".join(f"{name} {seeds}" for name, seeds in seeds_of.items())
     )
 
 

@@ -115,11 +115,11 @@ def _unpickled(path: Path) -> Any:
     except DataError:
         raise
     except Exception as error:  # of any kind: pickle's, zip's, torch's
-        told = str(error).strip().split("\n")[0] or type(error).__name__
-        if "eights only" in told or "weights_only" in told:  # what torch says there advises to read it all the same
-            told = "it holds more than tensors, and to read that would run code of strangers"
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if "eights only" in reason or "weights_only" in reason:  # what torch says there advises to read it all the same
+            reason = "it holds more than tensors, and to read that would run code of strangers"
         raise DataError(
-            f"{path}: damaged, or no file of weights: {told[:200]}; take it from where it was published, as "
+            f"{path}: damaged, or no file of weights: {reason[:200]}; take it from where it was published, as "
             "safetensors where there is a choice"
         ) from None
 
@@ -172,5 +172,5 @@ def _of_hub(name: str) -> list[Path]:
         except Exception as error:  # of the hub's client and its network, of any kind
             last = error
             break
-    told = " ".join(str(last).split())[:200] or type(last).__name__
-    raise DataError(f"'{name}' cannot be loaded ({told}); {WANTED}, or a hub name and a connection") from None
+    reason = " ".join(str(last).split())[:200] or type(last).__name__
+    raise DataError(f"'{name}' cannot be loaded ({reason}); {WANTED}, or a hub name and a connection") from None

@@ -86,6 +86,6 @@ class AnswerClassesObjective(Objective):
         best = shares.topk(min(self.config.told, len(self.known)))
         found = []
         for name, values, places in zip(batch.ids, best.values.tolist(), best.indices.tolist(), strict=True):
-            told = {self.known[place]: value for place, value in zip(places, values, strict=True)}
-            found.append(Prediction(name, {"label": self.known[places[0]], "probabilities": told}, values[0]))
+            shown = {self.known[place]: value for place, value in zip(places, values, strict=True)}
+            found.append(Prediction(name, {"label": self.known[places[0]], "probabilities": shown}, values[0]))
         return found

@@ -106,9 +106,9 @@ class MultipleChoiceObjective(Objective):
         counts = targets.labels[THERE].sum(1).tolist()
         found = []
         for name, row, count in zip(batch.ids, shares.tolist(), counts, strict=True):
-            told = row[:count]
-            best = max(range(count), key=told.__getitem__)
-            found.append(Prediction(name, {"choice": best, "probabilities": told}, told[best]))
+            own = row[:count]
+            best = max(range(count), key=own.__getitem__)
+            found.append(Prediction(name, {"choice": best, "probabilities": own}, own[best]))
         return found
 
 

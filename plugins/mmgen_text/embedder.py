@@ -135,9 +135,9 @@ class TextEmbedder(Embedder):
         """labels; and where in the text, [first character, end], each slot stands, where the tokenizer knows."""
         tokenizer = self.reader.tokenizer
         ids = self.reader.read(example).tolist()
-        told: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
+        described: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
         ids = ids[: len(ids) - len(self.reader.last)]
         if getattr(tokenizer, "is_fast", False):
             text = self.reader.text(example)
-            told |= {"text": text, "spans": [list(span) for span in letters(tokenizer, text)[: len(ids)]]}
-        return told
+            described |= {"text": text, "spans": [list(span) for span in letters(tokenizer, text)[: len(ids)]]}
+        return described

@@ -56,13 +56,13 @@ class RegionReader(MentionedReader):
         pictures, pairs = item
         holed, labels = [], []
         for regions in pictures:
-            hidden, told = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
+            hidden, predicted = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
             features = np.where(hidden[:, None], np.float32(0), regions.features)
             if hidden.any():
                 shown = features[1:][~hidden[1:]]
                 features[0] = shown.mean(0) if len(shown) else 0
             holed.append(regions._replace(features=features, hidden=hidden))
-            labels.append(told)
+            labels.append(predicted)
         return (tuple(holed), pairs), torch.cat([*labels, torch.full_like(labels[0][:1], -100)])
 
     def slots(self, example: Example) -> int:
@@ -203,10 +203,10 @@ class VlBertRegionEmbedder(StoredEmbedder):
     def describe(self, example: Example) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots: each whole picture before its regions, what ends them last;
         "regions", which slots are regions; of several pictures also "pictures", which each is of."""
-        told = super().describe(example)
-        of = told.get("pictures") or [0] * len(told["labels"])
+        described = super().describe(example)
+        of = described.get("pictures") or [0] * len(described["labels"])
         starts = [place for place, picture in enumerate(of) if picture not in of[:place]]
-        told["regions"] = [self.reader.adds_whole or place not in starts for place in range(len(of))]
+        described["regions"] = [self.reader.adds_whole or place not in starts for place in range(len(of))]
         for name, whole, last in (
             ("labels", "the whole picture", "the end"),
             ("boxes", WHOLE[0].tolist(), [0.0] * 4),
@@ -214,11 +214,11 @@ class VlBertRegionEmbedder(StoredEmbedder):
             ("pictures", None, of[-1]),
             ("regions", False, False),
         ):
-            if own := told.get(name):
+            if own := described.get(name):
                 for place in reversed(starts) if self.reader.adds_whole else ():
                     own.insert(place, of[place] if whole is None else whole)
                 own.append(last)
-        return told
+        return described
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """By the names of the original code, which has the geometry in front of the features."""
