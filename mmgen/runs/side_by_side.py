@@ -4,47 +4,38 @@ The run's own process learns nothing then. It starts the others, repeats what th
 been learnt and written for. A process builds the same model from the same recipe and seed, and what a step learns
 depends on its start alone. So the weights are those of a run whose steps follow one another, to the bit.
 
-The processes are forked from one that has imported what they need and has computed nothing (`forkserver`).
+The processes are forked from one that has imported what they need and has computed nothing (`forkserver`). One that has
+learnt a step learns the next: data and model are built once a process.
 
 A step that reads nothing whose features are still to be made begins before they are (`begin`): the run's process makes
-them meanwhile.
+them meanwhile. Its process has a model without those inputs, and ends with the step.
 """
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from ..commands import quiet
-from ..data.datasets import Datasets
 from ..errors import MmgenError, RunError
 from ..files import write_json
 from ..model import Model
-from ..progress import Advance, Bars, Progress
-from ..recipe.load import from_json
+from ..progress import Progress
 from ..recipe.tables import Recipe
-from ..registry import installed
 from ..storage.run_folder import RunFolder
-from ..storage.weights import save_weights, state
-from ..training import distributed
-from ..training.context import StepContext
-from ..training.signals import handling
-from ..training.threads import choose_threads, cores
-from .prepare import INPUTS, model_of_steps, unmade
-from .step import WEIGHTS, learn_step
+from ..storage.weights import save_weights
+from ..training.threads import cores
+from .learning_process import LEARNT, Order, learn
+from .prepare import INPUTS, unmade
+from .step import WEIGHTS
 from .step_weights import load_step
 
 
@@ -68,33 +59,17 @@ class Jobs:
         return cls(asked, only)
 
 
-@dataclass(frozen=True)
-class Order:
-    """What a process is to do.
+class Process:
+    """A process that learns steps, one after another, and writes for each.
 
-    recipe   as JSON
-    folder   the run's
-    only     builds the model of this step and those that it starts from; by default that of all steps
-    threads  see `training.threads.choose_threads`
-    jobs     how many processes share the cores
-    early    whether features are still being made, and the process that others are forked from is not there yet
+    step   the one that it learns, or has learnt last
+    began  when it was told to learn it
+    ear    hears what the process says, and the end of it
     """
 
-    step: str
-    recipe: str
-    folder: Path
-    only: str | None
-    threads: int | str | None
-    jobs: int
-    early: bool = False
-
-
-class Process:
-    """A process that learns one step and writes for it. `ear` hears what it says, and the end of it."""
-
     def __init__(self, order: Order) -> None:
-        self.step, self.early, self.began = order.step, order.early, time.monotonic()
-        self.error: MmgenError | None = None
+        self.early, self.step, self.began = order.early, "", 0.0
+        self.error: MmgenError | OSError | None = None
         self.ear, mouth = multiprocessing.Pipe()
         if order.early:
             self._process: BaseProcess = multiprocessing.get_context("spawn").Process(target=learn, args=(order, mouth))
@@ -103,28 +78,34 @@ class Process:
         self._process.start()
         mouth.close()
 
+    def learn(self, step: str) -> None:
+        """Tells it what to learn next."""
+        self.step, self.began = step, time.monotonic()
+        with contextlib.suppress(OSError):  # it has ended, which `hear` tells
+            self.ear.send(step)
+
     def hear(self, progress: Progress) -> bool:
-        """Repeats the next thing that it says; False when it has ended. Raises RunError where it has failed."""
+        """Repeats the next thing that it says; False when it has learnt its step. Raises RunError where it failed."""
         try:
             said = self.ear.recv()
-        except EOFError:
+        except (EOFError, OSError):
             self._process.join()
-            self._check(self._process.exitcode or 0)
-            return False
-        if isinstance(said, MmgenError):
+            raise self._told(self._process.exitcode or 0) from None
+        if isinstance(said, MmgenError | OSError):
             self.error = said
-        else:
+        elif said is not LEARNT:
             progress.say(said)
-        return True
+        return said is not LEARNT
 
-    def _check(self, status: int) -> None:
+    def _told(self, status: int) -> MmgenError:
+        if isinstance(self.error, MmgenError):
+            return self.error
         if self.error:
-            raise self.error
-        if status:
-            how = f"signal {-status}" if status < 0 else f"exit status {status}"
-            raise RunError(
-                f"step '{self.step}': its process ended with {how}; the same command goes on from the last checkpoint"
-            )
+            return RunError(f"step '{self.step}': {self.error}")
+        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        return RunError(
+            f"step '{self.step}': its process ended with {how}; the same command goes on from the last checkpoint"
+        )
 
     def stop(self) -> None:
         """Asks it to end. It finishes the update that it computes, and keeps a checkpoint."""
@@ -134,19 +115,42 @@ class Process:
         self._process.join()
 
 
-Running = dict[str, Process]  # processes that learn, by their step
+@dataclass
+class Running:
+    """The processes of a run: those that learn, by their steps, and those that have learnt and can go on."""
+
+    learning: dict[str, Process] = field(default_factory=dict)
+    resting: list[Process] = field(default_factory=list)
+    started: list[Process] = field(default_factory=list)
+
+    def learn(self, step: str, order: Order) -> None:
+        """By a process that rests, else by a new one."""
+        if self.resting and not order.early:
+            process = self.resting.pop()
+        else:
+            self.started.append(process := Process(order))
+        process.learn(step)
+        self.learning[step] = process
+
+    def rest(self, process: Process, needed: bool) -> None:
+        """What has learnt its step goes on later where it is `needed`, and else ends."""
+        del self.learning[process.step]
+        if needed and not process.early:
+            self.resting.append(process)
+        else:
+            process.stop()
 
 
 @contextlib.contextmanager
 def processes() -> Iterator[Running]:
-    """Room for processes. When the block is left, those that still learn are stopped."""
-    running: Running = {}
+    """Room for processes. When the block is left, they are stopped."""
+    running = Running()
     try:
         yield running
     finally:
-        for process in running.values():
+        for process in running.started:
             process.stop()
-        for process in running.values():
+        for process in running.started:
             process.join()
 
 
@@ -168,8 +172,7 @@ def begin(
     for name in free[: jobs.most - 1]:
         if not (kept := folder.path / INPUTS).exists():
             write_json(kept, {})  # nothing has learnt from features yet
-        order = Order(name, recipe.model_dump_json(), folder.path, name, threads, jobs.most, early=True)
-        running[name] = Process(order)
+        running.learn(name, Order(recipe.model_dump_json(), folder.path, name, threads, jobs.most, early=True))
 
 
 def complete(name: str, model: Model, recipe: Recipe, folder: RunFolder, initial: Mapping[str, Tensor]) -> None:
@@ -195,20 +198,21 @@ def learnt(
         return
     done = {name for name in recipe.steps if folder.finished(name, WEIGHTS)}
     ended = [name for name in todo if name in done]  # nothing is left to learn
-    waiting = [name for name in todo if name not in {*done, *running}]
-    text, threads = recipe.model_dump_json(), torch.get_num_threads()
-    while ended or waiting or running:
+    learning = running.learning
+    waiting = [name for name in todo if name not in {*done, *learning}]
+    order = Order(recipe.model_dump_json(), folder.path, jobs.only, torch.get_num_threads(), jobs.most)
+    while ended or waiting or learning:
         free = [name for name in waiting if recipe.steps[name].before in {None, *done}]
-        for name in free[: jobs.most - len(running)]:
+        for name in free[: jobs.most - len(learning)]:
             waiting.remove(name)
-            running[name] = Process(Order(name, text, folder.path, jobs.only, threads, jobs.most))
+            running.learn(name, order)
         if ended:
             yield ended.pop(0)
             continue
-        ready = wait([process.ear for process in running.values()])
-        for process in [process for process in running.values() if process.ear in ready]:
+        ready = wait([process.ear for process in learning.values()])
+        for process in [process for process in learning.values() if process.ear in ready]:
             if not process.hear(progress):
-                del running[process.step]
+                running.rest(process, needed=bool(waiting))
                 if process.early:
                     early(process.step)
                 folder.spent(process.step, time.monotonic() - process.began)
@@ -218,61 +222,5 @@ def learnt(
 
 def preload(model: Model) -> None:
     """Names what processes import before they part: what a model's classes come from."""
-    modules = {__name__, *(type(module).__module__ for module in model.modules())}
+    modules = {learn.__module__, *(type(module).__module__ for module in model.modules())}
     multiprocessing.get_context("forkserver").set_forkserver_preload(sorted(modules))
-
-
-class Spoken(Bars):
-    """Lines for the run's process, which shows them."""
-
-    def __init__(self, mouth: Connection) -> None:
-        super().__init__()
-        self.mouth = mouth
-
-    @contextlib.contextmanager
-    def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
-        with self._lines(label, total, unit, done) as advance:
-            yield advance
-
-    def say(self, text: str) -> None:
-        self.mouth.send(text)
-
-
-def learn(order: Order, mouth: Connection) -> None:
-    """What one of the processes does. Errors that a person can cause go to the run, which tells them."""
-
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    os.setsid()  # Ctrl-C is for the run, which stops the others
-    threading.Thread(target=_end_with_the_run, args=(mouth,), daemon=True).start()
-    quiet()
-    try:
-        with handling(stop):
-            _learn(order, Spoken(mouth))
-    except KeyboardInterrupt:
-        sys.exit(1)
-    except (MmgenError, OSError) as error:
-        told = error if isinstance(error, MmgenError) else RunError(f"step '{order.step}': {error}")
-        mouth.send(told)
-        sys.exit(1)
-
-
-def _end_with_the_run(mouth: Connection) -> None:
-    """The run may be killed. So is this process then, which spoils nothing, and the next run may begin."""
-    with contextlib.suppress(EOFError, OSError):
-        mouth.recv()
-    os._exit(1)
-
-
-def _learn(order: Order, progress: Progress) -> None:
-    recipe = from_json(order.recipe, installed(), "the run's recipe")
-    accelerator, folder = distributed.start(), RunFolder(order.folder)
-    datasets = Datasets(recipe)
-    model, recipe = model_of_steps(recipe, recipe.ordered(order.only), datasets, folder, accelerator, Progress())
-    choose_threads(order.threads, model, order.jobs)
-    initial = {name: tensor.clone() for name, tensor in state(model).items()}
-    context = StepContext(
-        order.step, recipe.steps[order.step], recipe.seed, folder.step(order.step), accelerator, progress
-    )
-    learn_step(context, recipe, model, initial, datasets, folder)

@@ -153,12 +153,12 @@ def test_a_recipe_says_how_many_where_nobody_asks(monkeypatch, asked, cores, pro
 
 @slow
 def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(one, tmp_path, monkeypatch):
-    orders = []
+    told = []  # (process, step, whether it began early)
 
     class Watched(side_by_side.Process):
-        def __init__(self, order):
-            orders.append(order)
-            super().__init__(order)
+        def learn(self, step):
+            told.append((self, step, self.early))
+            super().learn(step)
 
     context = multiprocessing.get_context("forkserver")  # the first test of this file spawns one
     monkeypatch.setattr(multiprocessing, "get_context", lambda *_: context)
@@ -167,8 +167,8 @@ def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(one, tmp_path, monkey
     (tmp_path / "toy.toml").write_text(f"jobs = 2\n{RECIPE}")
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    early = {order.step: order.early for order in orders}  # captions can be read before there are features
-    assert early == {"first": True, "second": False, "apart": False} and orders[0].step == "first"
+    early = {step: early for _, step, early in told}  # captions can be read before there are features
+    assert early == {"first": True, "second": False, "apart": False} and told[0][1] == "first"
     assert "computing, up to 2 steps side by side, each with 1 thread on " in done.stdout + done.stderr
     same(one, tmp_path)
     again = mmgen_here(tmp_path, "run", "toy.toml", "--set", "jobs=1")
