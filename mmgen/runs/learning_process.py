@@ -40,7 +40,7 @@ class Order:
     only     builds the model of this step and those that it starts from; by default that of all steps
     threads  see `training.threads.choose_threads`
     jobs     how many processes share the cores
-    early    whether features are still being made, and the process that others are forked from is not there yet
+    early    whether features are still being made, so that the model has `only`'s inputs
     """
 
     recipe: str

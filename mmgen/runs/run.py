@@ -64,6 +64,7 @@ def run(
     use_threads(threads)
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
+    preload(recipe, folder, side_by_side)
     began = time.monotonic()
     with (
         distributed.peer_failures(accelerator),
@@ -85,8 +86,6 @@ def run(
             progress.say(choose_threads(threads, model, side_by_side.most))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
-            if side_by_side.most > 1:
-                preload(model)
             if accelerator.is_main_process:
                 _keep(recipe, model, datasets, folder)
                 keep_starts(recipe, todo, model, folder, progress, place)

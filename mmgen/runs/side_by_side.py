@@ -18,8 +18,8 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
 
 import torch
 from accelerate import Accelerator
@@ -37,6 +37,8 @@ from .learning_process import LEARNT, Order, learn
 from .prepare import INPUTS, unmade
 from .step import WEIGHTS
 from .step_weights import load_step
+
+WRITES = "mmgen.search"  # a name, since it takes seconds to import
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,7 @@ class Process:
         self.early, self.step, self.began = order.early, "", 0.0
         self.error: MmgenError | OSError | None = None
         self.ear, mouth = multiprocessing.Pipe()
-        if order.early:
-            self._process: BaseProcess = multiprocessing.get_context("spawn").Process(target=learn, args=(order, mouth))
-        else:
-            self._process = multiprocessing.get_context("forkserver").Process(target=learn, args=(order, mouth))
+        self._process = multiprocessing.get_context("forkserver").Process(target=learn, args=(order, mouth))
         self._process.start()
         mouth.close()
 
@@ -154,6 +153,14 @@ def processes() -> Iterator[Running]:
             process.join()
 
 
+def preload(recipe: Recipe, folder: RunFolder, jobs: Jobs) -> None:
+    """Starts the process that others are forked from, where there will be others. It imports what they learn and write
+    with, while the run's process looks at the data."""
+    if jobs.most > 1 and not all(folder.finished(name, WEIGHTS) for name in recipe.steps):
+        multiprocessing.get_context("forkserver").set_forkserver_preload([learn.__module__, WRITES])
+        forkserver.ensure_running()
+
+
 def begin(
     todo: Sequence[str], recipe: Recipe, folder: RunFolder, jobs: Jobs, threads: int | str | None, running: Running
 ) -> None:
@@ -218,9 +225,3 @@ def learnt(
                 folder.spent(process.step, time.monotonic() - process.began)
                 done.add(process.step)
                 ended.append(process.step)
-
-
-def preload(model: Model) -> None:
-    """Names what processes import before they part: what a model's classes come from."""
-    modules = {learn.__module__, *(type(module).__module__ for module in model.modules())}
-    multiprocessing.get_context("forkserver").set_forkserver_preload(sorted(modules))
