@@ -1,7 +1,6 @@
 """Steps that are learnt at the same time, in processes of their own: what they learn, and how they end."""
 
 import json
-import multiprocessing
 import os
 import signal
 import time
@@ -14,6 +13,7 @@ import toys
 from toys import PLACE, mmgen_here
 
 from mmgen.runs import side_by_side
+from mmgen.runs.learning_process import Order
 from mmgen.runs.side_by_side import Jobs
 
 slow = pytest.mark.slow  # starts processes
@@ -153,23 +153,51 @@ def test_a_recipe_says_how_many_where_nobody_asks(monkeypatch, asked, cores, pro
 
 @slow
 def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(one, tmp_path, monkeypatch):
-    told = []  # (process, step, whether it began early)
+    told = []  # (step, whether it began early)
 
     class Watched(side_by_side.Process):
         def learn(self, step):
-            told.append((self, step, self.early))
+            told.append((step, self.early))
             super().learn(step)
 
-    context = multiprocessing.get_context("forkserver")  # the first test of this file spawns one
-    monkeypatch.setattr(multiprocessing, "get_context", lambda *_: context)
     monkeypatch.setattr(side_by_side, "cores", lambda: 2)
     monkeypatch.setattr(side_by_side, "Process", Watched)
     (tmp_path / "toy.toml").write_text(f"jobs = 2\n{RECIPE}")
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    early = {step: early for _, step, early in told}  # captions can be read before there are features
-    assert early == {"first": True, "second": False, "apart": False} and told[0][1] == "first"
+    assert dict(told) == {"first": True, "second": False, "apart": False}
+    assert told[0][0] == "first"  # captions can be read before there are features
     assert "computing, up to 2 steps side by side, each with 1 thread on " in done.stdout + done.stderr
     same(one, tmp_path)
     again = mmgen_here(tmp_path, "run", "toy.toml", "--set", "jobs=1")
     assert "nothing to do: all steps are done" in again.stdout
+
+
+def test_what_has_learnt_a_step_learns_the_next(monkeypatch):
+    class Learns:
+        def __init__(self, order):
+            self.early, self.steps, self.stopped = order.early, [], False
+
+        def learn(self, step):
+            self.step = step
+            self.steps.append(step)
+
+        def stop(self):
+            self.stopped = True
+
+    monkeypatch.setattr(side_by_side, "Process", Learns)
+    early, later = (Order("{}", Path(), None, 1, 2, early=early) for early in (True, False))
+    running = side_by_side.Running()
+    running.learn("first", early)
+    running.learn("second", later)
+    running.rest(running.learning["first"], needed=True)  # its model lacks inputs
+    running.rest(running.learning["second"], needed=True)
+    running.learn("third", later)
+    running.learn("fourth", later)
+    running.rest(running.learning["third"], needed=False)
+    assert [(each.steps, each.stopped) for each in running.started] == [
+        (["first"], True),
+        (["second", "third"], True),
+        (["fourth"], False),
+    ]
+    assert running.learning.keys() == {"fourth"} and not running.resting
