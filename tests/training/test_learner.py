@@ -252,6 +252,8 @@ SMALL = """
     except RunError as error:
         print(error)
     print(told.lines[0])
+    # Libraries ask for memory while they leave, and one that gets none may end in a crash.
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 """
 
 
