@@ -294,5 +294,5 @@ def padded(text: str, width: int, right: bool = False) -> str:
 
 
 def number(value: float | None) -> str:
-    """Two decimals; "-" for a value that is not known."""
-    return "-" if value is None else f"{value:.2f}"
+    """Two decimals; "-" for a value that is not known. A zero that is rounded has no minus."""
+    return "-" if value is None else f"{value:z.2f}"

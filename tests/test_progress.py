@@ -234,4 +234,4 @@ def test_a_cell_keeps_its_line_and_column():
 
 
 def test_numbers():
-    assert [number(2 / 3), number(None)] == ["0.67", "-"]
+    assert [number(2 / 3), number(None), number(-0.004), number(-0.006)] == ["0.67", "-", "0.00", "-0.01"]

@@ -25,7 +25,7 @@ def shown(found: Comparison, systems) -> str:
         row = [metric]
         for name in names:
             span = found.intervals.get(name, {}).get(metric)
-            row += [number(found.values[name].get(metric)), "-" if span is None else f"{span[0]:.2f} to {span[1]:.2f}"]
+            row += [number(found.values[name].get(metric)), "-" if span is None else " to ".join(map(number, span))]
             row += [number(found.oracle[name].get(metric))] if name in found.oracle else []
         row += (
             [f"{found.probabilities[metric]:.3f}" if metric in found.probabilities else "-"]

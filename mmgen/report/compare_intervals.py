@@ -30,7 +30,7 @@ class Difference(NamedTuple):
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.value:+.2f} [{low:.2f}, {high:.2f}]"
+        return f"{self.value:+z.2f} [{low:z.2f}, {high:z.2f}]"  # z: a zero that is rounded has no minus
 
 
 def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: str) -> dict[str, Difference]:

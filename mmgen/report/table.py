@@ -265,5 +265,5 @@ def _references(
 
 def cell(value: float | Spread | None) -> str:
     if isinstance(value, Spread):
-        return f"{value.mean:.2f} ± {value.deviation:.2f}"
+        return f"{number(value.mean)} ± {value.deviation:.2f}"
     return number(value)

@@ -169,6 +169,12 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     assert compare_intervals.differences(*runs, "first") == {}  # other examples
 
 
+def test_a_rounded_zero_has_no_minus():
+    assert str(compare_intervals.Difference(-0.001, (-0.004, 0.004))) == "+0.00 [0.00, 0.00]"
+    assert str(compare_intervals.Difference(-0.006, (-0.01, 0.0))) == "-0.01 [-0.01, 0.00]"
+    assert cell(Spread(-0.001, 0.5)) == "0.00 ± 0.50"
+
+
 def test_steps_that_share_no_score_have_a_table_each():
     rows = {"a": {"x": {"bleu": 1.0}, "y": {"accuracy": 2.0}}, "b": {"x": {"cider": 3.0}, "z": {"accuracy": 4.0}}}
     assert _alike(rows) == [(["x"], ["bleu", "cider"]), (["y", "z"], ["accuracy"])]
