@@ -15,7 +15,7 @@ from random import Random
 
 from .phrases import at, be, definite, places, some
 from .relations import RELATIONS, ahead, closest, larger, moves, only, related
-from .world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORT, SORTS, Group, Scene, Thing, sample
+from .world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORT, SORTS, Group, Kind, Scene, Thing, sample
 
 NUMBERS = {1: "1", 2: "2", 3: "3"}
 ON = {ground: at(ground) for ground in GROUNDS}  # what is asked where it is stands on the ground
@@ -192,8 +192,7 @@ def _is_there(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[st
         return f"is there {some(group, group.color if named else '').text}?", "yes", "of a color" if named else ""
     kind, color = group.kind, rng.choice([color for color in group.kind.colors if color != group.color])
     if not named or luck < 0.7:
-        kind = rng.choice([kind for kind in KINDS.values() if kind not in (each.kind for each in scene.groups)])
-        color = rng.choice(kind.colors)
+        kind, color = _absent(rng, scene)
     thing = Group(kind, color, "", "", (0,))
     return f"is there {some(thing, color if named else '').text}?", "no", "of a color" if named else ""
 
@@ -202,8 +201,7 @@ def _is_there_near(rng: Random, scene: Scene, group: Group, other: Group) -> tup
     """Of something that is there, is there in another colour, or is not there at all."""
     b = definite(other).text
     if (luck := rng.random()) < 0.15:
-        kind = rng.choice([kind for kind in KINDS.values() if kind not in (each.kind for each in scene.groups)])
-        group = Group(kind, rng.choice(kind.colors), "", "", ())
+        group = Group(*_absent(rng, scene), "", "", ())
         return f"is there {some(group, group.color).text} near {b}?", "no", _near_or_far(group, other)
     if group.plural or other.plural:
         return None
@@ -244,6 +242,12 @@ def _names(scene: Scene, text: str, found: int | None) -> tuple[str, ...] | None
     if found is None or sum(thing.kind == scene.things[found].kind for thing in scene.things) > 1:
         return None
     return text, scene.things[found].kind
+
+
+def _absent(rng: Random, scene: Scene) -> tuple[Kind, str]:
+    """A kind that the scene has none of, and a colour that such things have."""
+    kind = rng.choice([kind for kind in KINDS.values() if kind not in (each.kind for each in scene.groups)])
+    return kind, rng.choice(kind.colors)
 
 
 def _near_or_far(group: Group, other: Group) -> str:
