@@ -9,14 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..configs import FeaturesConfig
 from ..errors import DataError
 from ..sequence import letters, slots_between
 from ..tensors import All, Example, Slots
 from .embedder import StoreReader
+from .mentions_config import BEHIND, MentionsConfig
 from .regions import Regions
-
-BEHIND = "_mentions"  # behind the name of a text: the field with its mentions
 
 
 class Mentions:
@@ -81,7 +79,7 @@ def asked_mentions(value: Any) -> All:
 class MentionedReader(StoreReader):
     """Regions out of a store, and which words of the example's texts mean them."""
 
-    def __init__(self, config: FeaturesConfig, limit: int, mentions: Mentions) -> None:
+    def __init__(self, config: MentionsConfig, limit: int, mentions: Mentions) -> None:
         super().__init__(config, limit)
         self.mentions = mentions
 

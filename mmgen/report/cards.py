@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data.seeds import resolve
 from ..errors import RunError
-from ..features.mentions import BEHIND
+from ..features.mentions_config import BEHIND
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import generations, predictions
 from ..storage.run_folder import RunFolder

@@ -7,6 +7,7 @@ from mmgen_encoders import Encoder
 from pydantic import Field
 
 import mmgen
+from mmgen.features.mentions_config import MentionsConfig
 
 
 class VisualBert(Encoder):
@@ -41,9 +42,10 @@ class VisualBert(Encoder):
         return VisualBertBackbone
 
 
-class VisualBertRegions(mmgen.FeaturesConfig):
+class VisualBertRegions(MentionsConfig):
     """Regions as VisualBERT reads them: features through one linear layer, all at one position, in token types of their
-    own; without places, but for `coordinates`. Needs the backbone "visualbert"."""
+    own; without places, but for `coordinates`. A region that words mean gets the mean of the words' positions. Needs
+    the backbone "visualbert"."""
 
     type: Literal["visualbert_regions"] = "visualbert_regions"
     boxes: Literal[False] = Field(False, description="VisualBERT knows no places; see coordinates")
@@ -56,20 +58,6 @@ class VisualBertRegions(mmgen.FeaturesConfig):
     visual_type: Literal[0, 1] = Field(
         0, description="the visual token type of a single picture: 0 as in the original; 1 is what transformers takes"
     )
-    mentions: tuple[str, ...] = Field(
-        (),
-        description="inputs of texts whose mentions of objects are known (VCR), in the field of that name with "
-        "_mentions behind it; a region gets the mean of the positions of the words that mean it",
-    )
-    first_object: int = Field(0, ge=0, description="which region the first object is, where mentions name objects")
-
-    def may_read(self):
-        return tuple(f"{name}_mentions" for name in self.mentions)
-
-    def asked(self, field, value):
-        from mmgen.features.mentions import asked_mentions
-
-        return asked_mentions(value)
 
     def build(self, backbone):
         from .embedder import VisualBertRegionEmbedder

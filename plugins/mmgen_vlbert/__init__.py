@@ -7,6 +7,7 @@ from mmgen_encoders import Encoder
 from pydantic import Field
 
 import mmgen
+from mmgen.features.mentions_config import MentionsConfig
 
 
 class VlBert(Encoder):
@@ -24,7 +25,7 @@ class VlBert(Encoder):
         return VlBertBackbone
 
 
-class VlBertRegions(mmgen.FeaturesConfig):
+class VlBertRegions(MentionsConfig):
     """Regions as VL-BERT reads them, and the visual term of every other slot: what a region looks like and where it is,
     through one layer; the whole picture in front, a slot that ends them behind. Words get the whole picture, or the
     region that they mean. Needs a backbone with three token types ("vlbert")."""
@@ -45,20 +46,6 @@ class VlBertRegions(mmgen.FeaturesConfig):
         "centres", description="where regions are: centres and sizes as in the code, or corners as in the paper"
     )
     dropout: float = Field(0.1, ge=0, lt=1, description="on features and geometry, while learning")
-    mentions: tuple[str, ...] = Field(
-        (),
-        description="inputs of texts whose mentions of objects are known (VCR), in the field of that name with "
-        "_mentions behind it; a word that means a region gets its visual term",
-    )
-    first_object: int = Field(0, ge=0, description="which region the first object is, where mentions name objects")
-
-    def may_read(self):
-        return tuple(f"{name}_mentions" for name in self.mentions)
-
-    def asked(self, field, value):
-        from mmgen.features.mentions import asked_mentions
-
-        return asked_mentions(value)
 
     def build(self, backbone):
         from .embedder import VlBertRegionEmbedder

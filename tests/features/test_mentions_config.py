@@ -1,0 +1,29 @@
+"""What a config of mentioned regions asks of a query, one for all embedders that have such regions."""
+
+from typing import Literal
+
+import pytest
+from mmgen_visualbert import VisualBertRegions
+from mmgen_vlbert import VlBertRegions
+
+from mmgen.features.mentions_config import MentionsConfig
+from mmgen.tensors import All
+
+
+class Toy(MentionsConfig):
+    type: Literal["toy"] = "toy"
+
+
+@pytest.mark.parametrize("cls", [Toy, VisualBertRegions, VlBertRegions])
+def test_a_field_for_each_text(cls):
+    assert cls().may_read() == () and cls().first_object == 0
+    config = cls(mentions=("question", "choice"))
+    assert config.may_read() == ("question_mentions", "choice_mentions")
+    assert config.asked("question_mentions", [[12, 15, [0]]]) == All(((12, 15, (0,)),))
+    with pytest.raises(ValueError, match="^7 is no list of mentions, "):
+        config.asked("question_mentions", 7)
+
+
+def test_the_fields_of_mentions_are_declared_once():
+    for cls in (VisualBertRegions, VlBertRegions):
+        assert not {"mentions", "first_object"} & cls.__annotations__.keys()
