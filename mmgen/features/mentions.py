@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import DataError
 from ..sequence import letters, slots_between
-from ..tensors import All, Example, Slots
+from ..tensors import Example, Slots
 from .embedder import StoreReader
 from .mentions_config import BEHIND, MentionsConfig
 from .regions import Regions
@@ -60,20 +60,6 @@ class Mentions:
                     f"example '{example.id}' has {other}, and mentions = [{', '.join(map(repr, self.texts))}] leaves "
                     f"'{text}' out; add it, and call the input that reads it '{text}'"
                 )
-
-
-def asked_mentions(value: Any) -> All:
-    """A query's mentions as an example has them. Raises ValueError."""
-    mistake = (
-        f"{str(value)[:60]} is no list of mentions, [first letter, end, [objects]]; letters and objects count from 0"
-    )
-    if not isinstance(value, list | tuple):
-        raise ValueError(mistake)
-    for one in value:
-        good = isinstance(one, list | tuple) and len(one) == 3 and isinstance(one[2], list | tuple)
-        if not good or any(isinstance(each, bool) or not isinstance(each, int) for each in (*one[:2], *one[2])):
-            raise ValueError(mistake)
-    return All(tuple((first, end, tuple(objects)) for first, end, objects in value))
 
 
 class MentionedReader(StoreReader):

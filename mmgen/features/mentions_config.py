@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from ..configs import FeaturesConfig
+
+if TYPE_CHECKING:
+    from ..tensors import All
 
 BEHIND = "_mentions"  # behind the name of a text: the field with its mentions
 
@@ -25,6 +28,20 @@ class MentionsConfig(FeaturesConfig):
         return tuple(f"{name}{BEHIND}" for name in self.mentions)
 
     def asked(self, field: str, value: Any) -> Any:
-        from .mentions import asked_mentions
-
         return asked_mentions(value)
+
+
+def asked_mentions(value: Any) -> All:
+    """A query's mentions as an example has them. Raises ValueError."""
+    from ..tensors import All  # torch
+
+    mistake = (
+        f"{str(value)[:60]} is no list of mentions, [first letter, end, [objects]]; letters and objects count from 0"
+    )
+    if not isinstance(value, list | tuple):
+        raise ValueError(mistake)
+    for one in value:
+        good = isinstance(one, list | tuple) and len(one) == 3 and isinstance(one[2], list | tuple)
+        if not good or any(isinstance(each, bool) or not isinstance(each, int) for each in (*one[:2], *one[2])):
+            raise ValueError(mistake)
+    return All(tuple((first, end, tuple(objects)) for first, end, objects in value))
