@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 import toys
 from mmgen_visualbert import VisualBertRegions
 
@@ -44,6 +45,7 @@ def asker(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe = load(tmp_path / "toy.toml", installed())[0]
     stored = VisualBertRegions(width=3, fingerprint={}, reads=("image",), mentions=MENTIONS)
+    torch.manual_seed(0)
     model = compose(
         recipe.backbone,
         {**recipe.inputs, "image": stored},
@@ -52,7 +54,7 @@ def asker(tmp_path):
         objectives=Objectives(recipe.objectives, {}),
     )
     for parameter in model.parameters():
-        parameter.data += 0.3
+        parameter.data += 0.3 * torch.randn_like(parameter)
     return Asker(recipe, "choices", model, Path("run"))
 
 
