@@ -39,7 +39,10 @@ class PublishedWeights(Mapping[str, Tensor]):
         self._names = {id(tensor): name for name, tensor in self._tensors.items()}
 
     def __getitem__(self, name: str) -> Tensor:
+        """Raises DataError for a tensor whose numbers do not lie there one by one."""
         tensor = self._tensors[name]
+        if odd := _odd(tensor):
+            raise DataError(f"'{self.source}': '{name}' is {odd}; take weights that were saved as plain numbers")
         self.read.add(name)
         return tensor
 
@@ -103,7 +106,7 @@ def _read(path: Path) -> dict[str, Tensor]:
 
 def _holds_fewer(tensor: Tensor) -> bool:
     """Whether one number stands for many: a part that copies or turns it would fill the memory."""
-    return tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
+    return not _odd(tensor) and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
 def _unpickled(path: Path) -> Any:
@@ -140,14 +143,17 @@ def _by_name(value: Any) -> dict[str, Tensor]:
         return {}
     inner = next((value[key] for key in STATES if isinstance(value.get(key), Mapping)), value)
     return {
-        name: tensor.detach()
-        for name, tensor in inner.items()
-        if isinstance(name, str) and isinstance(tensor, Tensor) and _plain(tensor)
+        name: tensor.detach() for name, tensor in inner.items() if isinstance(name, str) and isinstance(tensor, Tensor)
     }
 
 
-def _plain(tensor: Tensor) -> bool:
-    return tensor.layout == torch.strided and tensor.device.type == "cpu" and not tensor.is_quantized
+def _odd(tensor: Tensor) -> str:
+    """What keeps parts from reading a tensor as it is; empty where nothing does."""
+    if tensor.layout != torch.strided:
+        return f"stored sparsely ({str(tensor.layout).removeprefix('torch.')})"
+    if tensor.device.type != "cpu":  # all that can be is read to there
+        return f"without its numbers (of the device '{tensor.device.type}')"
+    return f"quantised ({str(tensor.dtype).removeprefix('torch.')})" if tensor.is_quantized else ""
 
 
 def _of_hub(name: str) -> list[Path]:

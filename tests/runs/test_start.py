@@ -231,6 +231,20 @@ def test_what_a_part_raises_is_told_in_a_line(made, place, monkeypatch):
         started(made[1])
 
 
+def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_left_over(made, place):
+    theirs = torch.load("bert.bin")
+    odd = {name: theirs[name].to_sparse() for name in ("cls.seq_relationship.weight", "bert.pooler.dense.bias")}
+    torch.save(theirs | {"cls.seq_relationship.weight": odd["cls.seq_relationship.weight"]}, "bert.bin")
+    (line,), _ = started(made[1])
+    assert "30 of 32 tensors taken; left over 2 (cls.seq_relationship.weight, " in line
+    shutil.rmtree("run")
+    torch.save(theirs | odd, "bert.bin")
+    assert refused(made[1], "weights:bert.bin") == (
+        f"toy.toml:{LINE}: steps.pre.start: 'bert.bin': 'bert.pooler.dense.bias' is stored sparsely (sparse_coo); take "
+        "weights that were saved as plain numbers"
+    )
+
+
 def test_other_weights_under_the_same_name_are_noticed(made, place):
     _, model = made
     _, folder = started(model)

@@ -91,6 +91,28 @@ def test_one_number_does_not_stand_for_a_table(tmp_path):
         read_published(str(tmp_path / "vast.model"))
 
 
+ODD = {  # ways to keep a tensor of which nobody can read the numbers one by one
+    "sparse_coo": (lambda tensor: tensor.to_sparse(), "is stored sparsely (sparse_coo)"),
+    "sparse_csr": (lambda tensor: tensor.to_sparse_csr(), "is stored sparsely (sparse_csr)"),
+    "qint8": (lambda tensor: torch.quantize_per_tensor(tensor, 0.1, 0, torch.qint8), "is quantised (qint8)"),
+    "meta": (lambda tensor: tensor.to("meta"), "is without its numbers (of the device 'meta')"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor", "ignore:Sparse")
+@pytest.mark.parametrize("kind", ODD)
+def test_what_holds_no_plain_numbers_is_left_over_or_named(tmp_path, kind):
+    change, told = ODD[kind]
+    torch.save(TENSORS | {"bert.a": change(TENSORS["bert.a"])}, tmp_path / "a.bin")
+    found = read_published(str(tmp_path / "a.bin"))
+    assert torch.equal(found["cls.b"], TENSORS["cls.b"]) and len(found) == 2 and found.left_over == ["bert.a"]
+    with pytest.raises(DataError) as error:
+        found["bert.a"]
+    assert str(error.value) == (
+        f"'{tmp_path / 'a.bin'}': 'bert.a' {told}; take weights that were saved as plain numbers"
+    )
+
+
 def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
     torch.save({"a": torch.zeros(1 << 20)}, tmp_path / "a.bin")
     with zipfile.ZipFile(tmp_path / "a.bin") as plain, zipfile.ZipFile(tmp_path / "b.bin", "w", 8) as packed:
