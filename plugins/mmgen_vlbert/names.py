@@ -7,15 +7,26 @@ from collections.abc import Mapping
 from mmgen_encoders.names import Renamed
 from torch import Tensor
 
+from mmgen.errors import DataError
+
 INSIDE = "vlbert."
 BY_CHOICE = "_module."  # behind it in what the code for VCR saved, where a module around VL-BERT goes over choices
+TYPES = "token_type_embeddings.weight"
+TYPES_USED = 3  # of the text's two segments, and of regions
 EMBEDDINGS = ("word_embeddings.", "position_embeddings.", "token_type_embeddings.")
 
 
 def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """By the names of transformers' BERT. What BERT has not is left out."""
+    """By the names of transformers' BERT. What BERT has not is left out. Raises DataError for a table of token types
+    without regions' own."""
     found: dict[str, str | Tensor] = {}
-    for inner, name in within(weights).items():
+    inside = within(weights)
+    if TYPES in inside and (table := weights[inside[TYPES]]).ndim == 2 and len(table) < TYPES_USED:
+        raise DataError(
+            f"'{inside[TYPES]}' is {tuple(table.shape)}, and VL-BERT uses {TYPES_USED} of its rows, the last for "
+            "regions; it is damaged"
+        )
+    for inner, name in inside.items():
         if inner.startswith("encoder.") or inner.startswith("pooler."):
             found[f"bert.{inner}"] = name
         elif inner.startswith(EMBEDDINGS):

@@ -339,6 +339,25 @@ def test_a_damaged_layer_of_published_features_is_handed_on_by_its_shape(shape):
     assert embedder.published({name: torch.ones(shape)})["projection.weight"].shape == shape
 
 
+@pytest.mark.parametrize("front", ["vlbert.", "module.vlbert."])
+def test_published_weights_without_a_token_type_of_regions_are_refused(front):
+    name = f"{front}token_type_embeddings.weight"
+    backbone = composed().backbone
+    assert "model.bert.embeddings.token_type_embeddings.weight" in backbone.published({name: torch.ones(3, 32)})
+    with pytest.raises(DataError) as told:
+        backbone.published({name: torch.ones(2, 32)})
+    assert str(told.value) == (
+        f"'{name}' is (2, 32), and VL-BERT uses 3 of its rows, the last for regions; it is damaged"
+    )
+
+
+def test_of_bert_alone_the_token_type_of_regions_stays_as_it_was_drawn():
+    backbone = composed().backbone
+    name = "bert.embeddings.token_type_embeddings.weight"
+    own, theirs = backbone.state_dict()[f"model.{name}"], torch.ones(2, 32)
+    assert torch.equal(backbone.published({name: theirs})[f"model.{name}"], torch.cat([theirs, own[2:]]))
+
+
 def test_two_token_types_are_too_few():
     with pytest.raises(DataError) as told:
         compose(Bert(layers=1, width=32, heads=4), {"image": regions()}, Masked(), texts=[WORDS] * 3)
