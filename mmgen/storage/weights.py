@@ -18,6 +18,10 @@ from ..files import _closed, write_atomically
 
 ABOUT = "mmgen"  # the one key of a file's metadata: safetensors writes several in an order drawn anew every time
 CHECKSUM = "crc32"  # its name among what the metadata say
+MEND = (
+    "another recipe or another version of mmgen has written it: go on with those (a run's environment.json says which "
+    "version), or learn again with `mmgen run --fresh`"
+)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
@@ -96,12 +100,12 @@ def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | P
     if missing or unknown:
         raise RunError(
             f"{source}: not the weights of this model: {len(missing)} missing ({', '.join(sorted(missing)[:2])}), "
-            f"{len(unknown)} unknown ({', '.join(sorted(unknown)[:2])})"
+            f"{len(unknown)} unknown ({', '.join(sorted(unknown)[:2])}); {MEND}"
         )
     for name, tensor in tensors.items():
         if tensor.shape != own[name].shape:
             raise RunError(
-                f"{source}: {name} is {tuple(tensor.shape)} there and {tuple(own[name].shape)} in this model"
+                f"{source}: {name} is {tuple(tensor.shape)} there and {tuple(own[name].shape)} in this model; {MEND}"
             )
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise RunError(f"{source}: {name} is not finite (NaN or infinite); the file is damaged")
