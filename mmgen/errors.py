@@ -75,7 +75,12 @@ class PluginError(MmgenError):
 
 
 class DataError(MmgenError):
-    """Files that are missing, damaged, or do not fit together."""
+    """Files that are missing, damaged, or do not fit together.
+
+    about  the key of a recipe that it is about, where its text does not say: ("objectives", "regions")
+    """
+
+    about: tuple[str, ...] = ()
 
 
 class RunError(MmgenError):

@@ -231,7 +231,11 @@ class Objectives:
         for name, config in self.configs.items():
             with torch.random.fork_rng([]):
                 torch.manual_seed(zlib.crc32(f"{torch.initial_seed()}/objectives/{name}".encode()))
-                found[name] = config.build(backbone, {**self.labels, **input_labels})
+                try:
+                    found[name] = config.build(backbone, {**self.labels, **input_labels})
+                except DataError as error:
+                    error.about = ("objectives", name)
+                    raise
         return found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 import click
@@ -68,7 +67,6 @@ def run(
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
-    from ..recipe.weight_files import start_place
     from ..runs.run import run as run_recipe
     from ..training.threads import AUTO
 
@@ -80,7 +78,7 @@ def run(
             progress=Bars(),
             threads=threads or AUTO,
             jobs=jobs,
-            place=partial(start_place, layers),
+            layers=layers,
         )
 
 

@@ -80,6 +80,10 @@ class Layered:
             path = path[:-1]
         return self.origins.get(path, "") if path else ""
 
+    def opening(self, path: Key) -> str:
+        """How an error about a value begins: "my.toml:9: steps.first.start: "."""
+        return "".join(f"{each}: " for each in (self.place(path), ".".join(path)) if each)
+
 
 def read(path: Path, profile: str | None, sets: tuple[str, ...] = ()) -> tuple[Layered, str | None]:
     """All layers of a recipe file, merged, and the profile's name. Raises RecipeError."""

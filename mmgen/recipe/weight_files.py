@@ -85,11 +85,5 @@ def unfound(recipe: Recipe, layers: Layered) -> list[str]:
         try:
             weight_files(step.weights)
         except DataError as error:
-            problems.append(f"{start_place(layers, name)}{error}")
+            problems.append(f"{layers.opening(('steps', name, 'start'))}{error}")
     return problems
-
-
-def start_place(layers: Layered, step: str) -> str:
-    """Where a recipe says what a step starts from, as errors begin: "my.toml:9: steps.first.start: "."""
-    path = ("steps", step, "start")
-    return "".join(f"{each}: " for each in (layers.place(path), ".".join(path)) if each)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,9 +15,11 @@ from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
+from ..errors import DataError
 from ..model import Model
 from ..parts import Metric
 from ..progress import Progress
+from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage import kept_examples
@@ -54,11 +56,11 @@ def run(
     progress: Progress | None = None,
     threads: int | str | None = None,
     jobs: int | None = None,
-    place: Callable[[str], str] = "steps.{}.start: ".format,
+    layers: Layered | None = None,
 ) -> RunFolder:
     """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
     from. `threads`: see `training.threads.choose_threads`. `jobs`: how many steps may be learnt at a time
-    (`side_by_side`), by default as many as the recipe says. `place`: how an error about a step's start begins."""
+    (`side_by_side`), by default as many as the recipe says. `layers`: where the recipe was written, for errors."""
     accelerator = distributed.start()
     side_by_side = Jobs.of(jobs, recipe, only, accelerator)
     use_threads(threads)
@@ -82,13 +84,14 @@ def run(
             introduce(recipe, datasets.main, progress)
             if not outdated:
                 begin(todo, recipe, folder, side_by_side, threads, running)
-            model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
+            with _placed(layers or Layered()):
+                model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
             progress.say(choose_threads(threads, model, side_by_side.most))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _keep(recipe, model, datasets, folder)
-                keep_starts(recipe, todo, model, folder, progress, place)
+                keep_starts(recipe, todo, model, folder, progress, layers or Layered())
         accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
@@ -103,6 +106,17 @@ def run(
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
     progress.say(f"{done}; everything is in {folder.path}")
     return folder
+
+
+@contextlib.contextmanager
+def _placed(layers: Layered) -> Iterator[None]:
+    """Errors that know which key of the recipe they are about begin with its place."""
+    try:
+        yield
+    except DataError as error:
+        if not error.about:
+            raise
+        raise DataError(f"{layers.opening(error.about)}{error}") from None
 
 
 def _model(

@@ -7,7 +7,7 @@ publisher's files no more, and of whom it came (`start.json`, for good).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ..files import write_json
 from ..model import Model
 from ..parts import Part
 from ..progress import Progress
+from ..recipe.layers import Layered
 from ..recipe.tables import GENERATOR, Recipe
 from ..storage import kept_start
 from ..storage.published import PublishedWeights, read_published
@@ -45,10 +46,10 @@ def keep_starts(
     model: Model,
     folder: RunFolder,
     progress: Progress,
-    place: Callable[[str], str],
+    layers: Layered,
 ) -> None:
-    """Lay ready what those of these steps start with that start from published weights and have not begun. `place`: how
-    an error about a step's start begins. Raises DataError, RunError, PluginError; then nothing has been written."""
+    """Lay ready what those of these steps start with that start from published weights and have not begun. `layers`:
+    where the recipe was written, for errors. Raises DataError, RunError, PluginError; then nothing has been written."""
     found = {}
     read: dict[str, PublishedWeights] = {}
     for name in steps:
@@ -62,7 +63,7 @@ def keep_starts(
             _refuse_others(weights, recipe, folder)
             tensors = taken(recipe, name, model, weights)
         except MmgenError as error:
-            raise type(error)(f"{place(name)}{error}") from None
+            raise type(error)(f"{layers.opening(('steps', name, 'start'))}{error}") from None
         found[name] = tensors, _record(recipe, name, model, weights, tensors)
     for name, (tensors, record) in found.items():
         path = folder.step(name) / kept_start.RECORD

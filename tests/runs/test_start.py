@@ -18,7 +18,7 @@ from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.recipe.paths import located
-from mmgen.recipe.weight_files import start_place, unfound
+from mmgen.recipe.weight_files import unfound
 from mmgen.registry import installed
 from mmgen.runs.prepare import begin, build_model
 from mmgen.runs.run import run
@@ -90,7 +90,7 @@ def started(model, start: str = "weights:bert.bin"):
     Path("toy.toml").write_text(RECIPE.replace('"weights:bert.bin"', json.dumps(start)))
     recipe, layers = load(Path("toy.toml"), installed())
     heard, folder = Heard(), RunFolder(Path("run"))
-    keep_starts(recipe, ["pre", "write"], model, folder, heard, lambda step: start_place(layers, step))
+    keep_starts(recipe, ["pre", "write"], model, folder, heard, layers)
     return heard.lines, folder
 
 
