@@ -174,64 +174,38 @@ def test_misfits(inputs, wrong):
 
 # --- from a recipe --------------------------------------------------------------------------------------------------
 
-RECIPE = """
-name = "toy"
-[backbone]
-type = "vlbert"
-layers = 1
-width = 32
-heads = 2
-[inputs.caption]
-type = "text"
-[inputs.question]
-type = "text"
-[inputs.choice]
-type = "text"
-token_type = 1
-[inputs.image]
-type = "vlbert_regions"
-mentions = ["question", "choice"]
-[inputs.image.extractor]
-type = "roi"
-weights = "random"
-image_size = 64
-[generator]
-type = "masked"
-[objectives.regions]
-type = "masked_regions"
-[objectives.choices]
-type = "multiple_choice"
-[objectives.classes]
-type = "region_classes"
-begins_as = "regions"
-[steps.pretrain]
-inputs = ["caption", "image"]
-learn = ["image", "backbone"]
-objectives = ["regions"]
-evaluate = false
-data = { type = "scenes", train_size = 6, val_size = 2, image_size = 64 }
-[steps.choices]
-inputs = ["question", "choice", "image"]
-learn = ["image", "backbone"]
-start = "pretrain"
-objectives = ["choices", "classes"]
-[data]
-type = "scene_choices"
-train_size = 4
-val_size = 2
-test_size = 3
-image_size = 64
-[metrics.choices]
-type = "choice_accuracy"
-[training]
-epochs = 1
-batch_size = 8
-"""
+TEXTS = {"caption": {"type": "text"}, "question": {"type": "text"}, "choice": {"type": "text", "token_type": 1}}
+DRAWN = {"type": "roi", "weights": "random", "image_size": 64}
+SCENES = {"type": "scenes", "train_size": 6, "val_size": 2, "image_size": 64}
+
+
+def recipe(begins_as="regions"):
+    image = {"type": "vlbert_regions", "mentions": ["question", "choice"], "extractor": DRAWN}
+    pretrained = {"inputs": ["caption", "image"], "learn": ["image", "backbone"], "evaluate": False}
+    return toys.vlbert(
+        inputs=TEXTS | {"image": image},
+        objectives={
+            "choices": {"type": "multiple_choice"},
+            "classes": {"type": "region_classes", "begins_as": begins_as},
+        },
+        steps={
+            "pretrain": pretrained | {"objectives": ["regions"], "data": SCENES},
+            "choices": {
+                "inputs": ["question", "choice", "image"],
+                "learn": ["image", "backbone"],
+                "start": "pretrain",
+                "objectives": ["choices", "classes"],
+            },
+        },
+        data={"type": "scene_choices", "train_size": 4, "val_size": 2, "test_size": 3},
+        training={"batch_size": 8},
+        metrics={"choices": {"type": "choice_accuracy"}},
+    )
 
 
 @pytest.mark.slow
 def test_it_is_learnt_beside_the_choice_from_drawn_scenes(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE)
+    (tmp_path / "toy.toml").write_text(recipe())
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     step = tmp_path / toys.PLACE / "steps/choices"
@@ -251,6 +225,7 @@ def test_it_is_learnt_beside_the_choice_from_drawn_scenes(tmp_path):
     ],
 )
 def test_what_it_cannot_begin_as_is_told_by_the_check(tmp_path, wanted, told):
-    (tmp_path / "toy.toml").write_text(RECIPE.replace('begins_as = "regions"', f'begins_as = "{wanted}"'))
+    (tmp_path / "toy.toml").write_text(text := recipe(wanted))
+    line = 1 + text.splitlines().index('objectives = ["choices", "classes"]')
     done = toys.mmgen_here(tmp_path, "check", "toy.toml")
-    assert done.returncode == 1 and done.stderr == f"error: toy.toml:41: steps.choices.objectives: {told}\n"
+    assert done.returncode == 1 and done.stderr == f"error: toy.toml:{line}: steps.choices.objectives: {told}\n"
