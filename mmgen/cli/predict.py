@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 from ..commands import asked_arguments, jsonl_option, quiet
 from ..errors import MmgenError
 from ..progress import tell
+from .asking import answer_all
 
 SHOWN = 5  # labels of a prediction that the terminal shows
 
@@ -62,29 +62,17 @@ def predict(
     if not sources and not pairs:
         raise MmgenError("give a picture, a folder or a JSONL file of them, or --input NAME=VALUE")
     quiet()
-    from ..progress import Bars, Progress
     from ..runs import predict as asked
 
     wanted = asked.requests(sources, asked.named_values(list(pairs)))
     if out:
         asked.refuse_overwriting(out, run, sources, wanted)
-    read, progress = 0, Bars() if out else Progress()
-    with asked.answers_file(out) if out else contextlib.nullcontext(_print) as add:
+
+    def answers(at_once: int):
         loaded = asked.load(run, wanted, steps[0] if steps else None, sets, writes=False)
-        with progress.task(f"{loaded.step}: predicting", len(wanted), "examples") as advance:
-            for query, outcome in loaded.asker.predictions(wanted, at_once=16 if out else 1):
-                line = asked.as_json(query, outcome)
-                read += "error" not in line
-                if not read and len(wanted) == 1 and not out:
-                    raise MmgenError(line["error"])
-                add(line)
-                advance()
-    if out:
-        tell(f"{out}: {len(wanted)} line{'s' * (len(wanted) != 1)}")
-    inputs = " and ".join(loaded.recipe.steps[loaded.step].inputs)
-    tell(f"predicted by the step '{loaded.step}', which reads {inputs}", err=True)
-    if not read:
-        raise MmgenError("nothing of it could be read")
+        return loaded, loaded.asker.predictions(wanted, at_once)
+
+    answer_all(wanted, answers, ("predicting", "predicted"), _print, out)
 
 
 def _write_result_file(

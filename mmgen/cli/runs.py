@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from ..commands import (
 )
 from ..errors import MmgenError
 from ..progress import tell
+from .asking import answer_all
 
 
 @click.command()
@@ -163,34 +163,18 @@ def generate(
         raise MmgenError("give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption")
     quiet()
     from ..evaluation.collapse import collapsed
-    from ..progress import Bars, Progress
     from ..runs import predict
 
     inputs = predict.named_values([*([f"caption={caption}"] if caption else []), *pairs])
     wanted = predict.requests(sources, inputs)
     if out:
         predict.refuse_overwriting(out, run, sources, wanted)
-    found = []
-    progress = Bars() if out else Progress()
-    with predict.answers_file(out) if out else contextlib.nullcontext(_print) as add:
+
+    def answers(at_once: int):
         loaded = predict.load(run, wanted, step, sets)
-        options = predict.options(loaded, n, sets)
-        with progress.task(f"{loaded.step}: writing", len(wanted), "examples") as advance:
-            for query, outcome in predict.ask(loaded, wanted, options, at_once=16 if out else 1):
-                found.append(predict.as_json(query, outcome))
-                if "error" in found[-1] and len(wanted) == 1 and not out:
-                    raise MmgenError(found[-1]["error"])
-                add(found[-1])
-                advance()
-    if out:
-        tell(f"{out}: {len(found)} line{'s' * (len(found) != 1)}")
-    tell(
-        f"written by the step '{loaded.step}', which reads {' and '.join(loaded.recipe.steps[loaded.step].inputs)}",
-        err=True,
-    )
-    written = [line["texts"][0]["text"] for line in found if "error" not in line]
-    if not written:
-        raise MmgenError("nothing of it could be read")
+        return loaded, predict.ask(loaded, wanted, predict.options(loaded, n, sets), at_once)
+
+    written = answer_all(wanted, answers, ("writing", "written"), _print, out)
     if remark := collapsed(written):
         tell(remark, err=True)
 
