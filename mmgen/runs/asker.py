@@ -27,7 +27,7 @@ from ..recipe.tables import Recipe
 from ..tensors import All, Example, Generation, Prediction
 from .given import by_input, called, inputs_asked, labels_asked, lacking, may_be_read, may_fill, steps_read, unread
 from .own_features import checked_picture, checked_record, record
-from .query import Query, as_picture, decoded
+from .query import Query, as_picture, decoded, listed
 from .unread_text import remarks
 
 log = logging.getLogger("mmgen")
@@ -109,7 +109,9 @@ class Asker:
             for name in self.inputs:
                 stored = self._stored(name)
                 own[name] = {
-                    field: value if stored is None else self._shown(name, stored.reader, value, query)
+                    field: self._of_rows(field, value)
+                    if stored is None
+                    else self._shown(name, stored.reader, value, query)
                     for field, value in given.get(name, {}).items()
                 }
             merged = {field: value for values in reversed(own.values()) for field, value in values.items()}
@@ -117,7 +119,11 @@ class Asker:
                 name: {field: value for field, value in values.items() if value is not merged[field]}
                 for name, values in own.items()
             }
-            labels = {name: query.inputs[name] for name in self.labels if query.inputs.get(name) is not None}
+            labels = {
+                name: self._of_rows(name, value)
+                for name in self.labels
+                if (value := query.inputs.get(name)) is not None
+            }
             inputs, of_rows = self._beside(query)
             found = AskedExample(query.name, {**merged, **inputs}, labels={**labels, **of_rows}, own=others)
             self._try(found)
@@ -128,6 +134,11 @@ class Asker:
             for remark in remarks(name, self.recipe.inputs[name], self.model.backbone, found.seen_by(name)):
                 log.warning("%s: %s", query.where, remark)
         return found
+
+    def _of_rows(self, name: str, value: Any) -> Any:
+        """A value of a field or label; of what the step's rows are made of, a list that may have been typed."""
+        rows = may_fill(self.recipe, self.step)
+        return listed(value) if rows and name in {*rows, *self.labels} else value
 
     def _beside(self, query: Query) -> tuple[dict[str, Any], dict[str, Any]]:
         """What a query gives for fields that need not be there: of the example, and of each of its rows. Raises

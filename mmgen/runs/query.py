@@ -100,6 +100,16 @@ def decoded(value: Any) -> Any:
     return json.loads(value) if isinstance(value, str) and value.lstrip().startswith(("[", "{")) else value
 
 
+def listed(value: Any) -> Any:
+    """The list that may have been typed as JSON: --input choices='["a dog", "a cat"]'; any other value as it is."""
+    if not isinstance(value, str) or not value.lstrip().startswith("["):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):  # a text that begins like that
+        return value
+
+
 def _decoded(name: str, value: str) -> str:
     """What was typed, as UTF-8 whatever the locale makes of it: Python hands on bytes that this has no letters for as
     lone surrogates. Raises DataError."""

@@ -33,8 +33,13 @@ class Choices(TargetReader):
 
     def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
         choices = example.labels.get(CHOICES) or example.inputs.get(self.field)
-        if isinstance(choices, str) or not choices:
+        if not choices:
             raise DataError(f"example '{example.id}' has no {CHOICES}")
+        if not isinstance(choices, list | tuple) or not all(isinstance(each, str) for each in choices):
+            raise DataError(
+                f"example '{example.id}' has {CHOICES} that are no list of texts; give all of them, as "
+                '["the first", "the second"]'
+            )
         right = example.labels.get(CHOICE)
         if right is not None and right not in range(len(choices)):
             raise DataError(

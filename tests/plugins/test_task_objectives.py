@@ -470,6 +470,9 @@ def test_a_phrase_that_was_cut_off_is_left_out():
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 
+NO_LIST = 'example \'e0\' has choices that are no list of texts; give all of them, as ["the first", "the second"]'
+
+
 @pytest.mark.parametrize(
     ("config", "inputs", "labels", "message"),
     [
@@ -482,6 +485,9 @@ def test_a_phrase_that_was_cut_off_is_left_out():
         ),
         (TrueOrFalse(), {"question": Text()}, {}, "example 'e0' has no label 'truth'"),
         (MultipleChoice(), {"question": Text()}, {}, "example 'e0' has no choices"),
+        (MultipleChoice(), {"question": Text()}, {"choices": "a dog"}, NO_LIST),
+        (MultipleChoice(), {"question": Text()}, {"choices": {"a dog": 1}}, NO_LIST),
+        (MultipleChoice(), {"question": Text()}, {"choices": ("a dog", 7)}, NO_LIST),
         (MultipleChoice(), {"choice": Text()}, {"choices": ("a", "b")}, "example 'e0' has no label 'choice'"),
         (
             MultipleChoice(),

@@ -73,6 +73,8 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(asker):
     assert len({json.dumps(each) for each in (plain, *told)}) == 3
     typed = ["question_mentions=[[10, 15, [0]]]", "choice_mentions=[[0, 5, [0]], [11, 14, [1]]]", "choice_mentions=[]"]
     assert answer(asker, **named_values(typed[:1])) == told[0] and answer(asker, **named_values(typed[1:])) == told[1]
+    lists = [f"choices={json.dumps(LINE['choices'])}", f"choice_mentions={json.dumps(of_choices)}"]
+    assert answer(asker, **named_values(lists)) == told[1]
 
 
 @pytest.mark.parametrize(

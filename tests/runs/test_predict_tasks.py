@@ -12,6 +12,7 @@ from mmgen.runs.run import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
+NO_LIST = 'has choices that are no list of texts; give all of them, as ["the first", "the second"]'
 BOXES = [[0.1, 0.1, 0.4, 0.5], [0.5, 0.5, 0.9, 1.0]]
 
 
@@ -72,6 +73,13 @@ def test_a_statement_is_judged_about_two_pictures(ask):
 def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     done = ask("ball.png", *given("question=why ?", "choices=it is red", "choices=it is big", "choices=no"))
     assert done.returncode == 0 and sorted(line.split()[1] for line in done.stdout.splitlines()[1:]) == ["0", "1", "2"]
+    for name in ("choices", "choice"):  # as the label is called, and as the input
+        typed = ask("ball.png", *given("question=why ?", f'{name}=["it is red", "it is big", "no"]'))
+        assert (typed.returncode, typed.stdout) == (0, done.stdout), typed.stderr
+    for typed in ("it is red", "[it is red, it is big]"):
+        done = ask("ball.png", *given("question=why ?", f"choices={typed}"))
+        assert done.returncode == 1
+        assert done.stderr == f"error: example 'ball.png' {NO_LIST}\n"
     line = {"image": "ball.png", "question": "why ?"}
     two, other, none, odd = ask(
         "--step",
@@ -87,7 +95,7 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     assert other["value"] == two["value"]  # under the name of the input that choices are read by
     asks = 'give it with --input choices=VALUE, or as "choices" in a line'
     assert none["error"] == f"example 'ball.png:3' has no choices; {asks}"
-    assert "choice" in odd["error"] and "\n" not in odd["error"]
+    assert odd["error"] == f"example 'ball.png:4' {NO_LIST}"
 
 
 def test_a_region_is_chosen_among_the_boxes_of_a_query(ask):
