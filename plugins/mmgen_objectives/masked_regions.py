@@ -19,6 +19,15 @@ from . import MaskedRegions
 THEIRS = {"dense": "mvrc_head.transform.dense", "classes": "mvrc_head.region_cls_pred"}  # VL-BERT's names
 
 
+def head_layers(width: int, classes: int) -> tuple[nn.Linear, nn.Linear]:
+    """The hidden layer (H, H) and the logits (H, C) of a head over states of regions, begun as BERT's are."""
+    dense, logits = nn.Linear(width, width), nn.Linear(width, classes)
+    for layer in (dense, logits):
+        nn.init.normal_(layer.weight, std=0.02)
+        nn.init.zeros_(layer.bias)
+    return dense, logits
+
+
 class HiddenRegions(TargetReader):
     """Counts hidden regions, in loader workers."""
 
@@ -52,11 +61,7 @@ class MaskedRegionsObjective(Objective):
                 "the store and make it anew with a detector, or import published features with names of classes "
                 "(labels)"
             )
-        width = backbone.hidden_size
-        dense, logits = nn.Linear(width, width), nn.Linear(width, len(classes))
-        for layer in (dense, logits):
-            nn.init.normal_(layer.weight, std=0.02)
-            nn.init.zeros_(layer.bias)
+        dense, logits = head_layers(backbone.hidden_size, len(classes))
         self.head = nn.Sequential(OrderedDict(dense=dense, activation=nn.GELU(), classes=logits))
 
     def hidden_layer(self) -> nn.Linear | None:

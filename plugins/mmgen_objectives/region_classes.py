@@ -15,10 +15,10 @@ from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
 from .auxiliary import RegionClasses
+from .masked_regions import THEIRS, head_layers
 
 OBJECTS = "objects"  # the label of an example: what each of its objects is, in their order
 BACKGROUND = 0
-THEIRS = "mvrc_head.transform.dense"  # VL-BERT's name of what its hidden layer begins as
 
 
 class ObjectRegions(TargetReader):
@@ -56,11 +56,7 @@ class RegionClassesObjective(Objective):
     def __init__(self, config: RegionClasses, backbone: Backbone, names: Sequence[str] | None) -> None:
         super().__init__()
         self.config, self.reader = config, ObjectRegions(config, names or ())
-        width = backbone.hidden_size
-        dense, logits = nn.Linear(width, width), nn.Linear(width, 1 + len(names or ()))
-        for layer in (dense, logits):
-            nn.init.normal_(layer.weight, std=0.02)
-            nn.init.zeros_(layer.bias)
+        dense, logits = head_layers(backbone.hidden_size, 1 + len(names or ()))
         layers = OrderedDict(dense=dense, activation=nn.GELU(), dropout=nn.Dropout(config.dropout), classes=logits)
         self.head = nn.Sequential(layers)
 
@@ -69,7 +65,7 @@ class RegionClassesObjective(Objective):
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The hidden layer begins as that of VL-BERT's head for masked regions."""
-        return published_layer(weights, THEIRS, "head.dense")
+        return published_layer(weights, THEIRS["dense"], "head.dense")
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         classes = targets.labels["classes"]
