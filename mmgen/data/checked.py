@@ -131,11 +131,12 @@ def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Genera
 def check_targets(targets: Targets, name: str, reader: TargetReader, asks: bool) -> Targets:
     """What an objective's reader gives for a batch: `Targets` with a count for each of its losses, but where it only
     asks. A loss without a count would be left out without a word. Raises PluginError."""
-    wrong, losses = "", ", ".join(f"'{loss}'" for loss in reader.losses)
+    wrong = ""
     if not isinstance(targets, Targets):
         wrong = f"gives {targets!r:.60}; it must be a mmgen.tensors.Targets"
     elif not asks and set(targets.counts) != set(reader.losses):
-        wrong = f"counts {', '.join(map(repr, targets.counts)) or 'nothing'}; its losses are {losses}"
+        counted, losses = (", ".join(map(repr, names)) for names in (targets.counts, reader.losses))
+        wrong = f"counts {counted or 'nothing'}; its losses are {losses}"
     elif bad := [loss for loss, count in targets.counts.items() if not isinstance(count, Real) or not count >= 0]:
         wrong = f"counts {targets.counts[bad[0]]!r:.60} for '{bad[0]}'; a count is a number, 0 or more"
     if wrong:

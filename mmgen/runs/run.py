@@ -61,6 +61,7 @@ def run(
     """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
     from. `threads`: see `training.threads.choose_threads`. `jobs`: how many steps may be learnt at a time
     (`side_by_side`), by default as many as the recipe says. `layers`: where the recipe was written, for errors."""
+    layers = layers or Layered()
     accelerator = distributed.start()
     side_by_side = Jobs.of(jobs, recipe, only, accelerator)
     use_threads(threads)
@@ -84,14 +85,14 @@ def run(
             introduce(recipe, datasets.main, progress)
             if not outdated:
                 begin(todo, recipe, folder, side_by_side, threads, running)
-            with _placed(layers or Layered()):
+            with _placed(layers):
                 model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
             progress.say(choose_threads(threads, model, side_by_side.most))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _keep(recipe, model, datasets, folder)
-                keep_starts(recipe, todo, model, folder, progress, layers or Layered())
+                keep_starts(recipe, todo, model, folder, progress, layers)
         accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
