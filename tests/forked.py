@@ -28,7 +28,7 @@ IMPORTED = (
     "matplotlib.pyplot",
     "mmgen.cli.runs",
     "mmgen.report.page",
-    "mmgen.runs.predict",
+    "mmgen.inference.predict",
     "mmgen.runs.run",
     "mmgen_encoders.encoder",
     "mmgen_encoders.loading",

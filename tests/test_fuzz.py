@@ -27,14 +27,14 @@ from mmgen.features.journal import Journal
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json, write_json
+from mmgen.inference import predict
+from mmgen.inference.load import load_run
 from mmgen.parts import Record
 from mmgen.progress import Progress
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.report import curves
-from mmgen.runs import predict
-from mmgen.runs.load import load_run
 from mmgen.runs.run import report_on
 from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors, save_weights

@@ -11,7 +11,7 @@ from toys import RECIPE
 from mmgen.cli import main
 from mmgen.errors import DataError
 from mmgen.features.multi_file import open_store
-from mmgen.runs import predict
+from mmgen.inference import predict
 
 pytestmark = pytest.mark.slow
 

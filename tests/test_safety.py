@@ -37,12 +37,12 @@ from mmgen.features.images import FORMATS, SUFFIXES, open_image
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json
+from mmgen.inference.load import load_run
+from mmgen.inference.predict import requests
 from mmgen.parts import Record
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.load import load_run
-from mmgen.runs.predict import requests
 from mmgen.runs.run import run
 from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors

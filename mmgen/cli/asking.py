@@ -11,8 +11,8 @@ from ..errors import MmgenError
 from ..progress import tell
 
 if TYPE_CHECKING:
-    from ..runs.load import Run
-    from ..runs.predict import Query
+    from ..inference.load import Run
+    from ..inference.predict import Query
 
 Answers = Callable[[int], "tuple[Run, Iterable[tuple[Query, Any]]]"]
 
@@ -31,8 +31,8 @@ def answer_all(
     verbs    what the step does, and has done: ("writing", "written")
 
     Raises MmgenError where the only query cannot be read, or none of them."""
+    from ..inference import predict
     from ..progress import Bars, Progress
-    from ..runs import predict
 
     read, texts, progress = 0, [], Bars() if out else Progress()
     with predict.answers_file(out) if out else contextlib.nullcontext(show) as add:

@@ -62,7 +62,7 @@ def predict(
     if not sources and not pairs:
         raise MmgenError("give a picture, a folder or a JSONL file of them, or --input NAME=VALUE")
     quiet()
-    from ..runs import predict as asked
+    from ..inference import predict as asked
 
     wanted = asked.requests(sources, asked.named_values(list(pairs)))
     if out:
@@ -80,9 +80,9 @@ def _write_result_file(
 ) -> None:
     quiet()
     from ..files import write_text
+    from ..inference.query import refuse_overwriting
+    from ..inference.result_file import result_file
     from ..progress import Bars
-    from ..runs.query import refuse_overwriting
-    from ..runs.result_file import result_file
 
     refuse_overwriting(out, run, (), ())
     write_text(out, result_file(run, form, steps, split, sets, Bars()))

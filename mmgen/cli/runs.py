@@ -163,7 +163,7 @@ def generate(
         raise MmgenError("give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption")
     quiet()
     from ..evaluation.collapse import collapsed
-    from ..runs import predict
+    from ..inference import predict
 
     inputs = predict.named_values([*([f"caption={caption}"] if caption else []), *pairs])
     wanted = predict.requests(sources, inputs)

@@ -1,1 +1,1 @@
-"""Runs: recipe in, results out; a finished run, loaded, asked and probed."""
+"""Runs: recipe in, results out; a finished run, scored, written and probed again."""

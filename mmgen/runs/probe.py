@@ -14,6 +14,7 @@ from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.generate import generate
+from ..inference.load import Run, load_run
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
@@ -23,7 +24,6 @@ from ..registry import Registry, did_you_mean, installed
 from ..storage import generations
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
-from .load import Run, load_run
 
 
 def probe(

@@ -12,6 +12,7 @@ from ..decoding import Decoding
 from ..errors import RecipeError, RunError
 from ..evaluation import generate, score
 from ..files import clear_partials
+from ..inference.load import load_run
 from ..parts import Metric
 from ..progress import Progress
 from ..recipe.layers import setting_table
@@ -20,11 +21,10 @@ from ..recipe.tables import Recipe
 from ..registry import did_you_mean, installed
 from ..storage import decodings, generations
 from ..storage.run_folder import RunFolder
+from ..storage.step_weights import load_step
 from ..tensors import Example
 from ..training import distributed
 from ..training.context import StepContext
-from .load import load_run
-from .step_weights import load_step
 
 
 def rewrite(

@@ -15,7 +15,9 @@ from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
+from ..data.unread_text import warn_of_unread_text
 from ..errors import DataError
+from ..inference.load import load_run
 from ..model import Model
 from ..parts import Metric
 from ..progress import Progress
@@ -23,18 +25,17 @@ from ..recipe.layers import Layered
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage import kept_examples
+from ..storage.model_files import keep_parts
 from ..storage.run_folder import RunFolder
 from ..storage.weights import state
 from ..training import distributed
 from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .gaps import find_gaps
-from .load import load_run
-from .prepare import build_metrics, introduce, keep_parts, model_of_steps, title
+from .prepare import build_metrics, introduce, model_of_steps, title
 from .side_by_side import Jobs, begin, complete, learnt, preload, processes
 from .start import keep_starts
 from .step import learn_step, score_step
-from .unread_text import warn_of_unread_text
 
 
 @dataclass(frozen=True)

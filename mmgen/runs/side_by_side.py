@@ -30,13 +30,14 @@ from ..files import write_json
 from ..model import Model
 from ..progress import Progress
 from ..recipe.tables import Recipe
+from ..storage.model_files import INPUTS
 from ..storage.run_folder import RunFolder
+from ..storage.step_weights import load_step
 from ..storage.weights import save_weights
 from ..training.threads import cores
 from .learning_process import LEARNT, Order, learn
-from .prepare import INPUTS, unmade
+from .prepare import unmade
 from .step import WEIGHTS
-from .step_weights import load_step
 
 WRITES = "mmgen.search"  # a name, since it takes seconds to import
 

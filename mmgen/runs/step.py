@@ -14,13 +14,13 @@ from ..parts import Metric
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations, kept_start, predictions
 from ..storage.run_folder import RunFolder
+from ..storage.step_weights import load_step
 from ..storage.weights import load_state
 from ..training import train
 from ..training.context import StepContext
 from .prepare import begin
 from .rewrite import score_again
 from .start import load_start
-from .step_weights import load_step
 
 WEIGHTS = "weights.safetensors"  # in a step's folder, once it has been learnt
 

@@ -163,7 +163,7 @@ def _root(path: Path) -> Path:
 
 def _load(path: Path, _) -> Any:
     """The run as `mmgen generate` has it, and a question of it."""
-    from mmgen.runs.load import load_run
+    from mmgen.inference.load import load_run
 
     with _quietly():
         loaded = load_run(_root(path))

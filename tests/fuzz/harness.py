@@ -37,7 +37,7 @@ HEAVY = (
     "mmgen_captioneval.metric",
     "mmgen_encoders.loading",
     "mmgen_regions.roi",
-    "mmgen.runs.predict",
+    "mmgen.inference.predict",
     "mmgen.scoring",
 )
 

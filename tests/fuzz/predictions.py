@@ -213,7 +213,7 @@ def _spoil_requests(draw: Random, folder: Path, _) -> Path:
 
 def _requests(path: Path, _) -> Any:
     from mmgen.errors import DataError
-    from mmgen.runs.query import as_picture, requests
+    from mmgen.inference.query import as_picture, requests
 
     found = requests([path])
     for request in found:

@@ -26,10 +26,10 @@ from mmgen import DataError, RecipeError, UnavailableError
 from mmgen.attention_maps import collate, one_layer, token_attention
 from mmgen.cli import main
 from mmgen.evaluation.generate import generate
+from mmgen.inference.load import load_run
 from mmgen.model import compose
 from mmgen.parts import Picture, ProbeInput, Record, TrainedStep
 from mmgen.registry import installed
-from mmgen.runs.load import load_run
 from mmgen.runs.probe import chosen
 from mmgen.runs.run import run
 from mmgen.tensors import Example

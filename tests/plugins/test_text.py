@@ -11,8 +11,8 @@ from mmgen_text import Text
 from pydantic import ValidationError
 
 from mmgen.data.collate import Collator
+from mmgen.data.unread_text import remarks
 from mmgen.model import compose
-from mmgen.runs.unread_text import remarks
 from mmgen.tensors import Example, Hiding
 
 

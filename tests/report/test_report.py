@@ -21,12 +21,12 @@ from mmgen.data.collate import Collator
 from mmgen.data.datasets import Datasets
 from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
+from mmgen.inference.load import load_run
 from mmgen.model import compose
 from mmgen.parts import Dataset
 from mmgen.progress import Progress
 from mmgen.registry import installed
 from mmgen.report import curves
-from mmgen.runs.load import load_run
 from mmgen.runs.run import report_on, run
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import toys
 
-from mmgen.runs.load import load_run
+from mmgen.inference.load import load_run
 from mmgen.storage import generations
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes

@@ -288,7 +288,7 @@ def test_two_runs_in_one_folder_are_refused(whole):
 
 def test_a_run_is_loaded_and_writes_from_python(whole, monkeypatch):
     monkeypatch.chdir(whole)
-    from mmgen.runs.load import load_run
+    from mmgen.inference.load import load_run
     from mmgen.storage.generations import read
 
     loaded = load_run(PLACE)
@@ -301,7 +301,7 @@ def test_a_run_without_its_encoder_is_told(whole, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
-    from mmgen.runs.load import load_run
+    from mmgen.inference.load import load_run
 
     shutil.copytree(whole / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
     with pytest.raises(RunError, match="the encoder's config.json and tokenizer are missing"):
@@ -340,7 +340,7 @@ def test_damaged_weights_are_told(whole, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
-    from mmgen.runs.load import load_run
+    from mmgen.inference.load import load_run
 
     shutil.copytree(whole / PLACE, tmp_path / "run")
     file = tmp_path / "run/steps/second/weights.safetensors"

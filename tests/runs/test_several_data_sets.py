@@ -8,7 +8,7 @@ import toys
 from toys import PLACE, mmgen_here
 
 from mmgen.features.store import FeatureStore
-from mmgen.runs.load import load_run
+from mmgen.inference.load import load_run
 
 pytestmark = pytest.mark.slow
 

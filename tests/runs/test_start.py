@@ -20,9 +20,10 @@ from mmgen.recipe.load import load
 from mmgen.recipe.paths import located
 from mmgen.recipe.weight_files import unfound
 from mmgen.registry import installed
-from mmgen.runs.prepare import begin, build_model
+from mmgen.runs.prepare import begin
 from mmgen.runs.run import run
 from mmgen.runs.start import keep_starts, load_start
+from mmgen.storage.model_files import build_model
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.weights import state
 from mmgen.tensors import Slots

@@ -12,8 +12,8 @@ import toys
 from toys import PLACE, mmgen_here
 
 from mmgen.features.writer import StoreWriter
+from mmgen.inference.load import load_run
 from mmgen.parts import Record
-from mmgen.runs.load import load_run
 
 LINES = [
     {"id": str(n), "image": f"{n}.jpg", "caption": f"a dog {n}", "questions": ["whose dog is it ?"]} for n in range(8)

@@ -11,9 +11,9 @@ from toys import RECIPE
 
 from mmgen.cli import main
 from mmgen.data.datasets import Datasets
+from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.load import load_run
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 

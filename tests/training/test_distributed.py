@@ -18,10 +18,10 @@ from toys import PLACE, weights
 from toys import mmgen_here as mmgen
 
 from mmgen.data.datasets import Datasets
+from mmgen.inference.load import load_run
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.load import load_run
 from mmgen.storage import generations
 from mmgen.training.context import StepContext
 from mmgen.training.train import make_material

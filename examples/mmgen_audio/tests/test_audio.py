@@ -7,11 +7,11 @@ import pytest
 import torch
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError
+from mmgen.inference.predictor import Asker
+from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.parts import FailedImage, Record
 from mmgen.recipe.tables import Recipe, Step
-from mmgen.runs.asker import Asker
-from mmgen.runs.query import Query
 from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, Tiny
 from mmgen_encoders import Bert

@@ -20,11 +20,11 @@ from mmgen.data.collate import Collator
 from mmgen.data.loader import MicroBatches, updates
 from mmgen.data.plan import Plan, PlanOptions, Pool
 from mmgen.data.sources import Source
+from mmgen.inference.load import load_run
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.recipe.tables import Recipe
 from mmgen.registry import installed
-from mmgen.runs.load import load_run
 from mmgen.runs.run import run
 
 from .made_up import Arguments, arguments, tell

@@ -7,7 +7,7 @@ from accelerate.state import AcceleratorState
 from click.testing import CliRunner
 
 from mmgen.cli import main
-from mmgen.runs import predict
+from mmgen.inference import predict
 
 
 def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):

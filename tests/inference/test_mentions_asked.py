@@ -10,13 +10,13 @@ import toys
 from mmgen_visualbert import VisualBertRegions
 
 from mmgen.errors import DataError, RunError
+from mmgen.inference.predict import named_values
+from mmgen.inference.predictor import Asker
+from mmgen.inference.query import Query
 from mmgen.model import Objectives, compose
 from mmgen.parts import FailedImage, Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.asker import Asker
-from mmgen.runs.predict import named_values
-from mmgen.runs.query import Query
 
 pytestmark = pytest.mark.slow
 

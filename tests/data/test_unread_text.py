@@ -9,14 +9,14 @@ import toys
 
 from mmgen import report
 from mmgen.data.datasets import Datasets
+from mmgen.data.unread_text import warn_of_unread_text
 from mmgen.evaluation.score import write_scores
+from mmgen.inference.predictor import Asker
+from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.asker import Asker
-from mmgen.runs.query import Query
-from mmgen.runs.unread_text import warn_of_unread_text
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Example, Generation, Scores
 

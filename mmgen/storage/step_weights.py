@@ -10,8 +10,8 @@ from torch import Tensor
 from ..errors import RunError
 from ..model import Model
 from ..recipe.tables import Recipe
-from ..storage.run_folder import RunFolder
-from ..storage.weights import load_state, read_tensors, state
+from .run_folder import RunFolder
+from .weights import load_state, read_tensors, state
 
 
 def load_step(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..configs import EmbedderConfig
-from ..data.datasets import Datasets
-from ..data.seeds import resolve
 from ..model import Model
 from ..parts import Backbone
 from ..progress import Progress
 from ..recipe.tables import GENERATOR, Recipe
 from ..tensors import Example
+from .datasets import Datasets
+from .seeds import resolve
 
 LOOKED_AT = 1000  # examples of a step
 MANY = 0.1  # share of texts with unknown words that is worth a line

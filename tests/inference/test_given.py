@@ -9,14 +9,14 @@ from mmgen_regions import Regions
 
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, RunError
+from mmgen.inference import predict
+from mmgen.inference.given import by_input
+from mmgen.inference.predictor import Asker
+from mmgen.inference.query import Query, requests
 from mmgen.model import compose
 from mmgen.parts import FailedImage, Picture, Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs import predict
-from mmgen.runs.asker import Asker
-from mmgen.runs.given import by_input
-from mmgen.runs.query import Query, requests
 
 RECIPE = toys.recipe(
     inputs={

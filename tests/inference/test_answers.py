@@ -14,13 +14,13 @@ import mmgen
 from mmgen.cli.predict import _print
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.evaluation.predict import predict
+from mmgen.inference.load import load_run
 from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Metric
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
 from mmgen.report import answered
-from mmgen.runs.load import load_run
 from mmgen.runs.rescore import rescore
 from mmgen.runs.run import run
 from mmgen.storage import predictions

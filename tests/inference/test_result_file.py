@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 import mmgen
 from mmgen.cli import main
+from mmgen.inference.result_file import result_file
 from mmgen.parts import Dataset
 from mmgen.recipe.load import load
 from mmgen.registry import Part, Registry, Source, installed
-from mmgen.runs.result_file import result_file
 from mmgen.runs.run import run
 from mmgen.storage import predictions
 from mmgen.tensors import Example
@@ -92,7 +92,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def known(monkeypatch):
     """All commands know the data set of this file."""
-    for module in ("runs.result_file", "runs.load"):
+    for module in ("inference.result_file", "inference.load"):
         monkeypatch.setattr(f"mmgen.{module}.installed", registry)
     monkeypatch.setattr("mmgen.registry.installed", registry)
 

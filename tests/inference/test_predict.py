@@ -103,7 +103,7 @@ def test_questions_about_one_picture(seeing):
 
 def test_the_step_is_chosen_by_what_is_given(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
-    from mmgen.runs import predict
+    from mmgen.inference import predict
 
     for caption, sources, step in (
         ("a dog", [], "caption"),
@@ -130,7 +130,7 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp
 
 def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
-    from mmgen.runs import predict
+    from mmgen.inference import predict
 
     wanted = predict.requests([Path("pictures")])
     run = predict.load(PLACE, wanted)
@@ -147,7 +147,7 @@ def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, mo
 def stopped(monkeypatch, out: Path, how: Callable[[], None]):
     """What the command says that is stopped when two of three pictures have been asked about."""
     from mmgen.cli import main
-    from mmgen.runs import predict
+    from mmgen.inference import predict
 
     whole = predict.ask
 
@@ -197,7 +197,7 @@ def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, m
 def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
     code = """
         import os, signal
-        from mmgen.runs import predict
+        from mmgen.inference import predict
         from mmgen.cli import main
 
         def told(request, outcome, as_json=predict.as_json):
@@ -217,7 +217,7 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
 
 def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
     from mmgen.cli import main
-    from mmgen.runs import predict
+    from mmgen.inference import predict
 
     monkeypatch.chdir(seeing)
     monkeypatch.setattr(predict, "load", None)
@@ -241,7 +241,7 @@ def test_a_folder_for_the_answers_is_made_and_a_wrong_run_leaves_nothing_in_it(s
 
 
 def test_a_full_disk_keeps_whole_lines(tmp_path):
-    from mmgen.runs.predict import answers_file
+    from mmgen.inference.predict import answers_file
 
     path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
@@ -261,7 +261,7 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
     monkeypatch.chdir(seeing)
     import torch
 
-    from mmgen.runs import predict
+    from mmgen.inference import predict
 
     wanted = predict.requests([Path("pictures")]) * 2
     run = predict.load(PLACE, wanted)
@@ -288,8 +288,8 @@ def test_a_jsonl_of_pictures_with_captions(seeing):
 def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatch):
     """Asking from pixels is asking from the store: extraction is the same, up to the store's 16 bits."""
     monkeypatch.chdir(seeing)
+    from mmgen.inference import predict
     from mmgen.parts import Record
-    from mmgen.runs import predict
 
     run = predict.load_run(PLACE, "image_frozen")
     picture = next(iter(run.recipe.data.build().pictures()))
@@ -468,7 +468,7 @@ def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
 
 def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypatch):
     from mmgen.errors import DataError, RunError
-    from mmgen.runs import predict
+    from mmgen.inference import predict
 
     monkeypatch.chdir(seeing)
     Path("odd.jsonl").write_text('{"image": "x.png", "colour": "red"}\n')
@@ -559,7 +559,7 @@ def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
     from concurrent.futures import ThreadPoolExecutor
 
     from mmgen.features.cnn import Network
-    from mmgen.runs.load import load_run
+    from mmgen.inference.load import load_run
 
     monkeypatch.chdir(seeing)
     built, build = [], Network.__init__
@@ -579,7 +579,7 @@ def test_what_ask_says(seeing, monkeypatch):
     from PIL import Image
 
     from mmgen.errors import DataError
-    from mmgen.runs.load import load_run
+    from mmgen.inference.load import load_run
 
     monkeypatch.chdir(seeing)
     run = load_run(PLACE, "both")
@@ -598,7 +598,7 @@ def test_what_ask_says(seeing, monkeypatch):
 
 
 def test_two_commands_do_not_write_one_file(tmp_path):
-    from mmgen.runs.answers import answers_file
+    from mmgen.inference.answers import answers_file
 
     with answers_file(tmp_path / "a.jsonl") as add:
         add({"id": "1"})
@@ -616,8 +616,8 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
 
     from mmgen.errors import DataError
     from mmgen.features.writer import StoreWriter
+    from mmgen.inference.load import load_run
     from mmgen.parts import Record
-    from mmgen.runs.load import load_run
 
     with StoreWriter(tmp_path / "other.h5", {"extractor": "other"}) as writer:
         writer.add(Record("a", np.ones((2, 7)), np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]])))
@@ -654,7 +654,7 @@ def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
 def test_other_pictures_have_other_features(seeing):
     from mmgen.recipe.load import load
     from mmgen.registry import installed
-    from mmgen.runs.prepare import features_file
+    from mmgen.storage.model_files import features_file
     from mmgen.storage.run_folder import RunFolder
 
     files = set()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from ..configs import FeaturesConfig
 from ..data.collate import Collator
 from ..data.seeds import resolve
+from ..data.unread_text import remarks
 from ..decoding import Decoding
 from ..errors import DataError, MmgenError, RunError, UnavailableError
 from ..evaluation.generate import generate
@@ -28,7 +29,6 @@ from ..tensors import All, Example, Generation, Prediction
 from .given import by_input, called, inputs_asked, labels_asked, lacking, may_be_read, may_fill, steps_read, unread
 from .own_features import checked_picture, checked_record, record
 from .query import Query, as_picture, decoded, listed
-from .unread_text import remarks
 
 log = logging.getLogger("mmgen")
 

@@ -24,12 +24,12 @@ from ..recipe.load import changed
 from ..recipe.messages import in_words
 from ..recipe.tables import GENERATOR, Recipe
 from ..registry import Registry, installed
+from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
+from ..storage.step_weights import inputs_of, load_step
 from ..tensors import Example, Generation, Prediction
-from .asker import Asker
-from .prepare import build_model, features_file
+from .predictor import Asker
 from .query import Query
-from .step_weights import inputs_of, load_step
 
 OF_AN_INPUT = ("extractor", "features", "allow_other_features")  # what may be changed of one that has learnt
 

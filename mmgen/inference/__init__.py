@@ -1,0 +1,1 @@
+"""Inference: a finished run is asked about what it has never seen."""
