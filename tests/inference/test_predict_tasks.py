@@ -32,7 +32,7 @@ def finished(tmp_path_factory):
 def ask(finished, monkeypatch):
     """Answers to lines, or what the terminal shows for arguments."""
     for module in ("predict", "load"):
-        monkeypatch.setattr(f"mmgen.runs.{module}.installed", registry)
+        monkeypatch.setattr(f"mmgen.inference.{module}.installed", registry)
 
     def asked(*arguments, lines=()):
         if not lines:

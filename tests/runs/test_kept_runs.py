@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import toys
-
 from mmgen.runs.load import load_run
+
 from mmgen.storage import generations, predictions
 
 pytestmark = pytest.mark.slow  # every test loads encoders, most run commands
