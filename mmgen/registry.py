@@ -20,9 +20,8 @@ import pluggy
 
 from . import API_VERSION, hookspecs
 from .configs import PartConfig, classes_in
-from .discovery.loading import BrokenPlugin, Source, load, reason
+from .discovery.loading import BrokenPlugin, Source, calling, load, reason
 from .discovery.version import refused
-from .discovery.watch import watched
 from .errors import PluginError, did_you_mean
 
 SENTENCE_END = re.compile(r"(?<=\.) (?=[A-Z`\[])")
@@ -178,7 +177,7 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugi
     for kind, (hook, wanted) in KINDS.items():
         for implementation in getattr(manager.hook, hook).get_hookimpls():
             try:
-                with watched(source.named):
+                with calling(source.named):
                     classes = list(implementation.function())
             except KeyboardInterrupt:
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import faulthandler
 import logging
 import os
 import sys
@@ -15,7 +16,6 @@ from typing import Any
 import click
 
 from ..commands import GOES_ON, LEARNING
-from ..discovery.watch import trace_crashes
 from ..errors import MmgenError, printable, shown
 from ..progress import tell
 from ..training.signals import handling
@@ -29,6 +29,8 @@ class Commands(Lookup):
     1."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        with contextlib.suppress(OSError, RuntimeError, AttributeError):  # stderr is not a file of the system
+            faulthandler.enable()  # a crash in a plugin or a library prints where it was
         with _errors_in_a_line(context):  # `--help` is written here
             return super().parse_args(context, args)
 
@@ -132,7 +134,6 @@ def _stoppable() -> Iterator[None]:
 @click.version_option(package_name="mmgen-framework", prog_name="mmgen")
 def main() -> None:
     """Pretrained encoders as generators: BERT-gen and visual question generation."""
-    trace_crashes()
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # letters that its encoding has not are spelt out
     handler = logging.StreamHandler()

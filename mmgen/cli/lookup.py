@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from ..configs import CommandConfig
-from ..discovery.loading import reason
-from ..discovery.watch import watched
+from ..discovery.loading import calling, reason
 from ..errors import MmgenError, PluginError
 from ..progress import tell
 from ..registry import Part, Registry, conflict, installed
@@ -117,7 +116,7 @@ def built(registry: Registry, name: str) -> click.Command | None:
     part = registry.get("command", name)  # raises where there are two
     assert issubclass(part.config, CommandConfig)
     try:
-        with watched(f"the command '{name}' ({part.source})"):
+        with calling(f"the command '{name}' ({part.source})"):
             command: Any = part.config.model_validate({}).build()
     except (KeyboardInterrupt, MmgenError):
         raise

@@ -1,1 +1,1 @@
-"""How plugins are found and imported, and what keeps a bad one from taking the process with it."""
+"""How plugins are found and imported, and how one that fails is recorded."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import logging
 import re
 import sys
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
 from .version import refused, written
-from .watch import watched
+
+SLOW = 3.0  # seconds of a plugin's code after which a line names the plugin
+log = logging.getLogger("mmgen")
 
 
 @dataclass(frozen=True)
@@ -57,13 +62,27 @@ def load(group: str) -> tuple[list[tuple[Source, ModuleType]], list[BrokenPlugin
         source = Source(entry.name, *owners[id(entry.dist)])
         try:
             imported = entry.module in sys.modules and not entry.attr  # then no stranger's code is run
-            with contextlib.nullcontext() if imported else watched(source.named):
+            with contextlib.nullcontext() if imported else calling(source.named):
                 loaded.append((source, entry.load()))
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # whatever a stranger's import does, the others go on
             broken.append(BrokenPlugin(source, refused(written(entry.module)) or reason(error)))
     return loaded, broken
+
+
+@contextlib.contextmanager
+def calling(owner: str) -> Iterator[None]:
+    """Around a plugin's code while it is imported or called. What the code prints goes to stderr, since programs read
+    standard output. A warning names the owner where the code takes more than `SLOW` seconds."""
+    start = time.monotonic()
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        seconds = time.monotonic() - start
+        if seconds > SLOW:
+            log.warning(f"{owner} took {seconds:.1f} s to load; import large libraries only where a part is built")
 
 
 def reason(error: BaseException) -> str:

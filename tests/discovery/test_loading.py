@@ -1,0 +1,75 @@
+"""A plugin that fails, exits or takes long while it is imported is named, and the other plugins go on."""
+
+import logging
+import signal
+import subprocess
+import sys
+
+import pytest
+from thirdparty import plugin
+
+from mmgen.discovery import loading
+from mmgen.registry import collect
+
+HOOK = "import mmgen, sys\n@mmgen.hookimpl\ndef register_embedders():\n    {code}\n    return []"
+NAMED = "plugin 'audio' (mmgen-audio 0.3)"
+
+
+def load(site, code: str) -> tuple[list[str], list[str]]:
+    """The plugins that load beside one with this code, and what is said of those that do not."""
+    site("mmgen-audio", "mmgen_audio", code)
+    loaded, broken = loading.load("mmgen")
+    return [source.plugin for source, _ in loaded], [str(plugin) for plugin in broken]
+
+
+@pytest.mark.parametrize(
+    "code, reason",
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("import library_that_is_missing", "No module named 'library_that_is_missing'"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
+        ("import sys; sys.exit()", "SystemExit"),
+    ],
+)
+def test_an_import_that_fails_or_exits_is_named_and_stops_no_other_plugin(site, code, reason):
+    loaded, broken = load(site, code)
+    assert {"text", "masked", "bench"} <= set(loaded) and "audio" not in loaded
+    assert broken == [f"{NAMED} failed to load: {reason}"]
+
+
+def test_a_plugin_that_takes_long_is_named(site, monkeypatch, caplog):
+    monkeypatch.setattr(loading, "SLOW", 0.05)
+    loaded, broken = load(site, "import time; time.sleep(0.1)")
+    assert "audio" in loaded and broken == []
+    (message,) = [message for message in caplog.messages if message.startswith(NAMED)]
+    assert message.startswith(f"{NAMED} took 0.")
+    assert message.endswith(" s to load; import large libraries only where a part is built")
+
+
+def test_a_hook_that_takes_long_is_named_and_one_that_does_not_is_not(monkeypatch, caplog):
+    slow, quick = (plugin(HOOK.format(code=f"print({text!r})")) for text in ("slow", "quick"))
+    clock = iter([10.0, 14.25, 20.0, 23.0])
+    monkeypatch.setattr(loading.time, "monotonic", lambda: next(clock))
+    with caplog.at_level(logging.WARNING):
+        assert collect([slow, quick]).broken == ()
+    assert caplog.messages == [f"{NAMED} took 4.2 s to load; import large libraries only where a part is built"]
+
+
+def test_what_a_hook_prints_goes_to_stderr(capsys):
+    collect([plugin(HOOK.format(code="print('noise')"))])
+    assert capsys.readouterr() == ("", "noise\n")
+
+
+def test_ctrl_c_stops_a_plugin():
+    with pytest.raises(KeyboardInterrupt):
+        collect([plugin(HOOK.format(code="raise KeyboardInterrupt"))])
+
+
+@pytest.mark.slow  # starts interpreters
+def test_a_crash_says_where(site):
+    """Also of `--help`, which runs no command."""
+    site("mmgen-crash", "mmgen_crash", "import os\nos.abort()")
+    for arguments in (["--help"], ["plugins"]):
+        done = subprocess.run([sys.executable, "-m", "mmgen", *arguments], capture_output=True, text=True)
+        assert done.returncode == -signal.SIGABRT and "Fatal Python error: Aborted" in done.stderr
+        assert 'mmgen_crash.py", line 2 in <module>' in done.stderr
