@@ -16,17 +16,9 @@ import torch, so `build` imports the part's module when it is called:
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SerializeAsAny,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny
 
 Gives = Literal["text", "label", "choice", "region", "boxes"]  # kinds of predictions
 
@@ -79,20 +71,6 @@ class PartConfig(Config):
     kind: ClassVar[str]
     in_recipes: ClassVar[bool] = True  # whether a recipe can name parts of this kind
     type: str
-    _owner: str | None = PrivateAttr(None)  # the distribution, where a recipe asks for the part of this one
-
-    def owned_by(self, distribution: str) -> Self:
-        """The same part, asked for by its owner: a recipe keeps that, as `type = "mmgen-boxes:regions"`."""
-        found = self.model_copy()
-        found._owner = distribution
-        return found
-
-    @model_serializer(mode="wrap")
-    def _with_owner(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        table: dict[str, Any] = handler(self)
-        if self._owner and "type" in table:
-            table["type"] = f"{self._owner}:{self.type}"
-        return table
 
 
 class EmbedderConfig(PartConfig):

@@ -44,11 +44,6 @@ class Part:
     source: Source
 
     @property
-    def owned(self) -> str:
-        """Its name with its owner's, which no other part has."""
-        return f"{self.source.distribution}:{self.name}"
-
-    @property
     def place(self) -> str:
         """file:line of the config class."""
         try:
@@ -74,18 +69,13 @@ class Registry:
         return sorted((part for part in self.parts if part.kind == kind), key=lambda part: part.name)
 
     def get(self, kind: str, name: str) -> Part:
-        """The one part of this kind and name, or of its owner ("mmgen-boxes:regions", the distribution first). Raises
-        PluginError: unknown (with did-you-mean, what is installed and what is broken), or provided twice."""
-        owner, _, plain = name.rpartition(":")
-        namesakes = [part for part in self.of_kind(kind) if part.name == plain]
-        found = [part for part in namesakes if not owner or part.source.owns(owner)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise PluginError(conflict(found))
+        """The one part of this kind and name. Raises PluginError: unknown (with did-you-mean, what is installed and
+        what is broken), or provided twice."""
+        namesakes = [part for part in self.of_kind(kind) if part.name == name]
+        if len(namesakes) == 1:
+            return namesakes[0]
         if namesakes:
-            owners = ", ".join(dict.fromkeys(part.owned for part in namesakes))
-            raise PluginError(f"{owner} provides no {kind} '{plain}'; there is: {owners}")
+            raise PluginError(conflict(namesakes))
         names = sorted({part.name for part in self.of_kind(kind)})
         lines = [
             f"no {kind} is called '{name}'{did_you_mean(name, names)}",
@@ -105,9 +95,9 @@ class Registry:
         return f"{name}, {own[0].source}" if own else name
 
     def names(self, kind: str) -> dict[str, Part]:
-        """What parts of a kind are called in recipes: by their names, or with their owner where two have one name."""
+        """The parts of a kind that recipes can use, by name. A name that two parts have is left out."""
         count = Counter(part.name for part in self.of_kind(kind))
-        return {part.name if count[part.name] == 1 else part.owned: part for part in self.of_kind(kind)}
+        return {part.name: part for part in self.of_kind(kind) if count[part.name] == 1}
 
     def conflicts(self) -> list[str]:
         keys: dict[tuple[str, str], list[Part]] = {(part.kind, part.name): [] for part in self.parts}
@@ -121,8 +111,7 @@ def conflict(parts: list[Part]) -> str:
     if len({part.source.distribution for part in parts}) == 1:
         places = " and ".join(dict.fromkeys(part.place for part in parts))
         return f"{owners} provides the {parts[0].kind} '{parts[0].name}' {len(parts)} times ({places}); it must be one"
-    cure = f', or say whose, like type = "{parts[0].owned}"' if parts[0].config.in_recipes else ""
-    return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them{cure}"
+    return f"two plugins provide the {parts[0].kind} '{parts[0].name}': {owners}; uninstall one of them"
 
 
 KINDS: Mapping[str, tuple[str, type[PartConfig]]] = MappingProxyType(_kinds())

@@ -56,7 +56,7 @@ def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
     """What a part is for, and its keys with their values and defaults. Raises PluginError for an unknown name."""
     from ..recipe.reference import about, keys, place
 
-    found = [part for part in registry.parts if name in (part.name, part.owned)]
+    found = [part for part in registry.parts if part.name == name]
     if not found:
         raise PluginError(
             f"no part is called '{name}'{did_you_mean(name, [part.name for part in registry.parts])}; `mmgen plugins` "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import logging
-import re
 import sys
 import time
 from collections.abc import Iterator
@@ -25,10 +24,6 @@ class Source:
     plugin: str
     distribution: str
     version: str
-
-    def owns(self, name: str) -> bool:
-        """Whether a distribution's name is this one's; case, "-", "_" and "." make no difference."""
-        return re.sub(r"[-_.]+", "-", name).lower() == re.sub(r"[-_.]+", "-", self.distribution).lower()
 
     @property
     def named(self) -> str:

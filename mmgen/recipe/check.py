@@ -65,19 +65,19 @@ class _Check:
             self.problem(path, f'has no type; write  type = "..."  with one of: {names or "none installed"}')
             return None
         try:
-            found = self.registry.get(kind, table["type"])
+            config = self.registry.get(kind, table["type"]).config
         except PluginError as error:
             self.problem((*path, "type"), str(error))
             return None
-        config, owned = found.config, table["type"] != found.name
-        table = {**table, "type": found.name}
         nested = {name: inner for name, inner in nested_kinds(config).items() if table.get(name) is not None}
         checked = {name: self.part(inner, table[name], (*path, name)) for name, inner in nested.items()}
         parts = {name: part for name, part in checked.items() if part is not None}
         if len(parts) < len(nested):
             return None
-        made = self.table(config, {name: value for name, value in table.items() if name not in nested}, path, parts)
-        return made.owned_by(found.source.distribution) if made is not None and owned else made
+        part: PartConfig | None = self.table(
+            config, {name: value for name, value in table.items() if name not in nested}, path, parts
+        )
+        return part
 
     def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] | None = None) -> Any:
         """A config from a table; as JSON and strictly, so that "5" is no number, and a list may be a tuple. `parts`:

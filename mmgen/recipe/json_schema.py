@@ -76,18 +76,14 @@ def _definitions(registry: Registry) -> dict[str, Schema]:
 def _kind(kind: str, parts: Mapping[str, Part], more: Schema | None = None) -> dict[str, Schema]:
     """The definitions of a kind and its parts. `more`: keys that every one has besides its own."""
     choices = [{"const": name, "description": f"{part.summary} ({part.source})"} for name, part in parts.items()]
-    asked = [{"pattern": "^[^:]+:[^:]+$"}] if parts else []  # by its owner, which any part may be
     handed = [
         {
-            "if": {
-                "properties": {"type": {"enum": list(dict.fromkeys([name, part.owned]))}},
-                "required": ["type"],
-            },
+            "if": {"properties": {"type": {"const": name}}, "required": ["type"]},
             "then": {"$ref": f"#/$defs/{kind}.{name}"},
         }
-        for name, part in parts.items()
+        for name in parts
     ]
-    types = {"type": "string", "anyOf": [*choices, *asked] or [{}]}
+    types = {"type": "string", "anyOf": choices or [{}]}
     found: dict[str, Schema] = {kind: {"type": "object", "properties": {"type": types}, "allOf": handed}}
     for name, part in parts.items():
         own = closed(part.config)
