@@ -25,7 +25,7 @@ import pytest
 from fuzz import folders
 from mmgen_humaneval.answers import read as judged
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
-from mmgen_tasks.flickr30k import read_boxes
+from mmgen_tasks.flickr30k.files import read_boxes
 from mmgen_tasks.pickles import read_pickle
 from PIL import Image
 from transformers import AutoConfig, AutoModelForMaskedLM

@@ -1,11 +1,15 @@
-"""The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities.
-For each: objectives, data sets in the published formats, and the official metrics."""
+"""The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities,
+and COCO's captions. Each folder has everything about one: the configs, the published files read and written, the
+objective, the metric, the result file, and the drawn version."""
 
 import mmgen
 
-from .metrics import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
-from .objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
-from .published import CocoCaptions, Flickr30kEntities, Nlvr2, Refcoco, Vcr, VcrTexts, VqaAnswers
+from .captions.config import CocoCaptions
+from .flickr30k.config import Flickr30kEntities, PhraseRecall, PhraseRegions, ScenePhrases
+from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, TrueOrFalse
+from .refcoco.config import BoxAccuracy, Refcoco, RegionChoice, SceneExpressions
+from .vcr.config import ChoiceAccuracy, MultipleChoice, SceneChoices, Vcr, VcrTexts
+from .vqa.config import AnswerClasses, SceneAnswers, VqaAccuracy, VqaAnswers
 
 
 @mmgen.hookimpl
@@ -20,4 +24,5 @@ def register_objectives():
 
 @mmgen.hookimpl
 def register_datasets():
-    return [VqaAnswers, Nlvr2, Vcr, VcrTexts, Refcoco, Flickr30kEntities, CocoCaptions]
+    published = [VqaAnswers, Nlvr2, Vcr, VcrTexts, Refcoco, Flickr30kEntities, CocoCaptions]
+    return [*published, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases, SceneChoices]

@@ -49,7 +49,7 @@ def surfaces() -> list[Surface]:
 
 
 def _prepare(folder: Path) -> Any:
-    from mmgen_tasks import metrics
+    import mmgen_tasks as metrics
 
     configs = (metrics.VqaAccuracy, metrics.PairAccuracy, metrics.ChoiceAccuracy, metrics.BoxAccuracy)
     forms = [config.result_files() for config in (*configs, metrics.PhraseRecall)]

@@ -182,7 +182,7 @@ def _vqa(path: Path) -> Any:
 
 
 def _vocabulary(path: Path) -> Any:
-    from mmgen_tasks.vocabulary import read_vocabulary
+    from mmgen_tasks.vqa.vocabulary import read_vocabulary
 
     return list(read_vocabulary(path))
 
@@ -225,7 +225,7 @@ def _refcoco(path: Path) -> Any:
 
 
 def _flickr(path: Path) -> Any:
-    from mmgen_tasks.flickr30k import read_sentences
+    from mmgen_tasks.flickr30k.files import read_sentences
 
     return [
         (text, [(text[first:end], chain, types) for first, end, chain, types in marked])
@@ -234,7 +234,7 @@ def _flickr(path: Path) -> Any:
 
 
 def _flickr_boxes(path: Path) -> Any:
-    from mmgen_tasks.flickr30k import read_boxes
+    from mmgen_tasks.flickr30k.files import read_boxes
 
     return read_boxes(path)
 
@@ -257,7 +257,7 @@ def _own(value: Any) -> str:
 
 
 def _naive_vqa(path: Path) -> Any:
-    from mmgen_tasks.answers import normalise
+    from mmgen_vl.answers import normalise
 
     known, common = {}, {}
     for row in json.loads(_text(path))["annotations"]:

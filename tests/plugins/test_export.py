@@ -7,8 +7,20 @@ import pytest
 from click.testing import CliRunner
 from mmgen_questions import Vqg
 from mmgen_regions import BottomUpTsv
-from mmgen_scenes import SceneAnswers, SceneChoices, SceneExpressions, ScenePairs, ScenePhrases, Scenes
-from mmgen_tasks import CocoCaptions, Flickr30kEntities, Nlvr2, Refcoco, Vcr, VqaAnswers
+from mmgen_scenes import Scenes
+from mmgen_tasks import (
+    CocoCaptions,
+    Flickr30kEntities,
+    Nlvr2,
+    Refcoco,
+    SceneAnswers,
+    SceneChoices,
+    SceneExpressions,
+    ScenePairs,
+    ScenePhrases,
+    Vcr,
+    VqaAnswers,
+)
 from toys import recipe
 
 from mmgen.cli import main

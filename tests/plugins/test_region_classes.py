@@ -10,7 +10,7 @@ import torch.nn.functional as F
 import toys
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions, RegionClasses
-from mmgen_tasks.objectives import MultipleChoice
+from mmgen_tasks import MultipleChoice
 from mmgen_text import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 

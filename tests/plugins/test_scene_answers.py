@@ -5,9 +5,10 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
-from mmgen_scenes import SceneAnswers, Scenes
-from mmgen_scenes.answers import ANSWERS, OTHERS
+from mmgen_scenes import Scenes
 from mmgen_scenes.world import COLORS, GROUNDS, KINDS
+from mmgen_tasks import SceneAnswers
+from mmgen_tasks.vqa.drawn_questions import ANSWERS, OTHERS
 from pydantic import ValidationError
 
 from mmgen.testing import DatasetSuite

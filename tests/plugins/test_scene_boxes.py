@@ -5,9 +5,10 @@ import re
 from collections import Counter
 
 import pytest
-from mmgen_scenes import SceneExpressions, ScenePhrases, Scenes
+from mmgen_scenes import Scenes
 from mmgen_scenes.proposals import overlap
 from mmgen_scenes.world import COLORS, KINDS, SIZES, SORTS
+from mmgen_tasks import SceneExpressions, ScenePhrases
 
 from mmgen.testing import DatasetSuite
 

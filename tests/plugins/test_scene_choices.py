@@ -5,9 +5,9 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
-from mmgen_scenes import SceneChoices
-from mmgen_scenes.choices import NAMES
 from mmgen_scenes.world import COLORS, KINDS
+from mmgen_tasks import SceneChoices
+from mmgen_tasks.vcr.drawn_choices import NAMES
 
 from mmgen.tensors import All
 from mmgen.testing import DatasetSuite

@@ -4,8 +4,8 @@ import re
 from collections import Counter, defaultdict
 
 import pytest
-from mmgen_scenes import ScenePairs
 from mmgen_scenes.world import COLORS, KINDS
+from mmgen_tasks import ScenePairs
 
 from mmgen.tensors import All
 from mmgen.testing import DatasetSuite

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from mmgen_scenes import SceneAnswers, Scenes, SceneStories
+from mmgen_scenes import Scenes, SceneStories
 from mmgen_scenes.grammar import mentions, words
 from mmgen_scenes.world import COLORS, KINDS
+from mmgen_tasks import SceneAnswers
 
 from mmgen.testing import DatasetSuite
 

@@ -12,10 +12,9 @@ from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions, MaskedWords
 from mmgen_regions import Regions
-from mmgen_tasks.metrics import BoxAccuracy
-from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
-from mmgen_tasks.overlap import plain, right
+from mmgen_tasks import AnswerClasses, BoxAccuracy, MultipleChoice, PhraseRegions, RegionChoice, TrueOrFalse
 from mmgen_text import Text
+from mmgen_vl.regions import plain, right
 from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing

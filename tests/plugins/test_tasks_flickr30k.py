@@ -3,7 +3,7 @@
 import published
 import pytest
 from mmgen_tasks import Flickr30kEntities
-from mmgen_tasks.flickr30k import read_boxes, unmarked
+from mmgen_tasks.flickr30k.files import read_boxes, unmarked
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite

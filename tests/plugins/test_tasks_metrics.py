@@ -6,8 +6,8 @@ import random
 import pytest
 from beside import shared
 from mmgen_tasks import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
-from mmgen_tasks.answers import CONTRACTIONS, accuracy, agreement, normalise
-from mmgen_tasks.boxes import iou
+from mmgen_vl.answers import CONTRACTIONS, accuracy, agreement, normalise
+from mmgen_vl.boxes import iou
 
 from mmgen.errors import DataError
 from mmgen.tensors import Example, Generation, Prediction

@@ -5,7 +5,7 @@ import json
 import published
 import pytest
 from mmgen_tasks import Vcr, VcrTexts
-from mmgen_tasks.vcr import CLASSES, NAMES, names
+from mmgen_tasks.vcr.files import CLASSES, NAMES, names
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite
@@ -109,7 +109,7 @@ def test_what_objects_are(tmp_path, monkeypatch):
     known = data.labels()["objects"]
     assert len(CLASSES) == len(set(CLASSES)) == 80 and known == (*CLASSES, "griffin", "sphinx")
     assert (known[0], known[2], known[79]) == ("person", "car", "toothbrush")
-    monkeypatch.setattr("mmgen_tasks.vcr.MOST_CLASSES", 1)
+    monkeypatch.setattr("mmgen_tasks.vcr.files.MOST_CLASSES", 1)
     with pytest.raises(DataError) as told:
         data.labels()
     assert str(told.value) == (

@@ -5,9 +5,8 @@ import pickle
 
 import published
 import pytest
-from mmgen_tasks import VqaAnswers
-from mmgen_tasks.metrics import VqaAccuracy
-from mmgen_tasks.vocabulary import read_vocabulary
+from mmgen_tasks import VqaAccuracy, VqaAnswers
+from mmgen_tasks.vqa.vocabulary import read_vocabulary
 
 from mmgen.errors import DataError
 from mmgen.tensors import Prediction

@@ -12,7 +12,7 @@ from beside import shared
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import SentenceImage
-from mmgen_tasks.objectives import AnswerClasses, MultipleChoice, PhraseRegions, TrueOrFalse
+from mmgen_tasks import AnswerClasses, MultipleChoice, PhraseRegions, TrueOrFalse
 from mmgen_text import Text
 from mmgen_visualbert import VisualBert, VisualBertRegions, names
 from mmgen_visualbert.backbone import VisualBertBackbone

@@ -1,0 +1,1 @@
+"""COCO's captions: texts to pretrain from, or to learn to write."""

@@ -1,0 +1,31 @@
+"""COCO's captions written, a file a split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mmgen.errors import DataError
+from mmgen.reading.export import (
+    Exported,
+    Exporter,
+    save_captions,
+)
+
+from ..export import named
+from ..vqa.files import YEARS
+
+
+class CocoCaptions(Exporter):
+    """Captions in COCO's format, a file a split. Who reads them puts the split before an image's number."""
+
+    name = "coco_captions"
+
+    def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
+        files = {}
+        for split, examples in exported.splits.items():
+            path = folder / "annotations" / f"captions_{YEARS.get(split, split)}.json"
+            if not save_captions(path, examples, exported):
+                raise DataError(f"the split '{split}' has no captions")
+            files[split] = [path.relative_to(folder).as_posix()]
+        return {"type": "coco_captions", "files": files, **named([*exported.splits], {})}

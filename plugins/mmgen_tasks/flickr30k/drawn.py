@@ -1,0 +1,70 @@
+"""Flickr30K Entities, drawn: where the things are that captions of scenes name."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mmgen_scenes import captions
+from mmgen_scenes.drawn import DrawnDataset, Made, plain_scene, things
+from mmgen_scenes.proposals import propose, union
+from mmgen_scenes.world import SORT, Box, Scene
+
+from mmgen.tensors import Example
+
+if TYPE_CHECKING:
+    from .config import ScenePhrases
+
+
+class DrawnPhrases(DrawnDataset):
+    """Examples of a `ScenePhrases` config: a caption of the data set `scenes`, and where what it names is.
+
+    inputs   "image": the scene's name; "caption"
+    labels   "phrases": (first character, end, box) of the caption's noun phrases; a box is around all things that are
+             named. In the split to evaluate an example has one of them
+    facts    image, the scene's things and, in the split to evaluate, the phrase's type
+    """
+
+    name = "drawn scenes with phrases"
+
+    def __init__(self, config: ScenePhrases) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def make(self, split: str, i: int) -> Made:
+        config = self.config
+        rng, scene = plain_scene(config, split, i)
+        scene = replace(scene, id=f"phrases{config.proposals or ''}-{scene.id}")
+        first, second = rng.sample(range(len(scene.groups)), 2)
+        shared = {"image": scene.id, "things": things(scene)}
+        examples = []
+        for number, caption in enumerate(captions.write(rng, scene, (first, second), config.captions)):
+            phrases = [
+                (start, _noun_end(caption.text, start, end), union([scene.things[i].box for i in members]))
+                for start, end, members in captions.spans(scene, caption)
+            ]
+            inputs = {"image": scene.id, "caption": caption.text}
+            own = f"{scene.id}-{number}"
+            if split != config.evaluate:
+                examples.append(Example(own, inputs, (), shared, {"phrases": tuple(phrases)}))
+                continue
+            for place, (phrase, group) in enumerate(zip(phrases, caption.groups, strict=True)):
+                facts = {**shared, "type": SORT[scene.groups[group].kind.name]}
+                examples.append(Example(f"{own}-{place}", inputs, (), facts, {"phrases": (phrase,)}))
+        return Made((scene,), tuple(examples))
+
+    def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
+        """Near things, and near what is around all things of a kind."""
+        wanted = [(thing.box, f"{thing.color} {thing.kind}") for thing in scene.things]
+        for group in scene.groups:
+            if group.plural:
+                around = union([scene.things[i].box for i in group.members])
+                wanted.append((around, f"{group.color} {group.kind.plural}"))
+        return propose(scene, wanted, self.config.proposals)
+
+
+def _noun_end(caption: str, start: int, end: int) -> int:
+    """Where a noun phrase ends without its place, which is a phrase of its own in Flickr30K Entities."""
+    place = re.search(r" (?:on|in) the ", caption[start:end])
+    return start + place.start() if place else end

@@ -1,0 +1,1 @@
+"""NLVR2: is a statement true of two photographs?"""

@@ -1,0 +1,94 @@
+"""NLVR2: is a statement true of two photographs?
+
+The keys that recipes have for its data sets, its objective and its metric."""
+
+from typing import ClassVar, Literal
+
+from mmgen_scenes import Drawn
+from mmgen_vl.configs import Dropout
+from pydantic import Field
+
+import mmgen
+
+from ..published import FileEach
+
+
+class Nlvr2(FileEach):
+    """NLVR2: is a statement true of two photographs?"""
+
+    type: Literal["nlvr2"] = "nlvr2"
+    published = ("train", "dev", "test1", "test2")
+    labels: ClassVar[tuple[str, ...]] = ("truth",)
+
+    validate_on: str = Field("dev", description="the split whose loss is watched while training")
+    evaluate: str = Field("test1", description="the split that every step predicts for and is scored on")
+    pairs: Literal["all", "balanced", "unbalanced"] = Field(
+        "all", description="of dev and test1 all pairs, or one of the published subsets; train is always whole"
+    )
+
+    @classmethod
+    def exporters(cls):
+        from . import export
+
+        return (export.Nlvr2(),)
+
+    def build(self):
+        from .files import Nlvr2Files
+
+        return Nlvr2Files(self)
+
+
+class TrueOrFalse(mmgen.ObjectiveConfig):
+    """Whether a statement is true of a picture or of several (NLVR2; VisualBERT, section 4.3): two logits of the pooled
+    state, cross-entropy."""
+
+    type: Literal["true_or_false"] = "true_or_false"
+    gives = "label"
+    labels = ("truth",)
+    pools = True
+
+    dropout: float = Dropout
+
+    def build(self, backbone, labels):
+        from .objective import TrueOrFalseObjective
+
+        return TrueOrFalseObjective(self, backbone)
+
+
+class PairAccuracy(mmgen.MetricConfig):
+    """NLVR2's accuracy and consistency, in percent (Suhr et al., 2019)."""
+
+    type: Literal["pair_accuracy"] = "pair_accuracy"
+    judges = frozenset({"label"})
+    labels = ("truth",)
+
+    @classmethod
+    def result_files(cls):
+        from .results import PairResults
+
+        return PairResults()
+
+    def build(self):
+        from .metric import PairAccuracyMetric
+
+        return PairAccuracyMetric()
+
+
+class ScenePairs(Drawn):
+    """Statements about two drawn scenes side by side, true or false: NLVR2, drawn.
+
+    A set has four pairs of scenes. Each statement is true of two of them and false of the others, so that its words
+    alone say nothing: chance is 50 in 100, and for all four of a statement 1 in 16.
+    """
+
+    type: Literal["scene_pairs"] = "scene_pairs"
+    labels: ClassVar[tuple[str, ...]] = ("truth",)
+    train_size: int = Field(300, ge=1, le=100_000, description="sets of four pairs, eight scenes each, to learn from")
+    val_size: int = Field(10, ge=1, le=100_000, description="sets to watch the loss on")
+    test_size: int = Field(40, ge=1, le=100_000, description="sets to predict for")
+    statements: int = Field(2, ge=1, le=3, description="statements a set, each with its four pairs four examples")
+
+    def build(self):
+        from .drawn import DrawnPairs
+
+        return DrawnPairs(self)

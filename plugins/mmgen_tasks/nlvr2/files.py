@@ -1,0 +1,102 @@
+"""NLVR2's JSON lines: a statement, two photographs, and whether it is true of them (Suhr et al., 2019)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmgen.errors import DataError
+from mmgen.reading.finding import Finder
+from mmgen.reading.text import json_lines, kind, tidy, wanted
+from mmgen.tensors import All, Example
+
+from ..dataset import PublishedDataset, Read, placed
+
+if TYPE_CHECKING:
+    from .config import Nlvr2
+
+TRUTH = {"true": True, "false": False}
+SUBSETS = ("dev", "test1")  # the splits that have balanced and unbalanced files
+
+
+class Nlvr2Files(PublishedDataset):
+    """Examples of an `Nlvr2` config.
+
+    id       the identifier, "dev-850-0-1"
+    inputs   "image": `All` of the keys of the left and the right picture, "dev-850-0-img0" and "-img1"; "statement"
+    labels   "truth": bool; absent where the file has no label
+    facts    group: the identifier without its pair, which a sentence about several pairs shares
+    """
+
+    name = "NLVR2"
+    licence = "statements and labels: CC BY 4.0; images: their owners' terms"
+    source = "github.com/lil-lab/nlvr, nlvr2/data"
+    advice = "put them there, or name others in data.files"
+    config: Nlvr2
+
+    def find(self, finder: Finder, split: str) -> Path:
+        if split in self.config.files:
+            return finder.file([self.config.files[split]], "")
+        if self.config.pairs != "all" and split in SUBSETS:
+            name = f"{self.config.pairs}/{self.config.pairs}_{split}.json"
+            return finder.file([name, Path(name).name], f"{self.source}/{name}")
+        return finder.file([f"{split}.json"], f"{self.source}/{split}.json")
+
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        return {"truth": ("False", "True")}
+
+    def read(self, split: str) -> Read:
+        found: dict[str, Example] = {}
+        counts: Counter[str] = Counter()
+
+        def take(row: Any) -> None:
+            example = read_example(row)
+            if example.id in found:
+                raise DataError(f"the identifier '{example.id}' came before")
+            if example.inputs["statement"]:
+                found[example.id] = example
+            else:
+                counts["without_text"] += 1
+
+        placed(json_lines(self.files[split]), self.files[split], take)
+        return Read([*found.values()], counts)
+
+
+def read_example(row: Any) -> Example:
+    """A line's example. Raises DataError."""
+    wanted(row, "identifier", "sentence")
+    own, sentence = tidy(row["identifier"], "identifier"), tidy(row["sentence"], "sentence")
+    split, group, _, number = _parts(own)
+    labels = {}
+    if row.get("label") is not None:
+        labels["truth"] = _truth(row["label"])
+    images = pictures_of(own)
+    return Example(
+        own, {"image": All(images), "statement": sentence}, (), {"group": f"{split}-{group}--{number}"}, labels
+    )
+
+
+def pictures_of(identifier: str) -> tuple[str, str]:
+    """The keys of the left and the right picture. Raises DataError."""
+    split, group, pair, _ = _parts(identifier)
+    return f"{split}-{group}-{pair}-img0", f"{split}-{group}-{pair}-img1"
+
+
+def _parts(identifier: str) -> list[str]:
+    parts = identifier.rsplit("-", 3)
+    if len(parts) != 4 or not all(parts):
+        raise DataError(f"identifier '{identifier:.60}' is none like split-set-pair-sentence")
+    return parts
+
+
+def _truth(label: Any) -> bool:
+    known = TRUTH.get(label.lower()) if isinstance(label, str) else label
+    if not isinstance(known, bool):
+        raise DataError(f'label must be "True" or "False", not {_told(label)}')
+    return known
+
+
+def _told(label: Any) -> str:
+    return f"{label!r:.60}" if isinstance(label, str) else kind(label)

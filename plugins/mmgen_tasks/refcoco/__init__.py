@@ -1,0 +1,1 @@
+"""RefCOCO, RefCOCO+ and RefCOCOg: which box an expression is about."""

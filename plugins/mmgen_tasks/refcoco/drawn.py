@@ -1,0 +1,52 @@
+"""RefCOCO+, drawn: expressions that fit one thing of a scene."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING
+
+from mmgen_scenes.drawn import DrawnDataset, Made, things
+from mmgen_scenes.proposals import propose
+from mmgen_scenes.world import Box, Scene, sample, unlike
+
+from mmgen.tensors import Example
+
+from . import drawn_expressions as expressions
+
+if TYPE_CHECKING:
+    from .config import SceneExpressions
+
+
+class DrawnExpressions(DrawnDataset):
+    """Examples of a `SceneExpressions` config, an expression each.
+
+    inputs   "image": the scene's name; "expression"
+    labels   "box": the box of the only thing that the expression fits
+    facts    image, the scene's things, and "thing": which of them is meant
+    """
+
+    name = "drawn scenes with expressions"
+
+    def __init__(self, config: SceneExpressions) -> None:
+        super().__init__(config)
+        self.config = config
+
+    def make(self, split: str, i: int) -> Made:
+        config = self.config
+        rng = Random(f"{config.seed}/{split}/{i}/expressions")
+        name = f"expressions{config.proposals or ''}-{split}-{i:05d}"
+        scene = sample(rng, name, config.min_things, config.max_things, unlike(rng, config.unlike))
+        known = things(scene)
+        examples = tuple(
+            Example(
+                f"{scene.id}-{place}",
+                {"image": scene.id, "expression": text},
+                facts={"image": scene.id, "things": known, "thing": thing},
+                labels={"box": scene.things[thing].box},
+            )
+            for place, (thing, text) in enumerate(expressions.write(rng, scene, config.expressions))
+        )
+        return Made((scene,), examples)
+
+    def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
+        return propose(scene, [(t.box, f"{t.color} {t.kind}") for t in scene.things], self.config.proposals)

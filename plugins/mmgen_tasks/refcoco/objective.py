@@ -1,0 +1,110 @@
+"""Choice among regions: a logit for each, of its own last state."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from mmgen_vl.regions import choosable, plain, regions_of, right
+from torch import Tensor, nn
+
+from mmgen.errors import DataError
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as, published_layer
+from mmgen.parts import Backbone
+from mmgen.tensors import Batch, Loss, Prediction, Targets
+
+if TYPE_CHECKING:
+    from .config import RegionChoice
+
+BOX, RIGHT = "box", "right"
+THEIRS = "mvrc_head.transform.dense"  # VL-BERT's name of what the hidden layer begins as
+
+
+class RightRegions(TargetReader):
+    """Which regions of every row are right, in loader workers."""
+
+    def __init__(self, config: RegionChoice) -> None:
+        self.image, self.whole, self.by_region = config.image, config.whole, config.loss == "bce"
+
+    def collate(self, rows: Rows) -> Targets:
+        boxes, mask = regions_of(rows, self.image), choosable(rows.inputs[self.image], self.whole)
+        found = torch.full(mask.shape, -100)  # (B, N)
+        for row, own, real, example in zip(found, boxes, mask, rows.examples, strict=True):
+            if BOX not in example.labels:
+                raise DataError(f"example '{example.id}' has no label '{BOX}'")
+            row[real] = right(own[real], example.labels[BOX], example.id).long()
+        if (of := rows.inputs[self.image].get("picture")) is not None:
+            found[mask & (of > 0)] = 0  # a label's box is one of the first picture
+        count = int(mask.sum()) if self.by_region else int((found == 1).any(1).sum())
+        return Targets({"loss": count}, {RIGHT: found})
+
+    def ask(self, rows: Rows) -> Targets:
+        regions_of(rows, self.image)
+        return Targets({})
+
+
+class RegionChoiceObjective(Objective):
+    """Owns the head: (B, N, H) states of regions -> (B, N) logits, -inf for those that cannot be chosen.
+
+    Losses: binary cross-entropy over regions (VL-BERT); or, by example, the cross-entropy of a choice that is even
+    among the right regions. An example without a right region has no such loss.
+    """
+
+    def __init__(self, config: RegionChoice, backbone: Backbone) -> None:
+        super().__init__()
+        self.config, self.reader, width = config, RightRegions(config), backbone.hidden_size
+        layers: dict[str, nn.Module] = {"1": nn.Linear(width, width), "2": nn.GELU()} if config.transform else {}
+        layers |= {"0": nn.Dropout(config.dropout), "3" if config.transform else "1": nn.Linear(width, 1)}
+        self.head = nn.Sequential(OrderedDict(layers))  # weights are called as when the dropout stood first
+
+    def begin(self, model: Sequencer) -> None:
+        if self.config.transform:
+            begin_as(self.head[0], model, self.config.begins_as)
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        """The hidden layer begins as that of VL-BERT's head for masked regions."""
+        if not self.config.transform:
+            return {}
+        return published_layer(weights, THEIRS, "head.1")
+
+    def logits(self, model: Sequencer, batch: Batch) -> Tensor:
+        mask = choosable(batch.inputs[self.config.image], self.config.whole)
+        states = model.encode(batch).inputs[self.config.image][:, : mask.shape[1]]  # an input may end in other slots
+        return self.head(states).float().squeeze(-1).masked_fill(~mask, float("-inf"))
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        logits, labels = self.logits(model, batch), targets.labels[RIGHT]
+        if self.config.loss == "bce":
+            real = labels != -100
+            loss = F.binary_cross_entropy_with_logits(logits[real], labels[real].float(), reduction="sum")
+            return Loss({"loss": loss})
+        even = (labels == 1).float() / (labels == 1).sum(1, keepdim=True).clamp(min=1)
+        shares = logits.log_softmax(-1).masked_fill(even == 0, 0)
+        return Loss({"loss": -(even * shares).sum()})
+
+    def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
+        logits = self.logits(model, batch)
+        shares = logits.sigmoid() if self.config.loss == "bce" else logits.softmax(-1)
+        boxes = batch.inputs[self.config.image]["boxes"]
+        best = logits.argmax(-1)  # (B,)
+        chosen = boxes[torch.arange(len(best), device=best.device), best]
+        sure = shares.gather(1, best.unsqueeze(1)).squeeze(1)
+        pictures = self._pictures(batch, best)
+        return [
+            Prediction(name, {"box": box, "index": index, **picture}, share)
+            for name, box, index, picture, share in zip(
+                batch.ids, plain(chosen), best.tolist(), pictures, sure.tolist(), strict=True
+            )
+        ]
+
+    def _pictures(self, batch: Batch, chosen: Tensor) -> list[dict[str, int]]:
+        """Of which picture each chosen region (B,) is, for examples that show several."""
+        regions = batch.inputs[self.config.image]
+        if "picture" not in regions:
+            return [{}] * len(chosen)
+        several = (regions["picture"] * regions["mask"]).amax(1) > 0
+        own = regions["picture"].gather(1, chosen.unsqueeze(1)).squeeze(1)
+        return [{"picture": place} if more else {} for place, more in zip(own.tolist(), several.tolist(), strict=True)]

@@ -1,0 +1,1 @@
+"""VCR: which of four answers is right, and which of four rationales."""

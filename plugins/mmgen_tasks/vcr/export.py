@@ -1,0 +1,108 @@
+"""VCR's format written: JSON lines whose words mention objects, and the metadata of every picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mmgen.configs import DatasetConfig
+from mmgen.errors import DataError
+from mmgen.reading.export import Exported, ExportedPicture, Exporter, save_json, save_json_lines, told
+from mmgen.tensors import Example
+
+from ..export import named
+from .files import NAMES, PERSON, Text, names, read_text_of
+
+WHOLE = (0.0, 0.0, 1.0, 1.0)
+
+
+class Vcr(Exporter):
+    """Needs examples of answers and rationales. A picture's boxes are its objects, but for a last one of the whole."""
+
+    name = "vcr"
+    labels = ("choices", "choice_mentions")
+    images = "vcr1images"
+
+    def config(self, config: DatasetConfig, split: str) -> DatasetConfig:
+        both = {"asks": "both"} if "asks" in type(config).model_fields else {}
+        return config.model_copy(update={"evaluate": split, **both})
+
+    def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
+        objects: dict[str, list[str]] = {}
+        for split, examples in exported.splits.items():
+            items: dict[str, dict[str, Example]] = {}
+            for example in examples:
+                items.setdefault(str(example.facts.get("item")), {})[str(example.facts.get("asks"))] = example
+            rows = []
+            for own, asked in items.items():
+                if asked.keys() != {"answer", "rationale"}:
+                    raise DataError(f"item '{own}' has no answers or no rationales; give examples of both")
+                rows.append(_row(own, asked["answer"], asked["rationale"], exported, objects))
+            save_json_lines(folder / f"{split}.jsonl", rows)
+        for key, picture in exported.pictures.items():
+            boxes = [[*picture.pixels(box), 1.0] for box in _objects(picture)]
+            called = objects.get(key, ["thing"] * len(boxes))
+            outlines = [[[[x0, y0], [x1, y0], [x1, y1], [x0, y1]]] for x0, y0, x1, y1, _ in boxes]
+            size = {"width": picture.width, "height": picture.height}
+            save_json(
+                (folder / self.images / picture.file).with_suffix(".json"),
+                {"boxes": boxes, "segms": outlines, "names": called, **size},
+            )
+        return {"type": "vcr", **named([*exported.splits], {})}
+
+
+def _objects(picture: ExportedPicture) -> Sequence[Sequence[float]]:
+    boxes = picture.boxes
+    return boxes[:-1] if boxes and tuple(boxes[-1]) == WHOLE else boxes
+
+
+def _row(
+    own: str, answer: Example, rationale: Example, exported: Exported, objects: dict[str, list[str]]
+) -> dict[str, Any]:
+    key = told(answer, "image")
+    picture = exported.pictures[key]
+    question = Text(told(answer, "question"), tuple(answer.shown("question_mentions")))
+    texts = [question]
+    for example in (answer, rationale):
+        pairs = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)
+        texts += [Text(text, tuple(mentions)) for text, mentions in pairs]
+    known = answer.labels.get("objects", ())
+    kinds = _kinds(texts, len(_objects(picture)), known, own)
+    objects.setdefault(key, kinds)
+    called, words = names(kinds), [_words(text) for text in texts]
+    for text, its in zip(texts, words, strict=True):
+        if read_text_of(its, called, "text") != text:
+            raise DataError(f"item '{own}': VCR's words cannot say '{text.text:.80}' with its mentions")
+    stem = Path(picture.file).stem
+    row: dict[str, Any] = {"annot_id": own, "img_id": key, "img_fn": picture.file, "metadata_fn": f"{stem}.json"}
+    row |= {"objects": kinds, "question": words[0], "answer_choices": words[1:5], "rationale_choices": words[5:]}
+    for name, example in (("answer_label", answer), ("rationale_label", rationale)):
+        if "choice" in example.labels:
+            row[name] = example.labels["choice"]
+    return row
+
+
+def _kinds(texts: Sequence[Text], count: int, known: Sequence[str], own: str) -> list[str]:
+    """What the objects are, so that they are called as the texts call them. `known`: what those are that no text
+    mentions."""
+    called: dict[int, str] = {}
+    for text in texts:
+        for first, end, objects in text.mentions:
+            for number in objects:
+                if number >= count:
+                    raise DataError(f"item '{own}': mentions object {number} of {count}")
+                called[number] = text.text[first:end]
+    unseen = PERSON if called and set(called.values()) <= set(NAMES) else "thing"
+    kinds = [*known[:count], *[unseen] * (count - len(known))]
+    return [PERSON if called.get(number) in NAMES else called.get(number, kinds[number]) for number in range(count)]
+
+
+def _words(text: Text) -> list[Any]:
+    """Words, with a list of objects where a text mentions them."""
+    words: list[Any] = []
+    place = 0
+    for first, end, objects in text.mentions:
+        words += [*text.text[place:first].split(), list(objects)]
+        place = end
+    return [*words, *text.text[place:].split()]

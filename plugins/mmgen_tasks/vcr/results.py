@@ -1,0 +1,111 @@
+"""Result files of VCR's leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mmgen.errors import DataError
+from mmgen.reading.results import ResultFiles
+from mmgen.reading.text import json_lines, tidy
+from mmgen.tensors import Example
+
+from ..dataset import placed
+from ..results import csv_rows, each_row, put
+from .files import read_item
+
+CHOICES = range(4)
+
+
+class VcrResults(ResultFiles):
+    """The leaderboard's CSV: of every item the probabilities of 4 answers, and of 4 rationales for each of them.
+    References are VCR's JSON lines.
+
+    Examples are `ITEM-answer`, `ITEM-rationale` (given the right answer) and `ITEM-rationale-K` (given answer K)."""
+
+    name = "vcr"
+    groups = ("answer", *(f"rationale_conditioned_on_a{k}" for k in CHOICES))
+    columns = tuple(f"{group}_{choice}" for group in groups for choice in CHOICES)
+
+    def read(self, path: Path, examples: Sequence[Example]) -> dict[str, Any]:
+        there = {example.id: example for example in examples}
+        rows: dict[str, dict[str, list[float]]] = {}
+        header: list[str] = []
+
+        def take(row: list[str]) -> None:
+            if not header:
+                header.extend(cell.strip() for cell in row)
+                if missing := [name for name in ("annot_id", *self.columns) if name not in header]:
+                    raise DataError(f"no column '{missing[0]}'; VCR's file has annot_id and {len(self.columns)} others")
+                return
+            if len(row) != len(header):
+                raise DataError(f"{len(row)} cells under {len(header)} columns")
+            cells = dict(zip(header, row, strict=True))
+            shares = {group: [_share(cells[f"{group}_{k}"], f"{group}_{k}") for k in CHOICES] for group in self.groups}
+            put(rows, tidy(cells["annot_id"], "annot_id"), shares)
+
+        each_row(csv_rows(path), path, take)
+        found: dict[str, Any] = {}
+        for item, shares in rows.items():
+            own = {f"{item}-answer": shares["answer"]}
+            own |= {f"{item}-rationale-{k}": shares[self.groups[1 + k]] for k in CHOICES}
+            right = there[f"{item}-answer"].labels.get("choice") if f"{item}-answer" in there else None
+            if isinstance(right, int) and right in CHOICES:
+                own[f"{item}-rationale"] = own[f"{item}-rationale-{right}"]
+            elif f"{item}-rationale" in there:
+                raise DataError(
+                    f"{path}: '{item}-rationale' is about the right answer, which these examples do not tell; score "
+                    'with examples of both, data.asks = "both"'
+                )
+            known = {id_: _choice(each) for id_, each in own.items() if id_ in there}
+            found |= known or {item: _choice(shares["answer"])}
+        return found
+
+    def read_references(self, path: Path) -> list[Example]:
+        found: dict[str, Example] = {}
+
+        def take(row: Any) -> None:
+            item = read_item(row)
+            for asks, right in (("answer", item.answer), ("rationale", item.rationale)):
+                facts = {"asks": asks, "item": item.own, "group": item.own, "image": item.image}
+                own = f"{item.own}-{asks}"
+                put(found, own, Example(own, {}, (), facts, {} if right is None else {"choice": right}))
+
+        placed(json_lines(path), path, take)
+        return [*found.values()]
+
+    def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
+        items = dict.fromkeys(str(one.facts.get("item", one.id)) for one in examples)
+        lines = [",".join(("annot_id", *self.columns))]
+        for item in items:
+            ids = (f"{item}-answer", *(f"{item}-rationale-{k}" for k in CHOICES))
+            if missing := [own for own in ids if own not in values]:
+                raise DataError(
+                    f"no prediction for '{missing[0]}': VCR's file has the rationales of all four answers; give "
+                    '--set data.asks="every" (of a step with data of its own steps.NAME.data.asks), and the steps of '
+                    "both with --step"
+                )
+            lines.append(",".join([item, *(repr(share) for own in ids for share in _shares(values[own], own))]))
+        return "".join(line + "\n" for line in lines)
+
+
+def _choice(shares: list[float]) -> dict[str, Any]:
+    return {"choice": max(CHOICES, key=shares.__getitem__), "probabilities": shares}
+
+
+def _shares(value: Any, own: str) -> list[float]:
+    shares = value.get("probabilities") if isinstance(value, Mapping) else None
+    if not isinstance(shares, list | tuple) or len(shares) != len(CHOICES):
+        raise DataError(f"'{own}': what is predicted must have the probabilities of 4 choices, and is {value!r:.60}")
+    return [float(share) for share in shares]
+
+
+def _share(cell: str, name: str) -> float:
+    try:
+        share = float(cell)
+        if share - share == 0:  # finite
+            return share
+    except ValueError:
+        pass
+    raise DataError(f"{name} must be a number, and is {cell!r:.40}")

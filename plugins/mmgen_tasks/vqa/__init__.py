@@ -1,0 +1,1 @@
+"""VQA: questions about a picture, and what people answered."""

@@ -1,0 +1,56 @@
+"""VQA 2.0's format written: questions, annotations, and the answers to choose from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from mmgen.reading.export import (
+    Exported,
+    Exporter,
+    number_or_text,
+    save_json,
+    told,
+)
+from mmgen.tensors import Example
+
+from ..export import named
+from .files import YEARS
+
+VOCABULARY = "answers.txt"
+
+
+class Vqa2(Exporter):
+    """Questions, annotations (those of the test split too, where they are known), and the answers to choose from."""
+
+    name = "vqa2"
+    labels = ("answers",)
+
+    def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
+        for split, examples in exported.splits.items():
+            year = YEARS.get(split, split)
+            questions = {"questions": [_question(example) for example in examples]}
+            save_json(folder / f"v2_OpenEnded_mscoco_{year}_questions.json", questions)
+            if rows := [_answers(example) for example in examples if example.targets]:
+                save_json(folder / f"v2_mscoco_{year}_annotations.json", {"annotations": rows})
+        (folder / VOCABULARY).write_text(
+            "".join(f"{answer}\n" for answer in exported.labels["answers"]), encoding="utf-8"
+        )
+        return {"type": "vqa_answers", "vocabulary": VOCABULARY, **named([*exported.splits], {})}
+
+
+def _question(example: Example) -> dict[str, Any]:
+    ids = {"question_id": number_or_text(example.id), "image_id": number_or_text(told(example, "image"))}
+    return {**ids, "question": told(example, "question")}
+
+
+def _answers(example: Example) -> dict[str, Any]:
+    given = [
+        {"answer": answer, "answer_confidence": "yes", "answer_id": place}
+        for place, answer in enumerate(example.targets, 1)
+    ]
+    known = {name: example.facts[name] for name in ("question_type", "answer_type") if name in example.facts}
+    row = {"question_id": number_or_text(example.id), "image_id": number_or_text(told(example, "image")), **known}
+    common = example.inputs.get("answer") or Counter(example.targets).most_common(1)[0][0]
+    return {**row, "multiple_choice_answer": common, "answers": given}

@@ -1,0 +1,203 @@
+"""VQA 1.0, VQA 2.0 and OK-VQA with their answers (Antol et al., 2015; Goyal et al., 2017; Marino et al., 2019)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mmgen_vl.answers import AGREE, normalise
+from mmgen_vl.answers import tidy as on_one_line
+
+from mmgen.errors import DataError
+from mmgen.reading.finding import Finder
+from mmgen.reading.text import each, image_id, kind, listed, tidy, wanted
+from mmgen.tensors import Example
+
+from ..dataset import PublishedDataset, Read, read_images
+from .vocabulary import UNKNOWN, most_common, read_vocabulary
+
+if TYPE_CHECKING:
+    from .config import VqaAnswers
+
+YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev": "test-dev2015"}
+RELEASES = {  # name, how its files' names begin, kinds of question files, where they are to be had
+    "1.0": ("VQA 1.0", "", ("OpenEnded", "MultipleChoice"), "visualqa.org/vqa_v1_download.html"),
+    "2.0": ("VQA 2.0", "v2_", ("OpenEnded",), "visualqa.org/download.html"),
+    "okvqa": ("OK-VQA", "", ("OpenEnded",), "okvqa.allenai.org/download.html"),
+}
+
+
+class Files(NamedTuple):
+    """The files of a split; without annotations nobody knows the answers."""
+
+    questions: tuple[Path, ...]
+    annotations: tuple[Path, ...]
+    vocabulary: Path | None  # this and the next are of all splits
+    held_out: Path | None
+
+
+class Annotation(NamedTuple):
+    """What people answered to a question."""
+
+    answers: tuple[str, ...]
+    common: str  # the most common answer, as published
+    facts: Mapping[str, str]
+
+
+class VqaFiles(PublishedDataset):
+    """Examples of a `VqaAnswers` config, a question each.
+
+    id       the question's id
+    inputs   "image": its key; "question"; "answer": the most common one, to pretrain on questions with answers
+    targets  in the split to evaluate what people answered, ten answers each; in others the most common answer, or all
+    labels   "answers": {answer: min(1, 0.3 for each who gave it)}, those of the vocabulary only
+    facts    image, question_type, answer_type
+
+    Answers are compared as the official evaluation normalises them.
+    """
+
+    licence = "questions and answers: CC BY 4.0; images: their photographers' terms"
+    advice = "put them there, or name others in data.questions, data.annotations, data.vocabulary and data.held_out"
+    config: VqaAnswers
+
+    def __init__(self, config: VqaAnswers) -> None:
+        self.name, self.prefix, self.kinds, self.source = RELEASES[config.release]
+        self._annotations: dict[str, dict[str, Annotation]] = {}
+        super().__init__(config)
+
+    def find(self, finder: Finder, split: str) -> Files:
+        config, year = self.config, YEARS.get(split)
+        questions, annotations = config.questions.get(split), config.annotations.get(split)
+        published = [f"{self.prefix}{kind}_mscoco_{year}_questions.json" for kind in self.kinds]
+        usual = Path(f"{self.prefix}mscoco_{year}_annotations.json")
+        if annotations is None and (split in ("train", "val") or (config.folder / usual).is_file()):
+            annotations = (usual,)
+        return Files(
+            tuple(finder.file([name], self.source) for name in questions)
+            if questions
+            else (finder.file(published, self.source),),
+            tuple(finder.file([name], self.source) for name in annotations or ()),
+            None if config.vocabulary is None else finder.file([config.vocabulary], ""),
+            None if config.held_out is None else finder.file([config.held_out], ""),
+        )
+
+    def named(self, split: str) -> Path:
+        return self.files[split].questions[0]
+
+    def labels(self) -> Mapping[str, tuple[str, ...]]:
+        return {"answers": self._vocabulary}
+
+    def describe(self) -> dict[str, Any]:
+        """As of all published data sets; also how many answers there are to choose from, and a hash of them in their
+        order."""
+        digest = hashlib.sha256("\n".join(self._vocabulary).encode()).hexdigest()
+        return {**super().describe(), "answers": len(self._vocabulary), "answers_fingerprint": digest[:16]}
+
+    def read(self, split: str) -> Read:
+        files, annotated = self.files[split], self._annotated(split)
+        found: dict[str, Example] = {}
+        counts: Counter[str] = Counter()
+
+        def take(row: Any) -> None:
+            wanted(row, "question_id", "image_id", "question")
+            own = image_id(row["question_id"], "question_id", plain=True)
+            key, question = image_id(row["image_id"], "image_id"), tidy(row["question"], "question")
+            if own in found:
+                raise DataError(f"question_id {own:.60} came before")
+            if not question or (files.annotations and own not in annotated):
+                counts["without_answers" if question else "without_text"] += 1
+            else:
+                found[own] = self._example(split, own, key, question, annotated.get(own))
+
+        for path in files.questions:
+            each(listed(path, "questions", "VQA questions")[1], path, "questions", take)
+        return Read(self._kept(split, [*found.values()]), counts)
+
+    def _kept(self, split: str, examples: list[Example]) -> list[Example]:
+        """Those about the images that a split is to have."""
+        if (path := self.files[split].held_out) is None:
+            return examples
+        held_out = read_images(path)
+        own = [example for example in examples if example.inputs["image"] in held_out]
+        if split != self.config.train:
+            return own or examples
+        return [example for example in examples if example.inputs["image"] not in held_out]
+
+    def _example(self, split: str, own: str, key: str, question: str, known: Annotation | None) -> Example:
+        inputs, facts = {"image": key, "question": question}, {"image": key}
+        if known is None:
+            return Example(own, inputs, (), facts, {"answers": {}})
+        inputs |= {"answer": known.common} if known.common else {}
+        learnt = known.answers if self.config.learn_from == "all" else (known.common,)
+        targets = known.answers if split == self.config.evaluate else tuple(filter(None, learnt))
+        given = Counter(map(normalise, known.answers))
+        weights = {self._spelling[one]: min(1.0, AGREE * n) for one, n in given.items() if one in self._spelling}
+        return Example(own, inputs, targets, {**facts, **known.facts}, {"answers": weights})
+
+    @cached_property
+    def _vocabulary(self) -> tuple[str, ...]:
+        split = self.config.train
+        if (path := self.files[split].vocabulary) is not None:
+            return read_vocabulary(path)
+        if not self.files[split].annotations:
+            raise DataError(
+                f"{self.name}: the split '{split}' has no annotations, so its answers cannot be counted; name them in "
+                "data.annotations, or a file of answers in data.vocabulary"
+            )
+        common = (normalise(known.common) for known in self._annotated(split).values())
+        return most_common(common, self.config.answers, self.config.min_count, self.files[split].annotations[0])
+
+    @cached_property
+    def _spelling(self) -> dict[str, str]:
+        """A normalised answer -> as the vocabulary has it; of several the first."""
+        found: dict[str, str] = {}
+        for answer in self._vocabulary:
+            if answer != UNKNOWN:
+                found.setdefault(normalise(answer), answer)
+        return found
+
+    def _annotated(self, split: str) -> dict[str, Annotation]:
+        """What people answered, by question."""
+        if split not in self._annotations:
+            found: dict[str, Annotation] = {}
+
+            def take(row: Any) -> None:
+                wanted(row, "question_id", "answers")
+                own = image_id(row["question_id"], "question_id", plain=True)
+                if own in found:
+                    raise DataError(f"question_id {own:.60} came before")
+                found[own] = _annotation(row)
+
+            for path in self.files[split].annotations:
+                each(listed(path, "annotations", "VQA annotations")[1], path, "annotations", take)
+            self._annotations[split] = found
+        return self._annotations[split]
+
+
+def _annotation(row: dict[str, Any]) -> Annotation:
+    if not isinstance(row["answers"], list) or not row["answers"]:
+        raise DataError(f"answers must be a list of what people said, and is {kind(row['answers'])}")
+    answers = tuple(_answers(row["answers"]))
+    if row.get("multiple_choice_answer") is not None:
+        common = intern(tidy(row["multiple_choice_answer"], "multiple_choice_answer"))
+    else:
+        common = max(Counter(answers).items(), key=lambda item: item[1])[0]
+    facts = {
+        name: intern(tidy(row[name], name)) for name in ("question_type", "answer_type") if row.get(name) is not None
+    }
+    return Annotation(answers, common, facts)
+
+
+def _answers(rows: list[Any]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        try:
+            wanted(row, "answer")
+            tidy(row["answer"], "answer")  # raises
+            yield intern(on_one_line(row["answer"]))  # as the official evaluation: two blanks stay two
+        except DataError as error:
+            raise DataError(f"answers[{number}]: {error}") from None

@@ -1,0 +1,93 @@
+"""Answers as classes: the state at the [MASK] behind a question says which of the known answers people gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from mmgen_encoders.encoder import head_transform
+from mmgen_vl.heads import published_head
+from torch import Tensor, nn
+
+from mmgen.errors import DataError
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
+from mmgen.parts import Backbone
+from mmgen.tensors import Batch, Loss, Prediction, Targets
+
+if TYPE_CHECKING:
+    from .config import AnswerClasses
+
+ANSWERS = "answers"
+UNKNOWN = "<unk>"  # stands in published vocabularies, and is never an answer
+
+
+class Answers(TargetReader):
+    """The weights of all answers in every row, in loader workers."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.known = {answer: place for place, answer in enumerate(known)}
+
+    def collate(self, rows: Rows) -> Targets:
+        weights = torch.zeros(len(rows.examples), len(self.known))  # (B, A)
+        for row, example in zip(weights, rows.examples, strict=True):
+            if ANSWERS not in example.labels:
+                raise DataError(f"example '{example.id}' has no label '{ANSWERS}'")
+            for answer, weight in example.labels[ANSWERS].items():
+                if answer not in self.known:
+                    raise DataError(
+                        f"example '{example.id}' has the answer '{answer}', none of the {len(self.known)} known"
+                    )
+                row[self.known[answer]] = weight
+        return Targets({"loss": len(weights)}, {ANSWERS: weights})
+
+
+class AnswerClassesObjective(Objective):
+    """Owns the head: (B, H) states at the [MASK] -> (B, A) logits, A answers.
+
+    Losses, by example: Kullback-Leibler between the weights as they are, which need not add up to 1, and one
+    distribution over all answers (VisualBERT); or binary cross-entropy summed over the answers (VL-BERT).
+    """
+
+    reader: Answers
+
+    def __init__(self, config: AnswerClasses, backbone: Backbone, known: Sequence[str]) -> None:
+        super().__init__()
+        self.config, self.known, self.reader = config, known, Answers(known)
+        self.transform = head_transform(backbone) if config.transform else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(backbone.hidden_size, len(known))
+
+    def begin(self, model: Sequencer) -> None:
+        """The transform goes on from what the masked-LM head has learnt (VL-BERT's code, for VQA)."""
+        if self.config.transform:
+            self.transform.load_state_dict(head_transform(model.backbone).state_dict())
+
+    def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+        return published_head(weights, self.head)
+
+    def logits(self, model: Sequencer, batch: Batch) -> Tensor:
+        states = model.encode(batch).inputs[self.config.question]  # (B, N, H)
+        last = batch.inputs[self.config.question]["mask"].sum(1) - 1  # (B,) the [MASK]
+        found = states[torch.arange(len(states), device=states.device), last]
+        logits: Tensor = self.head(self.dropout(self.transform(found)))
+        return logits.float()
+
+    def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
+        logits, weights = self.logits(model, batch), targets.labels[ANSWERS]
+        if self.config.loss == "kl":
+            return Loss({"loss": F.kl_div(logits.log_softmax(-1), weights, reduction="sum")})
+        return Loss({"loss": F.binary_cross_entropy_with_logits(logits, weights, reduction="sum")})
+
+    def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
+        logits = self.logits(model, batch)
+        if UNKNOWN in self.reader.known:
+            logits[:, self.reader.known[UNKNOWN]] = float("-inf")
+        shares = logits.softmax(-1) if self.config.loss == "kl" else logits.sigmoid()
+        best = shares.topk(min(self.config.told, len(self.known)))
+        found = []
+        for name, values, places in zip(batch.ids, best.values.tolist(), best.indices.tolist(), strict=True):
+            shown = {self.known[place]: value for place, value in zip(places, values, strict=True)}
+            found.append(Prediction(name, {"label": self.known[places[0]], "probabilities": shown}, values[0]))
+        return found

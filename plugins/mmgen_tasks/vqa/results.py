@@ -1,0 +1,67 @@
+"""Result files of VQA's evaluation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mmgen.errors import DataError
+from mmgen.reading.results import ResultFiles
+from mmgen.reading.text import each, image_id, kind, listed, tidy, wanted
+from mmgen.tensors import Example
+
+from ..results import label_of, prediction_of, put
+
+
+class VqaResults(ResultFiles):
+    """`[{"question_id": 262148000, "answer": "red"}, ...]`; references are a file of annotations."""
+
+    name = "vqa"
+
+    def read(self, path: Path, examples: Sequence[Example]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+
+        def take(row: Any) -> None:
+            wanted(row, "question_id", "answer")
+            put(found, image_id(row["question_id"], "question_id", plain=True), _text(row["answer"], "answer"))
+
+        each(listed(path, "results", "VQA results", bare=True)[1], path, "results", take)
+        return found
+
+    def read_references(self, path: Path) -> list[Example]:
+        found: dict[str, Example] = {}
+
+        def take(row: Any) -> None:
+            wanted(row, "question_id", "answers")
+            own = image_id(row["question_id"], "question_id", plain=True)
+            if not isinstance(row["answers"], list):
+                raise DataError(f"answers must be a list of what people said, and is {kind(row['answers'])}")
+            answers = []
+            for answer in row["answers"]:
+                wanted(answer, "answer")
+                answers.append(_text(answer["answer"], "answer"))
+            facts = {name: tidy(row[name], name) for name in ("question_type", "answer_type") if row.get(name)}
+            if row.get("image_id") is not None:
+                facts["image"] = image_id(row["image_id"], "image_id")
+            put(found, own, Example(own, {}, tuple(answers), facts))
+
+        each(listed(path, "annotations", "VQA annotations")[1], path, "annotations", take)
+        return [*found.values()]
+
+    def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
+        rows = [
+            {
+                "question_id": int(one.id) if one.id.isdecimal() else one.id,
+                "answer": label_of(prediction_of(values, one.id)),
+            }
+            for one in examples
+        ]
+        return json.dumps(rows, ensure_ascii=False) + "\n"
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{name} must be a text, not {kind(value)}")
+    return value
