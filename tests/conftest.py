@@ -13,7 +13,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as every command does, be
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
-from beside import shared
+from kit.beside import shared
 
 FROZEN = pytest.StashKey[int]()  # how many modules there were when the garbage collector was last told so
 
@@ -58,8 +58,8 @@ def pytest_sessionfinish():
     """The process that tests have forked others from ends. What an interpreter leaves behind, Triton tells on the
     standard error stream."""
     gc.unfreeze()
-    if "forked" in sys.modules:
-        sys.modules["forked"].stop()
+    if "kit.forked" in sys.modules:
+        sys.modules["kit.forked"].stop()
 
 
 @pytest.fixture(scope="session")

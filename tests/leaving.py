@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 import torch
-import toys
+from kit import toys
 
 from mmgen.data.sources import Source
 from mmgen.errors import RunError

@@ -11,7 +11,7 @@ from types import ModuleType
 import click
 import pytest
 from click.testing import CliRunner
-from thirdparty import Environment, settings
+from kit.thirdparty import Environment, settings
 
 from mmgen import errors, hookspecs, objectives, parts, testing
 from mmgen.cli import main

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from thirdparty import Environment, settings
-from toys import RECIPE
+from kit.thirdparty import Environment, settings
+from kit.toys import RECIPE
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import toys
 from gpu.pretend import CUDA, Mixed, Pretended
+from kit import toys
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_regions import Regions

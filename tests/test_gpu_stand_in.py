@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import forked
 import pytest
 from gpu import page
 from gpu.checkout import ROOT
@@ -19,6 +18,7 @@ from gpu.machine import Machine
 from gpu.parts import PARTS
 from gpu.sitting import Part, Sitting, Step, todo
 from gpu.sizes import TINY
+from kit import forked
 
 pytestmark = pytest.mark.slow
 

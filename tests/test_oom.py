@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import toys
 from click.testing import CliRunner
+from kit import toys
+from kit.training import Told
+from kit.writing import alike, cramp, short, written
 from mmgen_grid import TimmGrid
 from mmgen_probes import similarity
 from PIL import Image
@@ -17,13 +19,10 @@ from mmgen.cli import main
 from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
 from mmgen.errors import RunError
-from mmgen.evaluation.generate import generate, generate_split
+from mmgen.evaluation.generate import generate
 from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from mmgen.parts import Picture
-from mmgen.progress import Progress
-from mmgen.recipe.tables import Step, Training
 from mmgen.report import attention as looks
-from mmgen.storage import generations
 
 pytestmark = pytest.mark.slow
 
@@ -32,33 +31,6 @@ SEARCHES = {
     "beams": Decoding(num_beams=3, num_return_sequences=2),
     "groups": Decoding(num_beams=4, num_beam_groups=2, diversity_penalty=1.0, num_return_sequences=2),
 }
-
-
-class Told(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
-
-
-def short():
-    return torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-
-
-def cramp(model, most):
-    """The model has memory to write about so many examples at a time; -> how many it was asked for."""
-    whole, tried = model.generator.generate, []
-
-    def cramped(model, batch, options):
-        tried.append(len(batch.ids))
-        found = whole(model, batch, options)  # half-way through, so that there is something to throw away
-        if len(batch.ids) > most:
-            raise short()
-        return found
-
-    model.generator.generate = cramped
-    return tried
 
 
 # --- the halving itself ---------------------------------------------------------------------------------------------
@@ -132,24 +104,6 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
-
-
-def written(folder, model, decoding=None, told=None, accelerator=None):
-    folder.mkdir(exist_ok=True)
-    step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
-    context = toys.context(folder, step, told, accelerator)
-    generate_split(model, context, toys.examples(13), decoding or Decoding(), batch_size=8)
-    return generations.read(folder) if context.accelerator.is_main_process else []
-
-
-def alike(ours, theirs):
-    """The same texts; scores but for rounding, which depends on what is computed together."""
-    assert [[(text.id, text.text, text.tokens) for text in texts] for texts in ours] == [
-        [(text.id, text.text, text.tokens) for text in texts] for texts in theirs
-    ]
-    assert [text.score for texts in ours for text in texts] == pytest.approx(
-        [text.score for texts in theirs for text in texts], abs=1e-4
-    )
 
 
 @pytest.mark.parametrize("search", SEARCHES)

@@ -5,13 +5,13 @@ import json
 import shutil
 from pathlib import Path
 
-import published
 import pytest
 import torch
 from click.testing import CliRunner
+from kit import published
+from kit.archives import RECIPES, bert, captions
+from kit.stores import fill, record
 from safetensors.torch import load_file
-from stores import fill, record
-from test_published_recipes import RECIPES, bert, captions
 
 from mmgen.cli import main
 

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-import forked
 import pytest
-from toys import mmgen_here
+from kit import forked
+from kit.toys import mmgen_here
 
 pytestmark = pytest.mark.slow
 

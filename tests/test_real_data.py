@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kit.toys import RECIPE
 from PIL import Image
-from toys import RECIPE
 
 from mmgen.cli import main
 from mmgen.errors import DataError

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from thirdparty import plugin
-from toys import RECIPE, mmgen_here
+from kit.thirdparty import plugin
+from kit.toys import RECIPE, mmgen_here
 
 import mmgen
 from mmgen.errors import PluginError

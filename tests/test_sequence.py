@@ -3,7 +3,7 @@ cached equals the rows written out by hand."""
 
 import pytest
 import torch
-import toys
+from kit import toys
 from mmgen_causal import Causal
 from mmgen_causal.writing import Writing as CausalWriting
 from mmgen_encoders import Albert, Bert, Roberta

@@ -10,8 +10,8 @@ import click
 import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
-from toys import mmgen as mmgen_alone
-from toys import mmgen_here
+from kit.toys import mmgen as mmgen_alone
+from kit.toys import mmgen_here
 
 import mmgen
 from mmgen.cli import main

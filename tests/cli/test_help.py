@@ -4,8 +4,8 @@ import re
 
 import click
 import pytest
-import toys
 from click.testing import CliRunner
+from kit import toys
 
 from mmgen import __version__ as VERSION
 from mmgen.cli import main

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-from broken import AsksATextNotATuple, ListsAlternatives, MasksNothing, NeverReadsTheSame, OwnsTheBackbone, RepeatsIds
+from kit.broken import (
+    AsksATextNotATuple,
+    ListsAlternatives,
+    MasksNothing,
+    NeverReadsTheSame,
+    OwnsTheBackbone,
+    RepeatsIds,
+)
 from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-import toys
+from kit import toys
 
 from mmgen.data.collate import Collator, by_length
 from mmgen.data.loader import MicroBatches, share, timed, updates

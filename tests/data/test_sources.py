@@ -3,7 +3,7 @@
 import json
 
 import pytest
-import toys
+from kit import toys
 
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError

@@ -5,7 +5,7 @@ import logging
 from dataclasses import asdict
 
 import pytest
-import toys
+from kit import toys
 
 from mmgen import report
 from mmgen.data.datasets import Datasets

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from thirdparty import plugin
+from kit.thirdparty import plugin
 
 from mmgen.discovery import loading
 from mmgen.registry import collect

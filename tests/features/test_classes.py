@@ -6,7 +6,7 @@ from dataclasses import replace
 import h5py
 import numpy as np
 import pytest
-from stores import FINGERPRINT, NAMES, classes, fill, record, same
+from kit.stores import FINGERPRINT, NAMES, classes, fill, record, same
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from stores import FINGERPRINT, fill, record, same
+from kit.stores import FINGERPRINT, fill, record, same
 
 from mmgen.cli import main
 from mmgen.errors import DataError
@@ -122,7 +122,7 @@ def test_only_what_fits_together_is_held_in_memory(folder, monkeypatch):
 def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
     """W's start, its fingerprint and what a reader gives are those of one file with the same images."""
     import torch
-    import toys
+    from kit import toys
     from mmgen_regions import Regions
 
     from mmgen.tensors import Example

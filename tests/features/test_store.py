@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from stores import FINGERPRINT, fill, record, same
+from kit.stores import FINGERPRINT, fill, record, same
 
 from mmgen.errors import DataError, RunError
 from mmgen.features.journal import Journal

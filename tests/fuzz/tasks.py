@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import published
+from kit import published
 
 from mmgen.features.store import image_key
 

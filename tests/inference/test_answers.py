@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 import torch
 import torch.nn.functional as F
-import toys
+from kit import toys
 
 import mmgen
 from mmgen.cli.predict import _print

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import toys
+from kit import toys
 from mmgen_regions import Regions
 
 from mmgen.decoding import Decoding

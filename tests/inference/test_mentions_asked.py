@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import toys
+from kit import toys
 from mmgen_visualbert import VisualBertRegions
 
 from mmgen.errors import DataError, RunError

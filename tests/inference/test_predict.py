@@ -7,12 +7,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-import forked
 import pytest
-import toys
 from click.testing import CliRunner
+from kit import forked, toys
+from kit.toys import mmgen_here as mmgen
 from safetensors.torch import load_file
-from toys import mmgen_here as mmgen
 
 from mmgen.errors import RunError
 

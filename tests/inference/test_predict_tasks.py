@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from asked import recipe_text, registry
+from kit.asked import recipe_text, registry
+from kit.toys import mmgen_here
 from PIL import Image
-from toys import mmgen_here
 
 from mmgen.recipe.load import load
 from mmgen.runs.run import run

@@ -5,8 +5,8 @@ import json
 from typing import Literal
 
 import pytest
-import toys
 from click.testing import CliRunner
+from kit import toys
 
 import mmgen
 from mmgen.cli import main

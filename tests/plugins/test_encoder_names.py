@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-import toys
+from kit import toys
 from mmgen_encoders import FAMILIES, Bert, Roberta
 from mmgen_encoders.encoder import EncoderBackbone
 from mmgen_encoders.names import Renamed

@@ -2,9 +2,10 @@
 
 import json
 
-import published
 import pytest
 from click.testing import CliRunner
+from kit import published
+from kit.toys import recipe
 from mmgen_questions import Vqg
 from mmgen_regions import BottomUpTsv
 from mmgen_scenes import Scenes
@@ -21,7 +22,6 @@ from mmgen_tasks import (
     Vcr,
     VqaAnswers,
 )
-from toys import recipe
 
 from mmgen.cli import main
 from mmgen.errors import DataError, MmgenError

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import toys
 from click.testing import CliRunner
+from kit import toys
 from mmgen_humaneval.agreement import alpha
 from mmgen_humaneval.answers import read
 from mmgen_humaneval.form import FILLED, KEY, make

@@ -1,13 +1,12 @@
-"""The masked generator against the paper's procedure written out (tests/naive.py): not faster and similar, but the
+"""The masked generator against the paper's procedure written out (tests/kit/naive.py): not faster and similar, but the
 same."""
 
 import copy
 import pickle
 
-import naive
 import pytest
 import torch
-import toys
+from kit import naive, toys
 from mmgen_encoders import Albert, Bert, Roberta
 from mmgen_masked.writing import Writing
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import toys
-from beside import shared
+from kit import toys
+from kit.beside import shared
+from kit.stores import fill
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions, MaskedWords
 from mmgen_regions import Regions
 from mmgen_text import Text
 from mmgen_vlbert import VlBert, VlBertRegions
 from safetensors.torch import load_file
-from stores import fill
 
 import mmgen.testing
 from mmgen.data.collate import Collator

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-import toys
+from kit import toys
 from mmgen_encoders import Bert, Roberta
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords, SentenceImage

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import toys
 from click.testing import CliRunner
+from kit import toys
 from mmgen_encoders import Bert
 from mmgen_probes import Attention, Grounding, Similarity, heads, parses, phrases
 from mmgen_probes.grounding import attention

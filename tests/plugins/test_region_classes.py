@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-import toys
+from kit import toys
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedRegions, RegionClasses
 from mmgen_tasks import MultipleChoice

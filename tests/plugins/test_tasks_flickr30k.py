@@ -1,7 +1,7 @@
 """Flickr30K Entities: marked captions, boxes out of XML that may declare nothing, one phrase an example to score."""
 
-import published
 import pytest
+from kit import published
 from mmgen_tasks import Flickr30kEntities
 from mmgen_tasks.flickr30k.files import read_boxes, unmarked
 

@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from beside import shared
+from kit.beside import shared
 from mmgen_tasks import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall, VqaAccuracy
 from mmgen_vl.answers import CONTRACTIONS, accuracy, agreement, normalise
 from mmgen_vl.boxes import iou

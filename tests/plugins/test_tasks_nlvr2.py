@@ -2,8 +2,8 @@
 
 import json
 
-import published
 import pytest
+from kit import published
 from mmgen_tasks import Nlvr2
 
 from mmgen.errors import DataError

@@ -6,8 +6,8 @@ import pickle
 import pickletools
 import struct
 
-import published
 import pytest
+from kit import published
 from mmgen_tasks import Refcoco
 from mmgen_tasks.pickles import read_pickle
 from pydantic import ValidationError

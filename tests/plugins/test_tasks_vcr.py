@@ -2,8 +2,8 @@
 
 import json
 
-import published
 import pytest
+from kit import published
 from mmgen_tasks import Vcr, VcrTexts
 from mmgen_tasks.vcr.files import CLASSES, NAMES, names
 

@@ -3,8 +3,8 @@
 import json
 import pickle
 
-import published
 import pytest
+from kit import published
 from mmgen_tasks import VqaAccuracy, VqaAnswers
 from mmgen_tasks.vqa.vocabulary import read_vocabulary
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 import torch
-import toys
+from kit import toys
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text

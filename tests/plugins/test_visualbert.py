@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import reencoded
 import torch
-from beside import shared
+from kit import reencoded
+from kit.beside import shared
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import SentenceImage

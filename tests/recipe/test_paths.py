@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-import toys
+from kit import toys
+from kit.toys import PLACE, mmgen_here
 from mmgen_encoders import Bert
 from mmgen_questions import Jsonl
-from toys import PLACE, mmgen_here
 
 from mmgen.recipe.load import load
 from mmgen.recipe.paths import from_folder, path_keys

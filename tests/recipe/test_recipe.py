@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kit.toys import mmgen_here
 from mmgen_masked import Masked
-from toys import mmgen_here
 
 from mmgen.errors import RecipeError
 from mmgen.recipe.load import from_json, load

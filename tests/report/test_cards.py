@@ -4,8 +4,8 @@ import json
 import re
 
 import pytest
-from asked import SCENES, AskedDataset, recipe_text, registry
-from browsers import CHROMIUM, browse
+from kit.asked import SCENES, AskedDataset, recipe_text, registry
+from kit.browsers import CHROMIUM, browse
 
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError, RunError

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-import toys
-from browsers import CHROMIUM, browse
+from kit import toys
+from kit.browsers import CHROMIUM, browse
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_text import Text

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import published
 import pytest
-import toys
 from click.testing import CliRunner
+from kit import published, toys
 
 from mmgen.cli import main
 from mmgen.features.writer import StoreWriter

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-import toys
+from kit import toys
 
 from mmgen.inference.load import load_run
 from mmgen.storage import generations

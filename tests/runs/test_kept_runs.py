@@ -5,9 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-import toys
-from mmgen.runs.load import load_run
+from kit import toys
 
+from mmgen.inference.load import load_run
 from mmgen.storage import generations, predictions
 
 pytestmark = pytest.mark.slow  # every test loads encoders, most run commands

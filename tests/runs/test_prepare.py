@@ -1,7 +1,7 @@
 """What a run makes ready and tries out before its first step learns."""
 
-import toys
-from toys import PLACE, mmgen_here
+from kit import toys
+from kit.toys import PLACE, mmgen_here
 
 
 def test_a_metric_with_wrong_references_ends_the_run_before_it_learns(tmp_path, monkeypatch):

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-import toys
-from toys import PLACE, mmgen_here
+from kit import toys
+from kit.toys import PLACE, mmgen_here
 
 RECIPE = toys.recipe(
     inputs={"words": {"type": "text", "reads": ["caption"]}},

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-import toys
-from toys import PLACE, mmgen_here
+from kit import toys
+from kit.toys import PLACE, mmgen_here
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands
 

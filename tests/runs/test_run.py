@@ -8,11 +8,10 @@ import signal
 import time
 from pathlib import Path
 
-import forked
 import pytest
-import toys
-from toys import PLACE, weights
-from toys import mmgen_here as mmgen
+from kit import forked, toys
+from kit.toys import PLACE, weights
+from kit.toys import mmgen_here as mmgen
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands or processes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from toys import RECIPE
+from kit.toys import RECIPE
 
 from mmgen import report
 from mmgen.cli import main

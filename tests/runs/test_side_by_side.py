@@ -7,10 +7,9 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import forked
 import pytest
-import toys
-from toys import PLACE, mmgen_here
+from kit import forked, toys
+from kit.toys import PLACE, mmgen_here
 
 from mmgen.runs import side_by_side
 from mmgen.runs.learning_process import Order

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-import toys
+from kit import toys
 from mmgen_encoders import Bert
 from mmgen_encoders.encoder import EncoderBackbone
 from safetensors.torch import load_file, save_file

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import toys
-from toys import PLACE, mmgen_here
+from kit import toys
+from kit.toys import PLACE, mmgen_here
 
 from mmgen.features.writer import StoreWriter
 from mmgen.inference.load import load_run

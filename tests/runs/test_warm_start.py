@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kit.toys import RECIPE
 from safetensors.torch import load_file
-from toys import RECIPE
 
 from mmgen.cli import main
 from mmgen.data.datasets import Datasets

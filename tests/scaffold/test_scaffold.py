@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from thirdparty import Environment, settings
-from thirdparty import plugin as module_of
-from toys import mmgen_here
+from kit.thirdparty import Environment, settings
+from kit.thirdparty import plugin as module_of
+from kit.toys import mmgen_here
 
 import mmgen
 from mmgen import API_VERSION

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-import toys
-from broken import (
+from kit import toys
+from kit.broken import (
     BROKEN,
     CAPTIONS,
     Counted,

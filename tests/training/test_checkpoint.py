@@ -5,9 +5,9 @@ import signal
 
 import pytest
 import torch
-import toys
+from kit import toys
+from kit.training import learner_of
 from safetensors.torch import save_file
-from test_learner import learner_of
 
 from mmgen.errors import RunError
 from mmgen.files import clear_partials

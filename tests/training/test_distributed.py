@@ -2,20 +2,19 @@
 
 import contextlib
 import json
-import os
 import shutil
 import subprocess
 import textwrap
 from pathlib import Path
 
-import forked
 import pytest
-import test_learner
-import test_oom
-import toys
 from accelerate import Accelerator
-from toys import PLACE, weights
-from toys import mmgen_here as mmgen
+from kit import forked, toys
+from kit.processes import PATHS, RECIPE, WATCHED, log, several
+from kit.toys import PLACE, weights
+from kit.toys import mmgen_here as mmgen
+from kit.training import Cramped, learn
+from kit.writing import alike, written
 
 from mmgen.data.datasets import Datasets
 from mmgen.inference.load import load_run
@@ -26,14 +25,6 @@ from mmgen.storage import generations
 from mmgen.training.context import StepContext
 from mmgen.training.train import make_material
 
-TESTS = [Path(__file__).parents[1], *(Path(__file__).parents[1] / room for room in ("features", "runs", "training"))]
-BOTH = {"inputs": ["caption"], "learn": ["backbone"], "objectives": ["generator", "words"]}
-RECIPE = toys.recipe(  # two losses with counts of their own
-    training={"micro_batch": 4, "epochs": 2, "checkpoint_every": 2},
-    objectives={"words": {"type": "masked_words"}},
-    steps={"first": BOTH, "second": {**BOTH, "start": "first"}},
-    data={"train_size": 21},
-)
 MIXED = f"""{RECIPE}
 [[steps.second.data]]
 type = "scenes"
@@ -48,48 +39,13 @@ share = 0.5
 objectives = ["words"]
 """
 
-# Runs `mmgen` with this process's files opened for writing noted down, and dies in the middle where it is told to.
-WATCHED = """
-    import atexit, os, signal, sys
-    rank = os.environ["RANK"]
-    opened = open(f"opened-{rank}.txt", "w")
-
-    def watch(event, args):
-        if event in ("open", "os.rename", "os.remove", "os.mkdir") and "runs/" in str(args[0]):
-            by_mode = event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+")
-            if event != "open" or by_mode or (isinstance(args[2], int) and args[2] & 3):
-                opened.write(f"{event} {args[0]}\\n")
-                opened.flush()
-
-    def left():  # called last of all: whether the process group was taken down by then
-        from torch import distributed
-        open(f"left-{rank}.txt", "w").write(str(not distributed.is_initialized()))
-
-    atexit.register(left)
-    sys.addaudithook(watch)
-    import mmgen.report
-    from mmgen.cli import main
-    mmgen.report.try_page = lambda *_: None  # as `no_page` does
-    if f"DIE_{rank}" in os.environ:
-        from mmgen.training.learner import Learner
-        update = Learner.update
-
-        def die(self, number, *args, **kwargs):
-            if number == int(os.environ[f"DIE_{rank}"]):
-                os.kill(os.getpid(), signal.SIGKILL)
-            return update(self, number, *args, **kwargs)
-
-        Learner.update = die
-    main()
-"""
-
 # Learns and writes with little memory in the second process only; no dropout, so that cuts change nothing.
 CRAMPED = """
     import os, sys
     from pathlib import Path
-    import toys
-    from test_learner import Cramped, step
-    from test_oom import cramp, written
+    from kit import toys
+    from kit.training import Cramped, step
+    from kit.writing import cramp, written
     from mmgen.data.sources import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
@@ -108,16 +64,6 @@ CRAMPED = """
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 
-PATHS = {"PYTHONPATH": os.pathsep.join([*map(str, TESTS), os.environ.get("PYTHONPATH", "")])}
-
-
-def several(
-    processes: int, folder: Path, script: str, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess:
-    """Processes that share one start; what `torchrun` does differently, `launched` shows."""
-    return forked.together(processes, script, *arguments, folder=folder, **PATHS, **environment)
-
-
 def launched(processes: int, folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess:
     """With `torchrun`, which starts an interpreter for each process."""
     (folder / "script.py").write_text(textwrap.dedent(script))
@@ -133,10 +79,6 @@ STARTED = """
         accelerator.wait_for_everyone()
     print(f"{accelerator.process_index} of {accelerator.num_processes}\\n", end="")
 """
-
-
-def log(folder: Path) -> list[dict]:
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
 def prepare(folder: Path) -> None:
@@ -263,8 +205,8 @@ def cramped(tmp_path_factory) -> tuple[Path, str]:
 
 def test_one_process_out_of_memory_makes_all_of_them_cut(cramped, tmp_path):
     model = toys.model(dropout=0.0)
-    test_learner.Cramped(model, pairs=4)
-    alone = test_learner.learn(tmp_path / "alone", model)
+    Cramped(model, pairs=4)
+    alone = learn(tmp_path / "alone", model)
     together = log(cramped[0] / "learnt")
     assert alone[-1]["halved"] and together[-1]["halved"]
     for ours, theirs in zip(alone, together, strict=True):
@@ -275,6 +217,6 @@ def test_one_process_out_of_memory_makes_all_of_them_cut(cramped, tmp_path):
 
 def test_while_writing_one_process_cuts_alone(cramped, tmp_path):
     folder, said = cramped
-    test_oom.alike(generations.read(folder / "written"), test_oom.written(tmp_path / "whole", toys.model()))
+    alike(generations.read(folder / "written"), written(tmp_path / "whole", toys.model()))
     line = "step 's', writing, process 1: out of memory; from here on 2 examples at a time"
     assert said.count(line) == said.count("writing, process") == 1

@@ -9,17 +9,17 @@ from typing import Literal
 
 import pytest
 import torch
-import toys
 from accelerate import Accelerator
+from kit import toys
+from kit.processes import RECIPE, WATCHED, log, several
+from kit.toys import PLACE, weights
+from kit.toys import mmgen_here as mmgen
+from kit.training import Cramped, Told, apart, learn, learner_of, step
 from mmgen_encoders import Albert, Bert, DistilBert, Electra, SqueezeBert
 from mmgen_masked import Masked
 from mmgen_text import Text
 from safetensors.torch import load_file
-from test_distributed import RECIPE, WATCHED, log, several
-from test_learner import Cramped, Told, apart, learn, learner_of, step
 from torch.distributed.tensor import DTensor
-from toys import PLACE, weights
-from toys import mmgen_here as mmgen
 
 import mmgen as front_door
 from mmgen.data.sources import Source

@@ -10,77 +10,23 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
-import forked
 import pytest
 import torch
-import toys
+from kit import forked, toys
+from kit.training import Cramped, Told, apart, learn, learner_of, step
 
 from mmgen.data.collate import Collator
 from mmgen.data.plan import Plan, PlanOptions, Pool
 from mmgen.data.sources import Source
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER, halves, out_of_memory, targets_parted
-from mmgen.progress import Progress
-from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import read_tensors, state
 from mmgen.tensors import Example
 from mmgen.training.learner import Learner
 from mmgen.training.signals import interruptions
-from mmgen.training.train import make_material, train
 from mmgen.training.validate import validate
 
 pytestmark = pytest.mark.slow
-
-
-class Told(Progress):
-    def __init__(self):
-        self.lines = []
-
-    def say(self, text):
-        self.lines.append(text)
-
-
-class Cramped:
-    """Stands for a model's generator; has memory for so many pairs at a time, and for `later` once `after` batches went
-    through."""
-
-    def __init__(self, model, pairs, later=None, after=0):
-        self.model, self.pairs, self.later, self.after, self.seen, self.tried = model, pairs, later, after, [], []
-        self.forward = model.forward
-        model.forward = self
-
-    def __call__(self, batch):
-        pairs = int((batch.tail.layout.group.amax(1)).sum())
-        self.tried.append(pairs)
-        if pairs > (self.later if self.later and len(self.seen) >= self.after else self.pairs):
-            self.forward(batch)  # half-way through, so that there is something to throw away
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        self.seen.append(pairs)
-        return self.forward(batch)
-
-
-def step(**training):
-    chosen = {"batch_size": 12, "micro_batch": 6, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", **training}
-    return Step(inputs=("caption",), learn=("backbone",), training=Training(**chosen))
-
-
-def learn(folder, model, chosen=None, examples=None, told=None, validation=()):
-    folder.mkdir(exist_ok=True)
-    train(model, toys.context(folder, chosen or step(), told), [Source(examples or toys.examples(20), validation)])
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-
-
-def learner_of(model, folder, examples=None, chosen=None, validation=()):
-    """The learner of `step()`, as far as its checkpoint in the folder is."""
-    context = toys.context(folder, chosen or step())
-    return Learner(model, context, make_material(model, context, [Source(examples or toys.examples(20), validation)]))
-
-
-def apart(one, other):
-    """The largest difference of two models; but for keys' biases: their gradient is rounding alone, which Adam blows
-    up."""
-    ours, theirs = state(one), state(other)
-    return max((ours[name] - theirs[name]).abs().max().item() for name in ours if not name.endswith("key.bias"))
 
 
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
@@ -238,9 +184,10 @@ def test_what_counts_as_out_of_memory(error, short):
 SMALL = """
     import resource, sys
     from pathlib import Path
-    import torch, toys
+    import torch
+    from kit import toys
     from mmgen.errors import RunError
-    from test_learner import Told, learn, step
+    from kit.training import Told, learn, step
     torch.set_num_threads(1)
     learn(Path("warm"), toys.model(width=64), step(batch_size=2, micro_batch=2, epochs=1), toys.examples(2))
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -264,7 +211,7 @@ SMALL = """
 def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     """Whatever library asks for the bytes that are not there, and whatever it says then. How far 120 MB go depends on
     these."""
-    path = os.pathsep.join([*map(str, (Path(__file__).parent, Path(__file__).parents[1])), *sys.path])
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     done = forked.run(SMALL, folder=tmp_path, PYTHONPATH=path, OMP_NUM_THREADS="1")
     assert done.returncode == 0, done.stderr
     ended, first = done.stdout.splitlines()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-import toys
+from kit import toys
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 
 from mmgen.data.collate import Collator

@@ -3,17 +3,17 @@
 import json
 
 import pytest
-import test_learner
 import torch
-import toys
+from kit import toys
+from kit.training import apart
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords, SentenceImage
 from mmgen_text import Text
-from test_learner import apart
 
 from mmgen.data.loader import MicroBatches, updates
 from mmgen.data.sources import Source
+from mmgen.errors import RunError
 from mmgen.model import Objectives, compose
 from mmgen.recipe.tables import Step, Training
 from mmgen.tensors import Example
@@ -184,7 +184,7 @@ def test_one_text_that_is_too_large_is_named(tmp_path):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     made.forward = short
-    with pytest.raises(test_learner.RunError, match=r"update 0: out of memory with a single pair \(example 'e\d+'\)"):
+    with pytest.raises(RunError, match=r"update 0: out of memory with a single pair \(example 'e\d+'\)"):
         learn(tmp_path, made)
 
 

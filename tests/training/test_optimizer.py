@@ -5,8 +5,8 @@ import re
 
 import pytest
 import torch
-import toys
-from test_learner import apart, learn, step
+from kit import toys
+from kit.training import apart, learn, step
 
 from mmgen.data.plan import Plan
 from mmgen.errors import RunError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-import toys
+from kit import toys
 from torch import nn
 
 from mmgen.training import threads

@@ -2,9 +2,9 @@
 
 import json
 
-import toys
 from accelerate.state import AcceleratorState
 from click.testing import CliRunner
+from kit import toys
 
 from mmgen.cli import main
 from mmgen.inference import predict

@@ -1,9 +1,8 @@
 """fp32 on the GPU: packed, cached and searched as on the processor and as the paper's procedure has it, to 1e-5."""
 
-import naive
 import pytest
 import torch
-import toys
+from kit import naive, toys
 from mmgen_encoders import FAMILIES, Bert
 from mmgen_masked.writing import Writing
 

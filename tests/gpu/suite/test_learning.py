@@ -6,9 +6,9 @@ import random
 import numpy as np
 import pytest
 import torch
-import toys
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from kit import toys
 from mmgen_encoders import Bert
 from mmgen_grid import TimmGrid
 from mmgen_masked import Masked

@@ -172,7 +172,8 @@ def main() -> None:
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv[:] = ["-c", *asked["arguments"]]
-    sys.path[:0] = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    tests = str(Path(__file__).resolve().parents[1])  # instead of this file's folder
+    sys.path[:1] = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep), tests]
     exec(compile(asked["script"], "<script>", "exec"), {"__name__": "__main__"})
 
 

@@ -11,8 +11,7 @@ import zipfile
 from pathlib import Path
 from types import ModuleType
 
-import forked
-
+from kit import forked
 from mmgen.registry import Source
 
 SEVERAL = """

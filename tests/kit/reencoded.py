@@ -1,5 +1,5 @@
 """Learning and writing one token after the other, for models whose inputs say where their slots stand and what they
-add: X, y_<t and [MASK] are encoded anew for every t, without packing or a cache. `tests/naive.py` does without mmgen's
+add: X, y_<t and [MASK] are encoded anew for every t, without packing or a cache. `kit/naive.py` does without mmgen's
 rows."""
 
 from dataclasses import replace

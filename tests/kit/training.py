@@ -1,0 +1,64 @@
+"""One step of a toy model: its settings, its learner, what it logs; and a model that has memory for few pairs only."""
+
+import json
+
+import torch
+
+from kit import toys
+from mmgen.data.sources import Source
+from mmgen.progress import Progress
+from mmgen.recipe.tables import Step, Training
+from mmgen.storage.weights import state
+from mmgen.training.learner import Learner
+from mmgen.training.train import make_material, train
+
+
+class Told(Progress):
+    def __init__(self):
+        self.lines = []
+
+    def say(self, text):
+        self.lines.append(text)
+
+
+class Cramped:
+    """Stands for a model's generator; has memory for so many pairs at a time, and for `later` once `after` batches went
+    through."""
+
+    def __init__(self, model, pairs, later=None, after=0):
+        self.model, self.pairs, self.later, self.after, self.seen, self.tried = model, pairs, later, after, [], []
+        self.forward = model.forward
+        model.forward = self
+
+    def __call__(self, batch):
+        pairs = int((batch.tail.layout.group.amax(1)).sum())
+        self.tried.append(pairs)
+        if pairs > (self.later if self.later and len(self.seen) >= self.after else self.pairs):
+            self.forward(batch)  # half-way through, so that there is something to throw away
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        self.seen.append(pairs)
+        return self.forward(batch)
+
+
+def step(**training):
+    chosen = {"batch_size": 12, "micro_batch": 6, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", **training}
+    return Step(inputs=("caption",), learn=("backbone",), training=Training(**chosen))
+
+
+def learn(folder, model, chosen=None, examples=None, told=None, validation=()):
+    folder.mkdir(exist_ok=True)
+    train(model, toys.context(folder, chosen or step(), told), [Source(examples or toys.examples(20), validation)])
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def learner_of(model, folder, examples=None, chosen=None, validation=()):
+    """The learner of `step()`, as far as its checkpoint in the folder is."""
+    context = toys.context(folder, chosen or step())
+    return Learner(model, context, make_material(model, context, [Source(examples or toys.examples(20), validation)]))
+
+
+def apart(one, other):
+    """The largest difference of two models; but for keys' biases: their gradient is rounding alone, which Adam blows
+    up."""
+    ours, theirs = state(one), state(other)
+    return max((ours[name] - theirs[name]).abs().max().item() for name in ours if not name.endswith("key.bias"))
