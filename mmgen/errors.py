@@ -1,18 +1,13 @@
-"""Errors that a person can cause: the command line prints them without a traceback and exits with 1. And what is going
-away: deprecated names keep working for a release, and say what to use instead."""
+"""Errors that a person can cause: the command line prints them without a traceback and exits with 1."""
 
 from __future__ import annotations
 
 import difflib
 import errno
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeVar
 
-from typing_extensions import deprecated as marked
-
-Thing = TypeVar("Thing", bound="Callable[..., object]")
 LONGEST_LINE = 800  # characters
 JOINERS = "\u200c\u200d"  # without a width of their own; Persian, Hindi and emoji are written with them
 
@@ -89,22 +84,3 @@ class RunError(MmgenError):
 
 class UnavailableError(MmgenError):
     """Something optional that this machine lacks (Java for METEOR, say)."""
-
-
-class MmgenDeprecationWarning(FutureWarning):
-    """Something of mmgen's that goes with a coming release. Shown to everybody, since recipes are run by users."""
-
-
-def deprecated(since: str, removed: str, instead: str) -> Callable[[Thing], Thing]:
-    """Marks a function, method or class that the release `since` still has and the release `removed` has no more.
-
-    @deprecated(since="0.2", removed="0.3", instead="mmgen.parts.Embedder.describe")
-    def labels(self, example): ...
-    """
-    return lambda thing: marked(
-        _message(thing.__qualname__, since, removed, instead), category=MmgenDeprecationWarning
-    )(thing)
-
-
-def _message(name: str, since: str, removed: str, instead: str) -> str:
-    return f"{name} is deprecated since mmgen {since} and goes with {removed}; use {instead}"

@@ -8,7 +8,6 @@ import gzip
 import json
 import os
 import platform
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,9 +20,6 @@ from .errors import DataError, RunError, regular
 MOST_BYTES = 1 << 30  # of a text, unpacked: the largest published file of captions has a tenth of this
 PIECE = 1 << 24
 Written = TypeVar("Written")
-
-# safetensors' own unfinished files, which earlier versions of mmgen left beside their checkpoints when they were killed
-OF_SAFETENSORS = re.compile(r"\.tmp[A-Za-z0-9]{6}")
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -110,15 +106,11 @@ def refuse_overwriting(option: str, out: Path | None, inputs: Iterable[Path | No
 
 def clear_partials(folder: Path) -> None:
     """Deletes what writers that were killed have left in a folder; only for whoever holds its lock."""
-    for partial in [*folder.rglob(".*.partial"), *filter(_of_safetensors, folder.rglob(".tmp*"))]:
+    for partial in list(folder.rglob(".*.partial")):
         if partial.is_dir():
             shutil.rmtree(partial, ignore_errors=True)
         else:
             partial.unlink(missing_ok=True)
-
-
-def _of_safetensors(path: Path) -> bool:
-    return bool(OF_SAFETENSORS.fullmatch(path.name)) and path.is_file() and not path.is_symlink()
 
 
 def _refused(path: Path, error: Exception) -> RunError:

@@ -8,10 +8,7 @@ from pathlib import Path
 
 from .. import API_VERSION
 
-CHANGED = (
-    "modules and classes have other names since 2 (mmgen.store is mmgen.features.store): see 'From 1 to 2' in "
-    "docs/plugins.md, then write MMGEN_API = 2"
-)
+CHANGED = f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
 
 
 def refused(asked: object) -> str:

@@ -7,18 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..configs import (
-    PartConfig,
-)
+from ..configs import PartConfig
 from ..errors import RecipeError
 from ..registry import Registry
 from .check import _Check, _line
 from .layers import Layered, read, setting_table
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
-
-LEGACY_DEFAULTS = {
-    "training": {"bucket": 1}
-}  # defaults for keys that older run folders lack, where today's default differs
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
@@ -33,8 +27,7 @@ def load(
 
 
 def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -> Recipe:
-    """The recipe that a run folder keeps; keys that were not there yet when it was written have what they meant then.
-    `source` names the file in errors; paths count from `base`."""
+    """The recipe that a run folder keeps. `source` names the file in errors; paths count from `base`."""
     try:
         values = json.loads(text)
     except ValueError as error:
@@ -42,9 +35,6 @@ def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -
     if not isinstance(values, dict):
         raise RecipeError(f"{source}: not a recipe")
     profile = values.pop("profile", None)
-    for table, keys in LEGACY_DEFAULTS.items():
-        if isinstance(own := values.setdefault(table, {}), dict):
-            values[table] = {**keys, **own}
     return resolve(Layered(values, {}, base), registry, profile, source)
 
 

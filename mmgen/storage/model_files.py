@@ -83,31 +83,29 @@ def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder)
     data = [config.model_dump(mode="json") for config in configs]
     made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
-    return path if path.exists() else _features_of_the_kept(name, extractor, data, fingerprint, folder) or path
+    return path if path.exists() else _features_by_saved_recipe(name, extractor, data, fingerprint, folder) or path
 
 
 def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
     return folder.path.parent / "features" / f"{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}.h5"
 
 
-def _features_of_the_kept(
+def _features_by_saved_recipe(
     name: str, extractor: ExtractorConfig, now: Sequence[Any], fingerprint: str, folder: RunFolder
 ) -> Path | None:
     """The file whose name follows from recipe.json as it stands: paths are written otherwise in another folder than the
-    run's first. Runs of the first edition took the tables in their order."""
-    path = folder.path / "recipe.json"
+    run's first."""
     try:
-        tables = read_table(path, inputs=dict, data=dict, steps=dict)
+        tables = read_table(folder.path / "recipe.json", data=dict, steps=dict)
         own = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
-        data = [tables["data"], *own, fingerprint]
-        if _without_texts(data[:-1]) != _without_texts(now):
-            return None  # other pictures
-        names = [json.dumps([extractor.model_dump(mode="json"), *data], sort_keys=True)]
-        names.append(json.dumps([tables["inputs"][name]["extractor"], *data]))
-    except (MmgenError, KeyError, AttributeError, TypeError):  # whoever needs the recipe says what is wrong with it
+    except (MmgenError, AttributeError):  # whoever needs the recipe says what is wrong with it
         return None
-    files = [_features_path(name, made_from, folder) for made_from in names]
-    return next((file for file in files if file.exists()), None)
+    data = [tables["data"], *own]
+    if _without_texts(data) != _without_texts(now):
+        return None  # other pictures
+    made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
+    path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)
+    return path if path.exists() else None
 
 
 def _data_sets(kept: Any) -> list[dict[str, Any]]:

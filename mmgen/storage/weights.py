@@ -46,13 +46,13 @@ def _save(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and what was said about them. Reads files of older versions too, whose metadata have several keys. Raises
-    RunError for a file that is damaged, be it by one bit."""
+    """Tensors and what `write_tensors` wrote about them, nothing for a file that others wrote. Raises RunError for a
+    file that is damaged, be it by one bit."""
     try:
         regular(path).open("rb").close()  # safetensors calls missing whatever it cannot open
         with safe_open(path, "pt") as file:
-            tensors, about = {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
-        about = dict(json.loads(about[ABOUT])) if ABOUT in about else about
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            about = dict(json.loads((file.metadata() or {}).get(ABOUT, "{}")))
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
     except PermissionError as error:

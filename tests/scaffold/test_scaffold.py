@@ -1,7 +1,6 @@
 """`mmgen plugin new`: what it writes installs, passes its tests and runs from its recipe, for every kind."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +10,6 @@ from kit.thirdparty import Environment, settings
 from kit.thirdparty import plugin as module_of
 from kit.toys import mmgen_here
 
-import mmgen
 from mmgen import API_VERSION
 from mmgen.errors import PluginError
 from mmgen.registry import collect, installed
@@ -233,9 +231,8 @@ def test_a_plugin_that_asks_for_a_newer_contract_is_told():
 
 def test_a_plugin_of_an_older_contract_is_told_what_changed():
     assert reason("1") == (
-        f"asks for version 1 of the plugin contract, and this mmgen has version {API_VERSION}; modules and "
-        "classes have other names since 2 (mmgen.store is mmgen.features.store): see 'From 1 to 2' in "
-        "docs/plugins.md, then write MMGEN_API = 2"
+        f"asks for version 1 of the plugin contract, and this mmgen has version {API_VERSION}; "
+        f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
     )
 
 
@@ -258,30 +255,3 @@ def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path
         "mmgen "
         f"has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)\n"
     )
-
-
-def test_what_is_deprecated_works_and_says_so():
-    from mmgen.errors import MmgenDeprecationWarning, deprecated
-
-    @deprecated(since="0.2", removed="0.3", instead="mmgen.parts.Embedder.describe")
-    def labels(x: int) -> int:
-        "Labels."
-        return x + 1
-
-    with pytest.warns(MmgenDeprecationWarning) as warned:
-        assert labels(1) == 2
-    assert str(warned[0].message).endswith(
-        "labels is deprecated since mmgen 0.2 and goes with 0.3; use mmgen.parts.Embedder.describe"
-    )
-    assert warned[0].filename == __file__ and labels.__doc__ == "Labels."
-
-
-def test_nothing_deprecated_outlives_its_release():
-    """What says it goes with a release is gone when that release comes."""
-    root, own = Path(mmgen.__file__).parents[1], tuple(map(int, mmgen.__version__.split(".")[:2]))
-    for path in [*(root / "mmgen").rglob("*.py"), *(root / "plugins").rglob("*.py")]:
-        for removed in re.findall(
-            r'^\s*@deprecated\(.*removed="([\d.]+)"', path.read_text(encoding="utf-8"), re.MULTILINE
-        ):
-            if path.name != "errors.py":
-                assert tuple(map(int, removed.split(".")[:2])) > own, f"{path}: goes with {removed}"
