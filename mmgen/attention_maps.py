@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .errors import UnavailableError
-from .tensors import Batch, Example, Layout, Slots, Tail, apply
+from .tensors import Batch, Layout, ResolvedExample, Slots, Tail, apply
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def one_layer(layer: int, head: int | None = None) -> HeadReduction:
     return chosen
 
 
-def collate(model: Any, examples: Sequence[Example], inputs: Sequence[str]) -> Batch:
-    """Examples whose alternatives are chosen, as a batch of these inputs on the model's device, with nothing to
+def collate(model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[str]) -> Batch:
+    """Examples as a batch of these inputs on the model's device, with nothing to
     learn."""
     readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
     collated = {name: reader.collate([reader.read(each) for each in examples]) for name, reader in readers.items()}
@@ -89,7 +89,7 @@ def collate(model: Any, examples: Sequence[Example], inputs: Sequence[str]) -> B
 
 def word_attention(
     model: Any,
-    examples: Sequence[Example],
+    examples: Sequence[ResolvedExample],
     inputs: Sequence[str],
     texts: Sequence[Sequence[int]],
     ways: Mapping[str, HeadReduction],
@@ -153,7 +153,7 @@ def input_columns(rows: Slots) -> list[dict[str, Tensor]]:
     return [{name: mask[row].nonzero().squeeze(1) for name, mask in own.items()} for row in range(len(rows.positions))]
 
 
-def units(model: Any, name: str, example: Example, count: int) -> DisplayUnits:
+def units(model: Any, name: str, example: ResolvedExample, count: int) -> DisplayUnits:
     """What people see of an input's `count` slots, from what its embedder describes."""
     described = model.embedders[name].describe(example)
     labels = described.get("labels") or [f"{name} {place + 1}" for place in range(count)]

@@ -78,6 +78,29 @@ class DataError(MmgenError):
     about: tuple[str, ...] = ()
 
 
+class MissingInput(DataError):
+    """An example that lacks a field which a reader reads. Readers raise it, so that the command line can say how the
+    field is given.
+
+    field  the field's name
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class MissingLabel(DataError):
+    """An example that lacks a label which an objective needs, to train or to predict.
+
+    label  the label's name
+    """
+
+    def __init__(self, message: str, label: str = "") -> None:
+        super().__init__(message)
+        self.label = label
+
+
 class RunError(MmgenError):
     """A run folder that cannot be used: another recipe's, damaged, or without the wanted step."""
 

@@ -21,7 +21,7 @@ from .errors import DataError
 from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
 from .sequence import Prefix
-from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Prediction, Slots, Tail, Targets
+from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Prediction, ResolvedExample, Slots, Tail, Targets
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
@@ -48,14 +48,14 @@ class EncodedInputs:
 class Rows:
     """What the targets of a batch are made of.
 
-    examples  one a row; each input has one of its alternatives
+    examples  one a row
     draw      the place of a row -> its random numbers, the objective's own: a function of (seed, step, pass over the
               data, example, objective); made when asked for
     hidden    input name -> (B, N) or (B, N, C): what stood where `Reader.hide` hid it for this objective, else -100
     inputs    input name -> what its reader collated (`Batch.inputs`): which regions there are to choose from
     """
 
-    examples: Sequence[Example]
+    examples: Sequence[ResolvedExample]
     draw: Callable[[int], random.Random] = random.Random
     hidden: Mapping[str, Tensor] = field(default_factory=dict)
     inputs: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
@@ -123,8 +123,8 @@ class TargetReader(abc.ABC):
 
     @abc.abstractmethod
     def collate(self, rows: Rows) -> Targets:
-        """What is to be predicted in B rows, with a count for every one of `losses`. Raises DataError for an example
-        that lacks what it needs."""
+        """What is to be predicted in B rows, with a count for every one of `losses`. Raises MissingLabel for an
+        example that lacks a label, DataError for what cannot be used."""
 
     def ask(self, rows: Rows) -> Targets:
         """What the objective needs beside the inputs to predict B rows whose labels are unknown; by default nothing."""

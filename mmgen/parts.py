@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from .errors import DataError, UnavailableError
 from .progress import Progress
-from .tensors import Encoded, Example, Generation, Hiding, Scores, Segment, Slots
+from .tensors import Encoded, Example, Generation, Hiding, ResolvedExample, Scores, Segment, Slots
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,8 +40,9 @@ class Reader(abc.ABC):
     hides: ClassVar[Literal["words", "regions"] | None] = None
 
     @abc.abstractmethod
-    def read(self, example: Example) -> Any:
-        """What the embedder needs of one example (arrays, token ids), the same every time. Raises DataError without."""
+    def read(self, example: ResolvedExample) -> Any:
+        """What the embedder needs of one example (arrays, token ids), the same every time. Raises
+        MissingInput for a field that the example lacks, DataError for what cannot be read."""
 
     @abc.abstractmethod
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
@@ -52,7 +53,7 @@ class Reader(abc.ABC):
         are not to be predicted. The item itself stays as it is."""
         raise NotImplementedError(f"{type(self).__name__} hides nothing")
 
-    def slots(self, example: Example) -> float:
+    def slots(self, example: ResolvedExample) -> float:
         """About how many slots the input takes, told without reading features: like examples share batches."""
         return 0
 
@@ -90,7 +91,7 @@ class Embedder(Part, abc.ABC):
         have it among their labels, as "<input>.<name>"."""
         return {}
 
-    def describe(self, example: Example) -> dict[str, Any]:
+    def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """What people see of the N slots, for reports and probes only: {"labels": [N texts], "boxes": [N, relative],
         "scores": [N], "regions": [N bool], or all}; of a text also "text", "spans": [N [first character, end]]."""
         return {}
@@ -268,10 +269,10 @@ class TrainedStep:
 
 @dataclass(frozen=True)
 class ProbeInput:
-    """What a probe looks into: trained steps, and examples, which have one of each input's alternatives."""
+    """What a probe looks into: trained steps, and examples."""
 
     steps: Sequence[TrainedStep]
-    examples: Sequence[Example]
+    examples: Sequence[ResolvedExample]
     untaught: Any  # () -> a Model of the same shape that has learnt nothing
     pictures: Mapping[str, Picture] = field(default_factory=dict)  # raw images by key, where the data set has them
     progress: Progress = field(default_factory=Progress)

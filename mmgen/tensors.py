@@ -44,10 +44,6 @@ class Example:
     facts: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, Any] = field(default_factory=dict)
 
-    def seen_by(self, name: str) -> Example:
-        """What the reader of the input `name` reads: of a data set's examples all readers see the same."""
-        return self
-
     def lacks(self, field: str) -> bool:
         """Whether it has no such input, or one without any alternative."""
         value = self.inputs.get(field)
@@ -57,6 +53,24 @@ class Example:
         """The values of an input that are shown: one, or several of an `All`; none where it is not there."""
         value = self.inputs.get(field)
         return value.values if isinstance(value, All) else () if value is None else (value,)
+
+
+@dataclass(frozen=True)
+class ResolvedExample(Example):
+    """An example in which one of each input's alternatives has been drawn (`mmgen.data.seeds.resolve`): what readers
+    read.
+
+    overrides  input name -> field -> value that the reader of this input reads in place of that in `inputs`. Queries
+               alone have them: two inputs may read one field, and be given different values
+    """
+
+    overrides: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def seen_by(self, name: str) -> ResolvedExample:
+        """What the reader of the input `name` reads: of a data set's examples all readers see the same."""
+        if name not in self.overrides:
+            return self
+        return replace(self, inputs={**self.inputs, **self.overrides[name]}, overrides={})
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
 from ..recipe.tables import GENERATOR
 from ..registry import installed
-from ..tensors import All, Example, Generation, Prediction, Scores, Targets
+from ..tensors import All, Example, Generation, Prediction, ResolvedExample, Scores, Targets
 
 Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
@@ -222,7 +222,7 @@ def _finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def check_reads(name: str, embedder: Embedder, examples: Sequence[Example]) -> None:
+def check_reads(name: str, embedder: Embedder, examples: Sequence[ResolvedExample]) -> None:
     """A first look at an input, before anything is learnt: reading twice gives the same, and the slots of an example
     are as many alone as in a batch. Raises PluginError; DataError where an example cannot be read."""
     reader, place = embedder.reader, Owned(f"input '{name}'", "embedder", embedder)

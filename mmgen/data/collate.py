@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,37 @@ from ..errors import DataError
 from ..objectives import Rows
 from ..parts import Reader
 from ..recipe.tables import GENERATOR
-from ..tensors import Batch, Example, Hiding
+from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .checked import check_targets
-from .seeds import Place, share_a_picture
+from .seeds import Place, resolve, share_a_picture
 
 if TYPE_CHECKING:
     from ..model import Model
 
 TRIES = 100  # draws of an example of another picture
+
+
+@dataclass(frozen=True)
+class ReadRow:
+    """One row of a batch to be.
+
+    items   input name -> what its reader read
+    which   the pass over the data that random draws follow from; None where nothing is trained
+    number  its place among the rows of its example
+    """
+
+    example: ResolvedExample
+    items: Mapping[str, Any]
+    which: object
+    number: int
+
+
+@dataclass(frozen=True)
+class ReadExample:
+    """An example whose inputs have been read: its rows, mostly one."""
+
+    id: str
+    rows: Sequence[ReadRow]
 
 
 class Collator:
@@ -53,37 +77,45 @@ class Collator:
     def __call__(self, examples: Sequence[Example], passes: Sequence[object] | None = None) -> Batch:
         """`passes`: of every example, which pass over the data this is; by default they are validated or written for,
         where every pass is the same."""
-        given = passes or [None] * len(examples)
-        rows = [
-            (place, row, which, number)
-            for place, (example, which) in enumerate(zip(examples, given, strict=True))
-            for number, row in enumerate(self._rows(example, which))
-        ]
-        resolved = [self.place.resolve(row, which) for _, row, which, _ in rows]
+        passes = passes or [None] * len(examples)
+        return self.batch([self.read(example, which) for example, which in zip(examples, passes, strict=True)])
+
+    def read(self, example: Example, which: object = None) -> ReadExample:
+        """One example, alternatives drawn and every input read. `which`: see `__call__`."""
+        rows = self._rows(example if which is not None else resolve(example), which)
+        resolved = [self.place.resolve(row, which) for row in rows]
+        read = [{name: reader.read(row.seen_by(name)) for name, reader in self.readers.items()} for row in resolved]
+        numbered = enumerate(zip(resolved, read, strict=True))
+        return ReadExample(example.id, [ReadRow(row, items, which, number) for number, (row, items) in numbered])
+
+    def batch(self, examples: Sequence[ReadExample]) -> Batch:
+        """What `read` gave for every example, as one batch."""
+        rows = [row for example in examples for row in example.rows]
         inputs: dict[str, Any] = {}
         hidden: dict[str, dict[str, Tensor]] = {name: {} for name in self.targets}
         for name, reader in self.readers.items():
-            items = [reader.read(example.seen_by(name)) for example in resolved]
+            items = [row.items[name] for row in rows]
             if name in self.hiding:
                 owner, how = self.hiding[name]
                 draws = [self._draw(rows, owner, place, name) for place in range(len(rows))]
                 items, hidden[owner][name] = _hide(reader, items, draws, how)
             inputs[name] = reader.collate(items)
         targets = {}
+        resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
-            made = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
-            wanted = objective.ask(made) if self.asks else objective.collate(made)
-            targets[name] = check_targets(wanted, name, objective, self.asks)
+            of_objective = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
+            collated = objective.ask(of_objective) if self.asks else objective.collate(of_objective)
+            targets[name] = check_targets(collated, name, objective, self.asks)
+        places = [place for place, example in enumerate(examples) for _ in example.rows]
         several = len(rows) > len(examples)
-        return Batch(
-            tuple(example.id for example in examples), inputs, targets, tuple(place for place, *_ in rows) * several
-        )
+        return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * several)
 
-    def _draw(
-        self, rows: Sequence[tuple[int, Example, object, int]], name: str, place: int, *more: str
-    ) -> random.Random:
-        _, row, which, number = rows[place]  # an example's rows draw apart: its choices are not all hidden alike
-        return self.place.draw(row, which, name, *more, *[str(number)] * bool(number))
+    def _draw(self, rows: Sequence[ReadRow], name: str, place: int, *more: str) -> random.Random:
+        row = rows[place]
+        number = [str(row.number)] * bool(
+            row.number
+        )  # an example's rows draw apart: its choices are not all hidden alike
+        return self.place.draw(row.example, row.which, name, *more, *number)
 
     def _rows(self, example: Example, which: object) -> Sequence[Example]:
         for name, reader in self.targets.items():
@@ -117,10 +149,12 @@ class Collator:
         return first.halves if not others else lambda example: [example]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
-        """About how many slots each resolved example's row takes: its prefix and what stands behind it."""
-        return [self.prefix(example) + tail for example, tail in zip(examples, self.tails(examples), strict=True)]
+        """About how many slots each example's row takes when it is not trained on: its prefix and what stands behind
+        it."""
+        resolved = [resolve(example) for example in examples]
+        return [self.prefix(example) + tail for example, tail in zip(resolved, self.tails(resolved), strict=True)]
 
-    def prefix(self, example: Example) -> float:
+    def prefix(self, example: ResolvedExample) -> float:
         """About how many slots a resolved example's prefix takes."""
         return sum(1 + reader.slots(example.seen_by(name)) for name, reader in self.readers.items())
 

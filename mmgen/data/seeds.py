@@ -6,11 +6,11 @@ import hashlib
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
-from ..tensors import Example
+from ..tensors import Example, ResolvedExample
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Place:
         passed = "still" if which is None else which
         return random.Random("/".join(map(str, (self.seed, self.step, passed, example.id, *more))))
 
-    def resolve(self, example: Example, which: object) -> Example:
+    def resolve(self, example: Example, which: object) -> ResolvedExample:
         """The example with one of each input's alternatives: drawn while learning, else the first."""
-        several = any(isinstance(value, tuple) for value in example.inputs.values())
-        return resolve(example, self.draw(example, which) if which is not None else None) if several else example
+        several = which is not None and any(isinstance(value, tuple) for value in example.inputs.values())
+        return resolve(example, self.draw(example, which) if several else None)
 
 
 def share_a_picture(one: Example, other: Example) -> bool:
@@ -37,8 +37,11 @@ def share_a_picture(one: Example, other: Example) -> bool:
     return one.id == other.id or any(value in other.shown(name) for name in fields for value in one.shown(name))
 
 
-def resolve(example: Example, draw: random.Random | None = None) -> Example:
-    """The example with one of each input's alternatives: drawn where `draw` is given, else the first."""
+def resolve(example: Example, draw: random.Random | None = None) -> ResolvedExample:
+    """The example with one of each input's alternatives: drawn where `draw` is given, else the first. An input without
+    any alternative is left out."""
+    if isinstance(example, ResolvedExample):
+        return example
     chosen = {}
     for name, value in example.inputs.items():
         if isinstance(value, tuple):
@@ -46,7 +49,7 @@ def resolve(example: Example, draw: random.Random | None = None) -> Example:
                 continue
             value = draw.choice(value) if draw else value[0]
         chosen[name] = value
-    return replace(example, inputs=chosen)
+    return ResolvedExample(example.id, chosen, example.targets, example.facts, example.labels)
 
 
 def seed_from(*place: object) -> int:

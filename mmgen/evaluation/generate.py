@@ -11,7 +11,7 @@ import torch
 
 from ..data.checked import check_texts
 from ..data.collate import Collator, by_length
-from ..data.seeds import resolve, seed_from
+from ..data.seeds import seed_from
 from ..decoding import Decoding
 from ..errors import DataError
 from ..files import write_text
@@ -42,7 +42,6 @@ def generate(
         raise DataError(f"batch_size must be 1 at least, and is {batch_size}")
     collate = Collator(model, inputs or model.inputs, objectives=())
     retry = retry or OomRetry("writing", ADVICE_FEWER_TEXTS)
-    resolved = [resolve(example) for example in examples]
 
     def texts(piece: Sequence[Example]) -> list[list[Generation]]:
         batch, decoding = collate(piece).to(model.device), options or Decoding()
@@ -53,10 +52,10 @@ def generate(
     model.eval()
     try:
         found: dict[int, list[Generation]] = {}
-        for batch in by_length(collate.slots(resolved), batch_size):
-            pieces = retry.over([resolved[index] for index in batch], texts)
+        for batch in by_length(collate.slots(examples), batch_size):
+            pieces = retry.over([examples[index] for index in batch], texts)
             found |= zip(batch, (one for _, written in pieces for one in written), strict=True)
-        return [found[index] for index in range(len(resolved))]
+        return [found[index] for index in range(len(examples))]
     finally:
         model.train(training)
 
@@ -71,7 +70,7 @@ def generate_split(
     the same)."""
     model.to(context.accelerator.device).eval()  # not in inference mode: what is moved in there cannot learn afterwards
     accelerator, step = context.accelerator, context.step
-    collate, examples = Collator(model, step.inputs, objectives=()), [resolve(example) for example in examples]
+    collate = Collator(model, step.inputs, objectives=())
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     retry = context.retry("writing", ADVICE_FEWER_TEXTS, named=lambda index: examples[index].id)
 

@@ -11,7 +11,6 @@ import torch
 
 from ..data.checked import check_predictions
 from ..data.collate import Collator, by_length
-from ..data.seeds import resolve
 from ..files import write_text
 from ..model import Model
 from ..oom import ADVICE_SMALLER, OomRetry
@@ -37,15 +36,14 @@ def predict(
     A batch that runs out of memory is predicted in halves; raises RunError when a single example is too much."""
     collate = Collator(model, inputs or model.inputs, (objective,), asks=True)
     retry = retry or OomRetry("predicting", ADVICE_SMALLER)
-    resolved = [resolve(example) for example in examples]
     training = model.training
     model.eval()
     try:
         found: dict[int, Prediction] = {}
-        for batch in by_length(collate.slots(resolved), batch_size):
-            pieces = retry.over([resolved[index] for index in batch], partial(_predicted, model, collate, objective))
+        for batch in by_length(collate.slots(examples), batch_size):
+            pieces = retry.over([examples[index] for index in batch], partial(_predicted, model, collate, objective))
             found |= zip(batch, (one for _, predicted in pieces for one in predicted), strict=True)
-        return [found[index] for index in range(len(resolved))]
+        return [found[index] for index in range(len(examples))]
     finally:
         model.train(training)
 
@@ -62,19 +60,19 @@ def predict_split(
     """`predictions.jsonl` in the step's folder, a line an example."""
     model.to(context.accelerator.device).eval()
     accelerator, step = context.accelerator, context.step
-    collate, resolved = Collator(model, step.inputs, (objective,), asks=True), [resolve(one) for one in examples]
-    retry = context.retry("predicting", ADVICE_SMALLER, named=lambda index: resolved[index].id)
+    collate = Collator(model, step.inputs, (objective,), asks=True)
+    retry = context.retry("predicting", ADVICE_SMALLER, named=lambda index: examples[index].id)
 
     def predicted(places: Sequence[int]) -> list[Prediction]:
         with precision(step.training.precision, accelerator.device):
-            return _predicted(model, collate, objective, [resolved[place] for place in places])
+            return _predicted(model, collate, objective, [examples[place] for place in places])
 
     def work(number: int, whole: Sequence[int]) -> Iterator[tuple[int, Prediction]]:
         for piece, made in retry.over(whole, predicted):
             yield from zip(piece, made, strict=True)
 
     with torch.inference_mode():
-        found = shared_out(context, ("predicting", "examples"), collate.slots(resolved), batch_size, work)
+        found = shared_out(context, ("predicting", "examples"), collate.slots(examples), batch_size, work)
     if accelerator.is_main_process:
         lines = [json.dumps(asdict(one), ensure_ascii=False) for one in found]
         write_text(context.folder / predictions.FILE, "".join(line + "\n" for line in lines))

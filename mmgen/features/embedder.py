@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import FeaturesConfig
-from ..errors import DataError
+from ..errors import DataError, MissingInput
 from ..parts import Backbone, Embedder, Reader, Record
-from ..tensors import Example, Hiding, Segment
+from ..tensors import Example, Hiding, ResolvedExample, Segment
 from .fingerprints import difference, in_words
 from .hiding import hide_regions
 from .measures import measure, word_scale
@@ -60,13 +60,14 @@ class StoreReader(Reader):
             self._store = store
         return self._store
 
-    def records(self, example: Example) -> list[Record]:
+    def records(self, example: ResolvedExample) -> list[Record]:
         """The features of every picture of the example. Raises DataError when it has none, or they are not of the kind
         that W learnt from."""
         values = example.shown(self.field)
         if not values:
-            raise DataError(
-                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}"
+            raise MissingInput(
+                f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
+                self.field,
             )
         refuse_many(example, self.field, self.most)
         return [self._record(value, example) for value in values]
@@ -102,7 +103,7 @@ class StoreReader(Reader):
                     "them, or leave the images out"
                 )
 
-    def read(self, example: Example) -> tuple[Regions, ...]:
+    def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """Of every picture its regions. Raises DataError for one that has none."""
         return tuple(self._regions(record) for record in self.records(example))
 
@@ -143,7 +144,7 @@ class StoreReader(Reader):
             labels.append(predicted)
         return tuple(holed), torch.cat(labels)
 
-    def slots(self, example: Example) -> int:
+    def slots(self, example: ResolvedExample) -> int:
         """Its regions, as the store's index counts them."""
         return sum(map(self._count, example.shown(self.field)))
 
@@ -250,7 +251,7 @@ class StoredEmbedder(Embedder):
         """The classes that hidden regions may be of; none where the store does not tell them."""
         return {} if self.reader.hides is None else {"classes": self.reader.classes or ()}
 
-    def describe(self, example: Example) -> dict[str, Any]:
+    def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots; of several pictures also "pictures", which each is of."""
         described: dict[str, Any] = {"labels": [], "boxes": [], "scores": [], "pictures": []}
         records, limit = self.reader.records(example), self.reader.limit

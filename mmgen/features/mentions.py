@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ..errors import DataError
 from ..sequence import letters, slots_between
-from ..tensors import Example, Slots
+from ..tensors import Example, ResolvedExample, Slots
 from .embedder import StoreReader
 from .mentions_config import BEHIND, MentionsConfig
 from .regions import Regions
@@ -28,7 +28,7 @@ class Mentions:
     def __init__(self, texts: Sequence[str], first_object: int, tokenizer: Any) -> None:
         self.texts, self.first_object, self.tokenizer = tuple(texts), first_object, tokenizer
 
-    def pairs(self, example: Example, regions: int) -> Tensor:
+    def pairs(self, example: ResolvedExample, regions: int) -> Tensor:
         """(M, 3): a region, which of the texts, which of its tokens. Mentions of others than the first `regions`, those
         of the first picture, are left out. Raises DataError for objects below 0."""
         found: list[tuple[int, int, int]] = []
@@ -69,12 +69,12 @@ class MentionedReader(StoreReader):
         super().__init__(config, limit)
         self.mentions = mentions
 
-    def read(self, example: Example) -> Any:
+    def read(self, example: ResolvedExample) -> Any:
         """Of every picture its regions; and the pairs of `Mentions`."""
         pictures = self.pictures(example)
         return pictures, self.mentions.pairs(example, len(pictures[0][0]))
 
-    def pictures(self, example: Example) -> tuple[Regions, ...]:
+    def pictures(self, example: ResolvedExample) -> tuple[Regions, ...]:
         """Of every picture its features (R, D) and boxes (R, 4)."""
         return super().read(example)
 

@@ -7,7 +7,6 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,7 +24,7 @@ from ..model import Model
 from ..oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
 from ..parts import Extractor, FailedImage, Picture, Record
 from ..recipe.tables import Recipe
-from ..tensors import All, Example, Generation, Prediction
+from ..tensors import All, Example, Generation, Prediction, ResolvedExample
 from .given import by_input, called, inputs_asked, labels_asked, lacking, may_be_read, may_fill, steps_read, unread
 from .own_features import checked_picture, checked_record, record
 from .query import Query, as_picture, decoded, listed
@@ -34,19 +33,6 @@ log = logging.getLogger("mmgen")
 
 Answer = TypeVar("Answer")
 Outcome = tuple[Query, "list[Generation] | FailedImage"]
-
-
-@dataclass(frozen=True)
-class AskedExample(Example):
-    """A query as readers read it. Two inputs may read one field, and a query may give each a value of its own.
-
-    own  input -> field -> value, where it is another than that of `inputs`
-    """
-
-    own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def seen_by(self, name: str) -> Example:
-        return Example(self.id, {**self.inputs, **self.own.get(name, {})}, labels=self.labels)
 
 
 class Asker:
@@ -125,7 +111,7 @@ class Asker:
                 if (value := query.inputs.get(name)) is not None
             }
             inputs, of_rows = self._beside(query)
-            found = AskedExample(query.name, {**merged, **inputs}, labels={**labels, **of_rows}, own=others)
+            found = ResolvedExample(query.name, {**merged, **inputs}, labels={**labels, **of_rows}, overrides=others)
             self._try(found)
             self._try_objective(found)
         except DataError as error:
@@ -186,7 +172,7 @@ class Asker:
     def _try(self, example: Example) -> None:
         """Raises DataError for what a reader cannot read: one query of many may be wrong."""
         for name in inputs_asked(self.recipe, self.step):
-            seen, fields = example.seen_by(name), self.recipe.inputs[name].reads
+            seen, fields = resolve(example).seen_by(name), self.recipe.inputs[name].reads
             try:
                 self.model.embedders[name].reader.read(seen)
             except MmgenError as error:

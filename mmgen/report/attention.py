@@ -9,7 +9,7 @@ from ..attention_maps import WordAttention, all_layers, last_layer, word_attenti
 from ..data.seeds import resolve
 from ..model import Model
 from ..oom import ADVICE_SMALLER, OomRetry
-from ..tensors import Example, Generation
+from ..tensors import Example, Generation, ResolvedExample
 
 BATCH = 16
 WAYS = {"last": last_layer, "all": all_layers}
@@ -45,7 +45,7 @@ def attention_panel(
 ) -> None:
     """Fill `panels`, by example id, with what one step's model does."""
 
-    def read(part: Sequence[Example]) -> list[WordAttention]:
+    def read(part: Sequence[ResolvedExample]) -> list[WordAttention]:
         written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
         return word_attention(model, part, inputs, written, WAYS)
 

@@ -50,7 +50,7 @@ def _find_gap(place: str, mend: str, reader: Reader, examples: Sequence[Example]
     lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
     try:
         if lacking:
-            reader.read(lacking[0])  # a reader may do without
+            reader.read(resolve(lacking[0]))  # a reader may do without
         reader.find_gaps(examples)
     except DataError as error:
         raise DataError(f"{place}: {error}{_how_many(lacking, examples, mend) if lacking else ''}") from None

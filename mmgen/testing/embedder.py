@@ -8,9 +8,10 @@ import random
 import torch
 from torch import Tensor
 
+from ..data.seeds import resolve
 from ..errors import DataError
 from ..parts import Backbone, Embedder
-from ..tensors import Example, Hiding
+from ..tensors import Hiding, ResolvedExample
 from .devices import MixedDevices, OneDevice, plain_tensors
 from .in_rows import RowSuite
 from .suite import expect, expect_equal, expect_json, expect_published, skip
@@ -59,7 +60,7 @@ class EmbedderSuite(RowSuite):
     def test_neighbours_and_padding_change_nothing(self) -> None:
         embedder, examples = self.embedder(), self.examples()
         expect(len(examples) > 1, "examples() must give at least two examples", "mmgen.testing.EmbedderSuite")
-        items = [embedder.reader.read(example) for example in examples]  # once: reads are compared elsewhere
+        items = [embedder.reader.read(resolve(example)) for example in examples]  # once: reads are compared elsewhere
         together = embedder(**embedder.reader.collate(items))
         for number, (example, item) in enumerate(zip(examples, items, strict=True)):
             alone = embedder(**embedder.reader.collate([item]))
@@ -81,7 +82,7 @@ class EmbedderSuite(RowSuite):
         """Loader workers read in any order and number: what a read gives may depend on the example alone."""
         reader, examples = self.embedder().reader, self.examples()
         for example in (*examples, *reversed(examples)):
-            first, second = (reader.collate([reader.read(example)]) for _ in range(2))
+            first, second = (reader.collate([reader.read(resolve(example))]) for _ in range(2))
             differ = [name for name in first if not torch.equal(first[name], second[name])]
             expect(
                 not differ,
@@ -98,7 +99,7 @@ class EmbedderSuite(RowSuite):
         if reader.hides is None or not all(embedder.labels().values()):
             skip("hides nothing, or has nothing to choose from where something is hidden")
         for example in self.examples():
-            item = reader.read(example)
+            item = reader.read(resolve(example))
             before = reader.collate([item])
             tries = [reader.hide(item, random.Random(1), Hiding(rate, (1.0, 0.0))) for rate in (0.5, 0.5, 1.0)]
             after = reader.collate([item])
@@ -151,7 +152,7 @@ class EmbedderSuite(RowSuite):
     def test_a_missing_input(self) -> None:
         reader = self.embedder().reader
         try:
-            reader.read(Example("the-empty-one", {}))
+            reader.read(ResolvedExample("the-empty-one", {}))
         except DataError as error:
             expect(
                 "the-empty-one" in str(error),
@@ -236,7 +237,7 @@ class EmbedderSuite(RowSuite):
     def test_description(self) -> None:
         embedder, example = self.embedder(), self.examples()[0]
         slots = int(self.embedded(embedder, [example]).mask.sum())
-        for name, values in embedder.describe(example).items():
+        for name, values in embedder.describe(resolve(example)).items():
             expect(
                 name == "text" or len(values) in (0, slots),
                 f"describe gives {len(values)} {name} for {slots} slots; give one each, or none",

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..configs import BackboneConfig, EmbedderConfig
+from ..data.seeds import resolve
 from ..parts import Backbone, Embedder
 from ..sequence import lay_out
 from ..tensors import Example, Segment, Slots
@@ -46,7 +47,7 @@ class RowSuite(Suite[EmbedderConfig]):
         return self.seeded(self.backbone_config().build, texts=texts or TEXTS).eval()
 
     def collated(self, embedder: Embedder, examples: Sequence[Example]) -> Mapping[str, Tensor]:
-        return embedder.reader.collate([embedder.reader.read(example) for example in examples])
+        return embedder.reader.collate([embedder.reader.read(resolve(example)) for example in examples])
 
     def embedded(self, embedder: Embedder, examples: Sequence[Example]) -> Segment:
         return embedder(**self.collated(embedder, examples))

@@ -42,8 +42,8 @@ class ProbeSuite(Suite[ProbeConfig]):
         return {"caption": Words()}
 
     def examples(self) -> Sequence[Example]:
-        """At least three that the inputs can read, each with one of an input's alternatives."""
-        return [resolve(example) for example in Toy().build().split("train")[:5]]
+        """At least three that the inputs can read."""
+        return Toy().build().split("train")[:5]
 
     def pictures(self) -> dict[str, Picture]:
         """Raw images by key."""
@@ -71,7 +71,7 @@ class ProbeSuite(Suite[ProbeConfig]):
             texts = self.seeded(_texts, model, examples) if written and examples else []
             by_id = {each[0].id: each[0] for each in texts}
             steps.append(TrainedStep(f"step{place}", lambda model=model: model, model.inputs, by_id, place, _texts))
-        return ProbeInput(steps, examples, lambda: self.model(2), self.pictures())
+        return ProbeInput(steps, [resolve(example) for example in examples], lambda: self.model(2), self.pictures())
 
     def told(self, out: Path, subject: ProbeInput | None = None) -> ProbeResult:
         return self.seeded(self.probe().run, subject or self.subject(), out)
@@ -179,6 +179,6 @@ def _hooks(model: Any) -> dict[str, int]:
 
 def _texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
     """What a model writes, without a word on memory or order: the suites' models are tiny."""
-    batch = Collator(model, model.inputs, objectives=())([resolve(example) for example in examples])
+    batch = Collator(model, model.inputs, objectives=())(examples)
     with torch.inference_mode():
         return model.generator.generate(model, batch.to(model.device), Decoding())

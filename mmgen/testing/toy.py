@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from ..configs import DatasetConfig, EmbedderConfig
-from ..errors import DataError
+from ..errors import DataError, MissingInput
 from ..parts import Backbone, Dataset, Embedder, Picture, Reader
-from ..tensors import Example, Hiding, Segment
+from ..tensors import Example, Hiding, ResolvedExample, Segment
 
 COLORS = {"red": (220, 40, 40), "green": (40, 170, 60), "blue": (50, 80, 220), "black": (20, 20, 20)}
 THINGS = ("cat", "ball", "house", "boat", "tree", "chair")
@@ -43,9 +43,9 @@ class WordsReader(Reader):
         self.field, self.tokenizer = field, backbone.tokenizer
         self.pad_id, self.mask_id = backbone.pad_id, backbone.mask_id
 
-    def read(self, example: Example) -> Tensor:
+    def read(self, example: ResolvedExample) -> Tensor:
         if not isinstance(example.inputs.get(self.field), str):
-            raise DataError(f"example '{example.id}' has no {self.field}")
+            raise MissingInput(f"example '{example.id}' has no {self.field}", self.field)
         return torch.tensor(self.tokenizer(example.inputs[self.field], add_special_tokens=False)["input_ids"])
 
     def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ..data.collate import by_length
 from ..data.plan import Pool
-from ..data.seeds import resolve
 from ..oom import ADVICE_SMALLER, out_of_memory
 from ..tensors import Example
 from .distributed import all_reduce_sum
@@ -49,7 +48,7 @@ def _total(learner: Learner, pool: Pool) -> Tensor:
     batch_size = (
         min(32, learner.training.micro_batch or 32) if learner.sharded else 32
     )  # a batch that is not cut has to fit
-    examples = [resolve(example) for example in pool.source.validation]
+    examples = pool.source.validation
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, len(learner.material.losses), dtype=torch.float64, device=accelerator.device)
     retry = learner.context.retry(

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.errors import DataError
+from mmgen.errors import MissingLabel
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
@@ -45,7 +45,7 @@ class ObjectRegions(TargetReader):
     def _classes(self, objects: object, where: str) -> list[int]:
         """-100 for what is none of the classes."""
         if not isinstance(objects, list | tuple):
-            raise DataError(f"example '{where}' has no label '{OBJECTS}'")
+            raise MissingLabel(f"example '{where}' has no label '{OBJECTS}'", OBJECTS)
         return [self.known.get(name, -100) for name in objects]
 
 

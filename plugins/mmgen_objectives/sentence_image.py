@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.errors import DataError
+from mmgen.errors import MissingInput
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Example, Loss, Targets
@@ -47,7 +47,9 @@ class TwoCaptions(TargetReader):
         value = example.inputs.get(self.caption, ())
         captions = (value,) if isinstance(value, str) else tuple(value)
         if not captions:
-            raise DataError(f"example '{example.id}' has no {self.caption}, so it has no two captions to compare")
+            raise MissingInput(
+                f"example '{example.id}' has no {self.caption}, so it has no two captions to compare", self.caption
+            )
         return captions
 
 

@@ -14,7 +14,7 @@ from mmgen.attention_maps import HeadReduction, WordAttention, all_layers, one_l
 from mmgen.errors import DataError, UnavailableError
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
-from mmgen.tensors import Example
+from mmgen.tensors import ResolvedExample
 
 from . import Attention
 from .figure import Row, draw
@@ -58,7 +58,7 @@ class AttentionProbe(Probe):
         )
         return ProbeResult({"Where written words look, share of attention in %": _shares(found)}, {}, tuple(notes))
 
-    def _chosen(self, examples: Sequence[Example]) -> list[Example]:
+    def _chosen(self, examples: Sequence[ResolvedExample]) -> list[ResolvedExample]:
         """Those to draw. Raises DataError for ids there are not."""
         if self.config.ids:
             by_id = {example.id: example for example in examples}
@@ -72,14 +72,14 @@ class AttentionProbe(Probe):
         return _spread(examples, self.config.examples)
 
     def _read(
-        self, step: TrainedStep, model: Any, examples: Sequence[Example], progress: Any
+        self, step: TrainedStep, model: Any, examples: Sequence[ResolvedExample], progress: Any
     ) -> dict[str, WordAttention]:
-        """Example id -> what the step's words look at."""
+        """ResolvedExample id -> what the step's words look at."""
         way = self._way()
         found: dict[str, WordAttention] = {}
         halving = OomRetry(f"attention: {step.name}", ADVICE_SMALLER, say=progress.say)
 
-        def read(part: Sequence[Example]) -> list[WordAttention]:
+        def read(part: Sequence[ResolvedExample]) -> list[WordAttention]:
             tokens = [text[: model.generator.max_tokens] for text in _written(step, model, part)]
             return word_attention(model, part, step.inputs, tokens, {"": way})
 
@@ -128,19 +128,19 @@ class AttentionProbe(Probe):
         return {"layer": self.config.layer, "head": self.config.head, "examples": examples}
 
 
-def _spread(examples: Sequence[Example], most: int) -> list[Example]:
+def _spread(examples: Sequence[ResolvedExample], most: int) -> list[ResolvedExample]:
     count = min(most, len(examples))
     return [examples[place * len(examples) // count] for place in range(count)]
 
 
-def _written(step: TrainedStep, model: Any, examples: Sequence[Example]) -> list[tuple[int, ...]]:
+def _written(step: TrainedStep, model: Any, examples: Sequence[ResolvedExample]) -> list[tuple[int, ...]]:
     """Tokens of what the step wrote; it writes now where it has not."""
     if all(example.id in step.texts for example in examples):
         return [step.texts[example.id].tokens for example in examples]
     return [texts[0].tokens for texts in step.generate(model, examples)]
 
 
-def _image(subject: ProbeInput, example: Example) -> Any:
+def _image(subject: ProbeInput, example: ResolvedExample) -> Any:
     """The example's picture as PIL has it, or None."""
     keys = (value for value in example.inputs.values() if isinstance(value, str) and value in subject.pictures)
     key = next(keys, None)

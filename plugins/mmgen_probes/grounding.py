@@ -16,7 +16,7 @@ from mmgen.errors import DataError, UnavailableError
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.sequence import slots_between
-from mmgen.tensors import Example
+from mmgen.tensors import ResolvedExample
 
 from . import Grounding, parses, phrases
 from .heads import Tally, best_heads, draw, draw_relations, relations_table, summary
@@ -117,7 +117,9 @@ class GroundingProbe(Probe):
             raise UnavailableError("no phrase of the captions has a box")
         return tallies
 
-    def _captions(self, model: Any, examples: Sequence[Example], picture: str, text: str) -> list[phrases.Caption]:
+    def _captions(
+        self, model: Any, examples: Sequence[ResolvedExample], picture: str, text: str
+    ) -> list[phrases.Caption]:
         field = getattr(model.embedders[text].reader, "field", text)
         if self.config.annotations:
             key = getattr(model.embedders[picture].reader, "field", picture)
@@ -182,7 +184,9 @@ class GroundingProbe(Probe):
 
 
 @torch.inference_mode()
-def attention(model: Any, examples: Sequence[Example], inputs: Sequence[str], text: str, picture: str) -> list[Tensor]:
+def attention(
+    model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[str], text: str, picture: str
+) -> list[Tensor]:
     """Of every example (layers, heads, N, R): how much the caption's N slots look at the picture's R."""
     batch = collate(model, examples, inputs)
     rows = model.prefix(batch).slots

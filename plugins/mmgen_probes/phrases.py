@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mmgen.errors import DataError
-from mmgen.tensors import Example
+from mmgen.tensors import ResolvedExample
 
 Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture
 ENTITY = re.compile(r"\[/EN#(\d+)(?:/\S+)? ([^\]]*)\]")
@@ -31,13 +31,13 @@ class Caption:
     """One caption of an example, which has it as its input. `parse`: of each of its words the head, from 1, 0 for the
     root, and the relation; empty where that is not known."""
 
-    example: Example
+    example: ResolvedExample
     text: str
     phrases: tuple[Phrase, ...]
     parse: Sequence[tuple[int, str]] = ()
 
 
-def known(examples: Iterable[Example], field: str) -> list[Caption]:
+def known(examples: Iterable[ResolvedExample], field: str) -> list[Caption]:
     """What data sets tell in `Example.facts`: "captions", "phrases" (for each caption [first character, end, [positions
     in things]]), "things" (each with its "box"), and perhaps "parses" (for each caption a `Caption.parse`)."""
     found = []
@@ -53,7 +53,7 @@ def known(examples: Iterable[Example], field: str) -> list[Caption]:
     return found
 
 
-def flickr30k(folder: Path, examples: Iterable[Example], picture: str, field: str) -> list[Caption]:
+def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, field: str) -> list[Caption]:
     """The five sentences of each example's image, in the format of Flickr30k Entities. Images without files are left
     out.
 
@@ -133,6 +133,6 @@ def _stem(key: str) -> str:
 
 
 def _captioned(
-    example: Example, field: str, text: str, phrases: tuple[Phrase, ...], parse: Sequence[tuple[int, str]] = ()
+    example: ResolvedExample, field: str, text: str, phrases: tuple[Phrase, ...], parse: Sequence[tuple[int, str]] = ()
 ) -> Caption:
     return Caption(replace(example, inputs={**example.inputs, field: text}), text, phrases, parse)

@@ -18,7 +18,7 @@ from mmgen.attention_maps import collate
 from mmgen.errors import UnavailableError
 from mmgen.oom import ADVICE_SMALLER, OomRetry
 from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
-from mmgen.tensors import Example
+from mmgen.tensors import ResolvedExample
 
 from . import Similarity
 from .steps import over_steps, pictured, write_json
@@ -69,7 +69,7 @@ class SimilarityProbe(Probe):
         ]
         return ProbeResult({title: _table(curves)}, {title: plot}, tuple(notes))
 
-    def _inputs(self, model: Any, example: Example) -> tuple[str, str]:
+    def _inputs(self, model: Any, example: ResolvedExample) -> tuple[str, str]:
         """The two inputs to compare. Raises UnavailableError."""
         for name in self.config.inputs:
             if name not in model.inputs:
@@ -85,7 +85,7 @@ class SimilarityProbe(Probe):
             )
         return one, other
 
-    def curve(self, model: Any, names: Sequence[str], examples: Sequence[Example], advance: Any) -> Curve:
+    def curve(self, model: Any, names: Sequence[str], examples: Sequence[ResolvedExample], advance: Any) -> Curve:
         """Mean over the examples. Raises UnavailableError for a backbone whose [CLS] tells nothing."""
         backbone, size = type(model.backbone).__name__, self.config.batch_size
         if model.backbone.masks == "causal":
@@ -114,7 +114,7 @@ class SimilarityProbe(Probe):
         return Curve(_rounded(own / len(examples)), _rounded(unpaired / others) if others else None)
 
 
-def _told(example: Example, field: str) -> Any:
+def _told(example: ResolvedExample, field: str) -> Any:
     """What an input is known by: a picture's key, or the text itself."""
     value = example.inputs.get(field)
     return getattr(value, "key", value)
@@ -125,7 +125,7 @@ def _rounded(values: Tensor) -> list[float]:
 
 
 @torch.inference_mode()
-def starts(model: Any, name: str, examples: Sequence[Example]) -> Tensor:
+def starts(model: Any, name: str, examples: Sequence[ResolvedExample]) -> Tensor:
     """(layers, B, H): the states of [CLS] after every layer, when this input alone is read."""
     if not model.sequence.open:
         raise UnavailableError("rows do not begin with [CLS] (sequence.open = false)")

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from mmgen.errors import DataError
+from mmgen.errors import MissingInput
 from mmgen.parts import Backbone, Embedder, Reader
 from mmgen.sequence import letters
-from mmgen.tensors import Example, Hiding, Segment
+from mmgen.tensors import Hiding, ResolvedExample, Segment
 
 from . import Text
 
@@ -37,17 +37,18 @@ class TextReader(Reader):
         """The first of the fields that it reads."""
         return self.fields[0]
 
-    def text(self, example: Example) -> str:
+    def text(self, example: ResolvedExample) -> str:
         """What stands in its fields, one behind the other. Raises DataError where one is not there."""
         texts = [example.inputs.get(field) for field in self.fields]
         for field, text in zip(self.fields, texts, strict=True):
             if not isinstance(text, str):
-                raise DataError(
-                    f"example '{example.id}' has no {field}; its inputs are: {', '.join(example.inputs) or 'none'}"
+                raise MissingInput(
+                    f"example '{example.id}' has no {field}; its inputs are: {', '.join(example.inputs) or 'none'}",
+                    field,
                 )
         return " ".join(map(str, texts))
 
-    def read(self, example: Example) -> Tensor:
+    def read(self, example: ResolvedExample) -> Tensor:
         return torch.tensor(self._tokens(self.text(example)) + self.last, dtype=torch.long)
 
     def _tokens(self, text: str) -> list[int]:
@@ -104,7 +105,7 @@ class TextReader(Reader):
         """Ids of all tokens that are no special ones."""
         return sorted(set(self.tokenizer.get_vocab().values()) - set(self.tokenizer.all_special_ids))
 
-    def slots(self, example: Example) -> int:
+    def slots(self, example: ResolvedExample) -> int:
         """A token a word."""
         texts = (example.inputs.get(field) for field in self.fields)
         count = sum(text.count(" ") + 1 for text in texts if isinstance(text, str))
@@ -131,7 +132,7 @@ class TextEmbedder(Embedder):
         types = torch.full_like(ids, self.token_type) if self.token_type else None
         return Segment(self._backbone[0].embed(ids), mask, types)
 
-    def describe(self, example: Example) -> dict[str, Any]:
+    def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """labels; and where in the text, [first character, end], each slot stands, where the tokenizer knows."""
         tokenizer = self.reader.tokenizer
         ids = self.reader.read(example).tolist()

@@ -18,7 +18,7 @@ from mmgen.features.hiding import hide_regions
 from mmgen.features.mentions import MentionedReader, Mentions, mentioning
 from mmgen.features.regions import Regions
 from mmgen.parts import Backbone
-from mmgen.tensors import Example, Hiding, Segment, Slots
+from mmgen.tensors import Hiding, ResolvedExample, Segment, Slots
 
 from . import VlBertRegions
 from .names import outside, within
@@ -38,7 +38,7 @@ class RegionReader(MentionedReader):
         mentions = Mentions(config.mentions, config.first_object + self.adds_whole, backbone.tokenizer)
         super().__init__(config, config.max_regions, mentions)
 
-    def pictures(self, example: Example) -> tuple[Regions, ...]:
+    def pictures(self, example: ResolvedExample) -> tuple[Regions, ...]:
         return tuple(self._with_whole(regions) for regions in super().pictures(example))
 
     def _with_whole(self, regions: Regions) -> Regions:
@@ -65,7 +65,7 @@ class RegionReader(MentionedReader):
             labels.append(predicted)
         return (tuple(holed), pairs), torch.cat([*labels, torch.full_like(labels[0][:1], -100)])
 
-    def slots(self, example: Example) -> int:
+    def slots(self, example: ResolvedExample) -> int:
         """The regions, the whole picture of each, and what ends them."""
         return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
 
@@ -200,7 +200,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
         count = terms.new_zeros(slots.positions.shape).scatter_add(1, words, known.to(terms.dtype)).unsqueeze(-1)
         return torch.where(count > 0, total / count.clamp(min=1), terms[:, :1])
 
-    def describe(self, example: Example) -> dict[str, Any]:
+    def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots: each whole picture before its regions, what ends them last;
         "regions", which slots are regions; of several pictures also "pictures", which each is of."""
         described = super().describe(example)

@@ -10,7 +10,7 @@ import torch
 from mmgen.errors import DataError
 from mmgen.features.embedder import word_scale
 from mmgen.parts import Backbone, Embedder, Reader
-from mmgen.tensors import Example, Segment
+from mmgen.tensors import ResolvedExample, Segment
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers.audio_utils import mel_filter_bank
@@ -47,7 +47,7 @@ class AudioReader(Reader):
     def __init__(self, config: Audio) -> None:
         self.field, self.config, self.log_mel = config.reads[0], config, LogMel(config)
 
-    def path(self, example: Example) -> Path:
+    def path(self, example: ResolvedExample) -> Path:
         value = example.inputs.get(self.field)
         if not isinstance(value, str):
             raise DataError(
@@ -55,7 +55,7 @@ class AudioReader(Reader):
             )
         return Path(value) if self.config.folder is None else self.config.folder / f"{value}.wav"
 
-    def read(self, example: Example) -> Tensor:
+    def read(self, example: ResolvedExample) -> Tensor:
         config = self.config
         frames = self.log_mel(torch.from_numpy(read(self.path(example), config.sample_rate, config.max_seconds)))
         frames = (frames - frames.mean()) / frames.std().clamp(min=1e-3)  # however loud the file is
@@ -82,7 +82,7 @@ class AudioEmbedder(Embedder):
     def forward(self, frames: Tensor, mask: Tensor) -> Segment:
         return Segment(self.projection(frames), mask)
 
-    def describe(self, example: Example) -> dict[str, Any]:
+    def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """When each slot begins and ends."""
         count = len(self.reader.read(example))
         return {"labels": [f"{n * self.seconds:.1f}-{(n + 1) * self.seconds:.1f} s" for n in range(count)]}

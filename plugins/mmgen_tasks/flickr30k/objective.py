@@ -11,11 +11,11 @@ from mmgen_vl.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from mmgen.errors import DataError, PluginError
+from mmgen.errors import DataError, MissingLabel, PluginError
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.sequence import letters, slots_between
-from mmgen.tensors import Batch, Example, Loss, Prediction, Targets
+from mmgen.tensors import Batch, Loss, Prediction, ResolvedExample, Targets
 
 if TYPE_CHECKING:
     from .config import PhraseRegions
@@ -58,10 +58,10 @@ class Phrases(TargetReader):
         lengths = rows.inputs[self.caption]["mask"].sum(1).tolist()
         return [self._ends(example, length) for example, length in zip(rows.examples, lengths, strict=True)]
 
-    def _ends(self, example: Example, length: int) -> Tensor:
+    def _ends(self, example: ResolvedExample, length: int) -> Tensor:
         phrases = example.labels.get(PHRASES)
         if not phrases:
-            raise DataError(f"example '{example.id}' has no label '{PHRASES}'")
+            raise MissingLabel(f"example '{example.id}' has no label '{PHRASES}'", PHRASES)
         text = example.inputs[self.caption]
         if isinstance(phrases, str):  # of who asks, and knows no box
             phrases = [(*_found(phrases, text, example.id), None)]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from mmgen_vl.heads import published_head
 from torch import Tensor, nn
 
-from mmgen.errors import DataError
+from mmgen.errors import MissingLabel
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
@@ -26,7 +26,7 @@ class Truths(TargetReader):
 
     def collate(self, rows: Rows) -> Targets:
         if unlabelled := [row.id for row in rows.examples if TRUTH not in row.labels]:
-            raise DataError(f"example '{unlabelled[0]}' has no label '{TRUTH}'")
+            raise MissingLabel(f"example '{unlabelled[0]}' has no label '{TRUTH}'", TRUTH)
         truths = torch.tensor([int(row.labels[TRUTH]) for row in rows.examples])
         return Targets({"loss": len(truths)}, {TRUTH: truths})
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from mmgen_vl.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 
-from mmgen.errors import DataError
+from mmgen.errors import MissingLabel
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
@@ -34,7 +34,7 @@ class RightRegions(TargetReader):
         found = torch.full(mask.shape, -100)  # (B, N)
         for row, own, real, example in zip(found, boxes, mask, rows.examples, strict=True):
             if BOX not in example.labels:
-                raise DataError(f"example '{example.id}' has no label '{BOX}'")
+                raise MissingLabel(f"example '{example.id}' has no label '{BOX}'", BOX)
             row[real] = right(own[real], example.labels[BOX], example.id).long()
         if (of := rows.inputs[self.image].get("picture")) is not None:
             found[mask & (of > 0)] = 0  # a label's box is one of the first picture

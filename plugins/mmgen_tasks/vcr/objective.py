@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from mmgen_vl.heads import published_head
 from torch import Tensor, nn
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, MissingLabel
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import All, Batch, Example, Loss, Prediction, Targets
@@ -36,7 +36,7 @@ class Choices(TargetReader):
     def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
         choices = example.labels.get(CHOICES) or example.inputs.get(self.field)
         if not choices:
-            raise DataError(f"example '{example.id}' has no {CHOICES}")
+            raise MissingLabel(f"example '{example.id}' has no {CHOICES}", CHOICES)
         if not isinstance(choices, list | tuple) or not all(isinstance(each, str) for each in choices):
             raise DataError(
                 f"example '{example.id}' has {CHOICES} that are no list of texts; give all of them, as "
@@ -64,7 +64,7 @@ class Choices(TargetReader):
     def collate(self, rows: Rows) -> Targets:
         asked = self._asked(rows)
         if unlabelled := [row.id for row in rows.examples if row.labels.get(CHOICE) is None]:
-            raise DataError(f"example '{unlabelled[0]}' has no label '{CHOICE}'")
+            raise MissingLabel(f"example '{unlabelled[0]}' has no label '{CHOICE}'", CHOICE)
         right = asked[PLACE] == torch.tensor([row.labels[CHOICE] for row in rows.examples])
         count = len(right) if self.by_row else len(asked[THERE])
         return Targets({"loss": count}, {**asked, CHOICE: right.float()})

@@ -11,7 +11,7 @@ from mmgen_encoders.encoder import head_transform
 from mmgen_vl.heads import published_head
 from torch import Tensor, nn
 
-from mmgen.errors import DataError
+from mmgen.errors import DataError, MissingLabel
 from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
@@ -33,7 +33,7 @@ class Answers(TargetReader):
         weights = torch.zeros(len(rows.examples), len(self.known))  # (B, A)
         for row, example in zip(weights, rows.examples, strict=True):
             if ANSWERS not in example.labels:
-                raise DataError(f"example '{example.id}' has no label '{ANSWERS}'")
+                raise MissingLabel(f"example '{example.id}' has no label '{ANSWERS}'", ANSWERS)
             for answer, weight in example.labels[ANSWERS].items():
                 if answer not in self.known:
                     raise DataError(
