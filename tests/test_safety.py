@@ -22,7 +22,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from fuzz import folders
 from mmgen_humaneval.answers import read as judged
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
 from mmgen_tasks.flickr30k.files import read_boxes
@@ -46,6 +45,7 @@ from mmgen.registry import installed
 from mmgen.runs.run import run
 from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors
+from tools.fuzz import folders
 
 pytestmark = pytest.mark.slow
 

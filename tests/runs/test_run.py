@@ -118,7 +118,7 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
     ],
 )
 def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment, how):
-    """`python -m tests.kills` does more of this, at random moments."""
+    """`python -m tools.kills` does more of this, at random moments."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     process = forked.start(forked.MMGEN, "run", "toy.toml", folder=tmp_path)
     while not (tmp_path / PLACE / moment).exists() and not process.ended():

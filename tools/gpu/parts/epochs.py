@@ -18,10 +18,10 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
         folder = work / epoch.name
         named = {"count": epoch.images, "stored": epoch.stored, "questions": epoch.questions}
         size = [word for name, value in named.items() for word in (f"--{name}", str(value))]
-        make = ("-m", "tests.gpu.measures.data_set", str(folder), *sizes.shape, *size)
+        make = ("-m", "tools.gpu.measures.data_set", str(folder), *sizes.shape, *size)
         found.append(Step(f"{epoch.name}-features", make, product=folder))
         for workers in epoch.workers:
-            run = ("-m", "tests.gpu.measures.epochs", str(folder), *sizes.shape)
+            run = ("-m", "tools.gpu.measures.epochs", str(folder), *sizes.shape)
             counts = ("--epochs", str(epoch.epochs), "--workers", str(workers))
             name = f"{epoch.name}-{workers}-workers"
             found.append(Step(name, (*run, *counts), after=(f"{epoch.name}-features",)))

@@ -1,4 +1,4 @@
-"""Every published VisualBERT checkpoint, loaded and compared with transformers' class: `python -m tests.hub` from the
+"""Every published VisualBERT checkpoint, loaded and compared with transformers' class: `python -m tools.hub` from the
 checkout, by hand. Needs a connection, and says which checkpoints it skipped and why.
 
 The same words and regions go through both; every state of the encoder is compared.

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --cases 10000`: cases shared out over the surfaces, a table, and 1 when anything was found."""
+"""`python -m tools.fuzz --cases 10000`: cases shared out over the surfaces, a table, and 1 when anything was found."""
 
 from __future__ import annotations
 

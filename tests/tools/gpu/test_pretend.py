@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from gpu.pretend import CUDA, Mixed, Pretended
 from kit import toys
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
@@ -30,6 +29,7 @@ from mmgen.training.distributed import refuse_shared_gpus
 from mmgen.training.learner import Learner
 from mmgen.training.train import make_material
 from mmgen.training.validate import validate
+from tools.gpu.pretend import CUDA, Mixed, Pretended
 
 pytestmark = pytest.mark.slow
 

@@ -1,8 +1,8 @@
 """A fuzzer of everything that mmgen reads: files are spoilt by the hundred, and each must be refused by name or read
 rightly.
 
-    python -m tests.fuzz --cases 10000                     all surfaces, a table at the end
-    python -m tests.fuzz --surface store --case 17 --keep  one case again, its files kept
+    python -m tools.fuzz --cases 10000                     all surfaces, a table at the end
+    python -m tools.fuzz --surface store --case 17 --keep  one case again, its files kept
 
 A surface is a kind of file with a way to spoil it, mmgen's way to read it, and an independent way to read it.
 """

@@ -12,7 +12,7 @@ from ..table import share, table
 
 
 def steps(sizes: Sizes, work: Path) -> list[Step]:
-    command = ("-m", "tests.gpu.measures.cuts", *sizes.shape, "--images", str(sizes.images))
+    command = ("-m", "tools.gpu.measures.cuts", *sizes.shape, "--images", str(sizes.images))
     return [Step("cuts", command)]
 
 

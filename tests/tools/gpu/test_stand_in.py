@@ -8,17 +8,18 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from gpu import page
-from gpu.checkout import ROOT
-from gpu.journal import DONE, FAILED, STOPPED, Journal
-from gpu.launch import Ended, judged, launch, offspring
-from gpu.launch import _end as end
-from gpu.launch import _started as started
-from gpu.machine import Machine
-from gpu.parts import PARTS
-from gpu.sitting import Part, Sitting, Step, todo
-from gpu.sizes import TINY
 from kit import forked
+
+from tools.gpu import page
+from tools.gpu.checkout import ROOT
+from tools.gpu.journal import DONE, FAILED, STOPPED, Journal
+from tools.gpu.launch import Ended, judged, launch, offspring
+from tools.gpu.launch import _end as end
+from tools.gpu.launch import _started as started
+from tools.gpu.machine import Machine
+from tools.gpu.parts import PARTS
+from tools.gpu.sitting import Part, Sitting, Step, todo
+from tools.gpu.sizes import TINY
 
 pytestmark = pytest.mark.slow
 
@@ -28,13 +29,13 @@ HERE = Machine(None, 0.0, 0, "a processor", 2, {"torch": "2"})
 
 
 def sit(*arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "tests.gpu", *arguments]
+    command = [sys.executable, "-m", "tools.gpu", *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **HIDDEN})
 
 
 def stand_in(*arguments: str) -> subprocess.CompletedProcess:
     """The same with `--stand-in`, where torch is imported already."""
-    script = "import runpy; runpy.run_module('tests.gpu', run_name='__main__', alter_sys=True)"
+    script = "import runpy; runpy.run_module('tools.gpu', run_name='__main__', alter_sys=True)"
     return forked.run(script, "--stand-in", *arguments, folder=ROOT, **HIDDEN)
 
 
@@ -140,8 +141,8 @@ def test_a_part_whose_minutes_are_over_is_stopped_and_its_figures_are_kept(tmp_p
         out.write_text('{"a": 1}\n{"a": 2}\n')
         return Ended(STOPPED, "its limit", limit)
 
-    monkeypatch.setattr("gpu.sitting.launch", slow)
-    monkeypatch.setattr("gpu.sitting.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr("tools.gpu.sitting.launch", slow)
+    monkeypatch.setattr("tools.gpu.sitting.time", SimpleNamespace(monotonic=lambda: clock[0]))
     one, part, said = sitting(tmp_path, Step("slow", ()), Step("late", ()))
     assert not one.hold([part]) and clock == [480.0]
     result = one.journal(part).steps["slow"]

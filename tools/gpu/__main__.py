@@ -1,4 +1,4 @@
-"""The command line of a sitting: `python -m tests.gpu`, from the root of a checkout, which need not be installed."""
+"""The command line of a sitting: `python -m tools.gpu`, from the root of a checkout, which need not be installed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def main() -> int:
             return 1
     if os.environ.get(READY) != "1":  # the processes of a sitting need paths, entry points and threads from the start
         ready = environment(chosen.folder / "installed", chosen.stand_in)
-        os.execve(sys.executable, [sys.executable, "-m", "tests.gpu", *sys.argv[1:]], ready)
+        os.execve(sys.executable, [sys.executable, "-m", "tools.gpu", *sys.argv[1:]], ready)
     if chosen.list:
         return listed(chosen)
     return sit(chosen)
 
 
 def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.gpu", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.gpu", description=__doc__)
     parser.add_argument("--list", action="store_true", help="print parts and commands, and run nothing")
     parser.add_argument("--only", action="append", metavar="PART", help="this part; may be repeated")
     parser.add_argument("--again", action="append", metavar="PART", default=[], help="measure this part anew")

@@ -18,7 +18,7 @@ IDLE = 0.6  # a device that is busy for less of the time waits for the processor
 def steps(sizes: Sizes, work: Path) -> list[Step]:
     batches = [str(batch) for batch in sizes.batches]
     counts = ("--written", str(sizes.written), "--batches", *batches, "--rounds", str(sizes.rounds))
-    command = ("-m", "tests.gpu.measures.passes")
+    command = ("-m", "tools.gpu.measures.passes")
     found = [Step("profile", (*command, "profiles", *sizes.shape, *counts))]  # the least to do, and it says the most
     for precision in ("bf16", "fp32"):
         for length in sizes.lengths:

@@ -1,6 +1,6 @@
 """Kill a run again and again, at any moment, and compare what it ends with to a run that nobody disturbed.
 
-    python -m tests.kills --kills 20
+    python -m tools.kills --kills 20
 
 A small run with everything in it (features extracted from pictures, two steps, of which one learns two losses from two
 data sets, checkpoints, writing, scoring, the table) is killed with SIGKILL and started again until it ends; then the
@@ -9,7 +9,7 @@ whole run takes; the others are aimed, since what is short would hardly be met: 
 and then for a drawn time between 0.1 ms and 0.1 s. Weights, logs, texts, scores and features are compared to the bit,
 and nothing half-written may be left over.
 
-    python -m tests.kills --kills 6 --large
+    python -m tools.kills --kills 6 --large
 
 The small run's checkpoints take milliseconds. With `--large` the encoder is 4 layers of 768 (a checkpoint of over 300
 MB), the run is short, and every second kill is aimed at the writing of a checkpoint.

@@ -9,20 +9,20 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from gpu.checkout import ROOT, environment
-from gpu.machine import Machine, asked
-from gpu.measures.epochs import seconds
-from gpu.measures.on_gpu import Counting, allocations, watch
-from gpu.measures.ranks import slice_one
-from gpu.measures.tracing import busy, kernels
-from gpu.needs import lacking, needed, refusal
-from gpu.parts import PARTS
-from gpu.parts.suites import collectable
-from gpu.sizes import REAL
 from torch.autograd import DeviceType
 
 from mmgen.recipe.tables import Training
 from mmgen.training import learner, train
+from tools.gpu.checkout import ROOT, environment
+from tools.gpu.machine import Machine, asked
+from tools.gpu.measures.epochs import seconds
+from tools.gpu.measures.on_gpu import Counting, allocations, watch
+from tools.gpu.measures.ranks import slice_one
+from tools.gpu.measures.tracing import busy, kernels
+from tools.gpu.needs import lacking, needed, refusal
+from tools.gpu.parts import PARTS
+from tools.gpu.parts.suites import collectable
+from tools.gpu.sizes import REAL
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_machines_have_journals_of_their_own():
     ],
 )
 def test_a_machine_that_does_not_answer_is_a_line(code, line, monkeypatch):
-    monkeypatch.setattr("gpu.machine.ASK", (sys.executable, "-c", code))
-    monkeypatch.setattr("gpu.machine.PATIENCE", 0.5 if "sleep" in code else 60)
+    monkeypatch.setattr("tools.gpu.machine.ASK", (sys.executable, "-c", code))
+    monkeypatch.setattr("tools.gpu.machine.PATIENCE", 0.5 if "sleep" in code else 60)
     with pytest.raises(SystemExit) as left:
         asked()
     assert str(left.value).startswith(line) and "\n" not in str(left.value)
@@ -91,7 +91,7 @@ def test_checkpoints_are_told_apart_from_epochs():
 
 def test_only_tests_that_take_memory_of_a_gpu_are_counted(monkeypatch, capfd):
     taken = iter([0, 0, 0, 5])  # before and after a test on torch's meta device, and one on a GPU
-    monkeypatch.setattr("gpu.measures.on_gpu.allocations", lambda: next(taken))
+    monkeypatch.setattr("tools.gpu.measures.on_gpu.allocations", lambda: next(taken))
     counting = Counting()
     for name in ("meta", "gpu"):
         around = counting.pytest_runtest_protocol(SimpleNamespace(nodeid=name))

@@ -13,18 +13,18 @@ from ..sizes import Sizes
 from ..table import table
 
 ABSENT = re.compile(
-    r"captioneval|test_scoring|from fuzz|import fuzz|sphinx|pip install|hypothesis|test_readme|test_distributed"
+    r"captioneval|test_scoring|from tools.fuzz|sphinx|pip install|hypothesis|test_readme|test_distributed"
 )
-OWN = "tests/gpu/suite"
+OWN = "tools/gpu/suite"
 BESIDE = (
-    "runs/test_predict.py",
+    "inference/test_predict.py",
     "features/test_extract.py",
     "runs/test_run.py",
     "runs/test_seeds.py",
     "runs/test_warm_start.py",
     "training/test_learner.py",
 )
-PYTEST = ("-m", "pytest", "-q", "-p", "tests.gpu.measures.on_gpu", "-p", "no:cacheprovider", "-p", "no:randomly")
+PYTEST = ("-m", "pytest", "-q", "-p", "tools.gpu.measures.on_gpu", "-p", "no:cacheprovider", "-p", "no:randomly")
 
 
 def collectable(paths: list[Path]) -> list[str]:
@@ -40,7 +40,7 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
         return [Step("own", (*PYTEST, OWN, "--device", sizes.device, *chosen))]
     own = [str(path.relative_to(ROOT)) for path in sorted((ROOT / OWN).glob("test_*.py"))]
     found = [Step(f"own-{Path(path).stem}", (*PYTEST, path, "--device", sizes.device)) for path in own]
-    plugins = collectable(sorted((ROOT / "tests" / "plugins").glob("test_*.py")))
+    plugins = collectable(sorted((ROOT / "tests" / "plugins").rglob("test_*.py")))
     beside = collectable([path for name in BESIDE if (path := ROOT / "tests" / name).exists()])
     found.append(Step("conformance", (*PYTEST, *plugins, "-k", "test_devices")))
     return [*found, *(Step(f"beside-{Path(path).stem}", (*PYTEST, path)) for path in beside)]

@@ -10,8 +10,8 @@ from ..sitting import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 
-RECIPE = "tests/gpu/parts/several.toml"
-RANKS = "tests.gpu.measures.ranks"
+RECIPE = "tools/gpu/parts/several.toml"
+RANKS = "tools.gpu.measures.ranks"
 PROCESSES = 2
 PLACE = "several/default/seed-0"
 SLICES = ("--set", "training.shard=true")
@@ -36,7 +36,7 @@ def steps(sizes: Sizes, work: Path) -> list[Step]:
         found.append(Step(kind, command, lambda stdout: {"said": stdout[-400:]}, product=output))
     for kind in (kind for kind in kinds if kind != "one"):
         runs = (str(work / "one" / PLACE), str(work / kind / PLACE))
-        found.append(Step(f"{kind}-compared", ("-m", "tests.gpu.measures.weights", *runs), after=("one", kind)))
+        found.append(Step(f"{kind}-compared", ("-m", "tools.gpu.measures.weights", *runs), after=("one", kind)))
     return found
 
 

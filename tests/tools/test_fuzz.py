@@ -13,8 +13,6 @@ import h5py
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from fuzz import all_surfaces, fuzz, judge
-from fuzz.folders import STEP, runs
 from mmgen_regions import LxmertH5, NpzFolder
 from safetensors.torch import load_file, save_file
 
@@ -38,6 +36,8 @@ from mmgen.report import curves
 from mmgen.runs.run import report_on
 from mmgen.storage import generations
 from mmgen.storage.weights import read_tensors, save_weights
+from tools.fuzz import all_surfaces, fuzz, judge
+from tools.fuzz.folders import STEP, runs
 
 pytestmark = pytest.mark.slow  # every test starts commands or processes
 
@@ -50,7 +50,7 @@ SLOW = {
     "weights": 6,
     "pretrained": 8,
     "commands": 12,
-}  # cases of surfaces that load models, or walk through HDF5 files first; `python -m tests.fuzz` has no such bounds
+}  # cases of surfaces that load models, or walk through HDF5 files first; `python -m tools.fuzz` has no such bounds
 
 
 @pytest.mark.parametrize("name", all_surfaces())

@@ -1,4 +1,4 @@
-"""`python -m tests.flips --files 4000`: how often turned bits make libhdf5 loop, crash or take all memory over a file
+"""`python -m tools.flips --files 4000`: how often turned bits make libhdf5 loop, crash or take all memory over a file
 without checksums, as the walk through it finds before it is read (`mmgen.features.untrusted_hdf5`)."""
 
 from __future__ import annotations

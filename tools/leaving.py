@@ -1,6 +1,6 @@
 """Start several processes that learn a little and leave, again and again, and count how they left.
 
-    python -m tests.leaving --starts 200
+    python -m tools.leaving --starts 200
 
 A process group that is not taken down may abort its process while Python ends ("terminate called without an active
 exception"), once in some forty starts. Every start ends in one of `WAYS`, by turns: normally, with an error in all

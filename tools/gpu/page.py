@@ -30,7 +30,7 @@ def write(path: Path, folder: Path, parts: Sequence[Part], stand_in: bool) -> No
 
 
 def _intro() -> list[str]:
-    return ["`python -m tests.gpu` has written this page. Models and data are made up, except in the main job."]
+    return ["`python -m tools.gpu` has written this page. Models and data are made up, except in the main job."]
 
 
 def machine_section(place: Path, parts: Sequence[Part]) -> list[str]:
