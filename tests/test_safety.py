@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 from mmgen_humaneval.answers import read as judged
 from mmgen_regions import BottomUpTsv, LxmertH5, NpzFolder
-from mmgen_tasks.flickr30k.files import read_boxes
 from mmgen_tasks.pickles import read_pickle
+from mmgen_vl.flickr30k_files import read_annotation
 from PIL import Image
 from transformers import AutoConfig, AutoModelForMaskedLM
 
@@ -507,7 +507,7 @@ READERS = {
     "requests.jsonl": lambda path: requests([path], None),
     "questions.json": read_text,
     "refs(unc).p": read_pickle,
-    "boxes.xml": read_boxes,
+    "boxes.xml": read_annotation,
     "predictions.json": scoring.read_predictions,
     "judge.key.json": lambda path: judged(path, []),
     "weights.safetensors": read_tensors,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from mmgen_vl.boxes import Box, iou
 from torch import Tensor
 
 from mmgen.attention_maps import collate, input_columns
@@ -32,7 +33,7 @@ class Query:
 
     name: str
     slots: tuple[int, ...]
-    boxes: tuple[phrases.Box, ...]
+    boxes: tuple[Box, ...]
 
 
 class GroundingProbe(Probe):
@@ -155,15 +156,13 @@ class GroundingProbe(Probe):
             raise UnavailableError("the tokenizer does not tell where in a text its tokens are")
         regions = [place for place, is_one in enumerate(told.get("regions") or [True] * seen.shape[-1]) if is_one]
         seen = seen[..., regions]  # neither the whole picture nor what ends the regions
+        boxes = [told["boxes"][place] for place in regions]
         scores = [told["scores"][place] for place in regions] if told.get("scores") else None
         surest = max(range(len(regions)), key=scores.__getitem__) if scores else 0
         for query in self._queries(caption, spans, parsed):
-            fits = [
-                max(phrases.overlap(told["boxes"][place], box) for box in query.boxes) >= self.config.iou
-                for place in regions
-            ]
+            fits = iou(boxes, query.boxes).max(1) >= self.config.iou  # (R,)
             looked = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
-            tallies.setdefault(query.name, Tally()).add(looked, torch.tensor(fits), surest, bool(scores))
+            tallies.setdefault(query.name, Tally()).add(looked, torch.from_numpy(fits), surest, bool(scores))
 
     def _queries(
         self, caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses

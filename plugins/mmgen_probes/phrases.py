@@ -3,17 +3,16 @@ Flickr30k Entities."""
 
 from __future__ import annotations
 
-import re
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from mmgen_vl.boxes import Box
+from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, read_annotation, read_sentences
 
 from mmgen.errors import DataError
 from mmgen.tensors import ResolvedExample
 
-Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture
-ENTITY = re.compile(r"\[/EN#(\d+)(?:/\S+)? ([^\]]*)\]")
 IMAGES = ("", ".jpg", ".jpeg", ".png")
 
 
@@ -59,7 +58,7 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
 
     Raises DataError for files that cannot be read, with file and line.
     """
-    for part in ("Sentences", "Annotations"):
+    for part in (SENTENCES, ANNOTATIONS):
         if not (folder / part).is_dir():
             raise DataError(
                 f"annotations: {folder} has no folder {part}; give the one that Flickr30k Entities unpacks to"
@@ -68,63 +67,13 @@ def flickr30k(folder: Path, examples: Iterable[ResolvedExample], picture: str, f
     for example in examples:
         key = example.inputs.get(picture)
         stem = _stem(key) if isinstance(key, str) else ""
-        sentences, boxes = folder / "Sentences" / f"{stem}.txt", folder / "Annotations" / f"{stem}.xml"
+        sentences, boxes = folder / SENTENCES / f"{stem}.txt", folder / ANNOTATIONS / f"{stem}.xml"
         if stem and sentences.exists() and boxes.exists():
-            placed = read_boxes(boxes)
-            found += [_captioned(example, field, text, tuple(told)) for text, told in read_sentences(sentences, placed)]
+            placed = read_annotation(boxes).boxes()
+            for text, marked in read_sentences(sentences):
+                phrases = [Phrase(each.first, each.end, tuple(placed.get(each.chain, ()))) for each in marked]
+                found.append(_captioned(example, field, text, tuple(phrase for phrase in phrases if phrase.boxes)))
     return found
-
-
-def read_sentences(path: Path, boxes: dict[str, list[Box]]) -> Iterator[tuple[str, list[Phrase]]]:
-    """`[/EN#283585/people Two young guys] with ...`: each line's text, and its phrases that have boxes."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if not line.strip():
-            continue
-        text, told, place = "", [], 0
-        for match in ENTITY.finditer(line):
-            text += line[place : match.start()]
-            if boxes.get(match[1]):
-                told.append(Phrase(len(text), len(text) + len(match[2]), tuple(boxes[match[1]])))
-            text, place = text + match[2], match.end()
-        text += line[place:]
-        if "[/EN#" in text:
-            raise DataError(f"{path}:{number}: a phrase is not closed; write [/EN#number/kind words]")
-        yield text.rstrip(), told
-
-
-def read_boxes(path: Path) -> dict[str, list[Box]]:
-    """Entity number -> its boxes, relative to the picture."""
-    try:
-        root = ElementTree.parse(path).getroot()
-        width, height = (float(root.findtext(f"size/{side}") or "") for side in ("width", "height"))
-        found: dict[str, list[Box]] = {}
-        for thing in root.iter("object"):
-            box = thing.find("bndbox")
-            if box is None:
-                continue
-            x0, y0, x1, y1 = (float(box.findtext(side) or "") for side in ("xmin", "ymin", "xmax", "ymax"))
-            for name in thing.findall("name"):
-                found.setdefault(name.text or "", []).append((x0 / width, y0 / height, x1 / width, y1 / height))
-        return found
-    except ElementTree.ParseError as error:
-        raise DataError(f"{path}:{error.position[0]}: not XML: {error}") from None
-    except (TypeError, ValueError, ZeroDivisionError):
-        raise DataError(
-            f"{path}: an annotation lacks its size or a number of a box; is this Flickr30k Entities?"
-        ) from None
-
-
-def overlap(box: Sequence[float], other: Sequence[float]) -> float:
-    """Intersection over union."""
-    wide = min(box[2], other[2]) - max(box[0], other[0])
-    tall = min(box[3], other[3]) - max(box[1], other[1])
-    shared = max(wide, 0.0) * max(tall, 0.0)
-    whole = _area(box) + _area(other) - shared
-    return shared / whole if whole > 0 else 0.0
-
-
-def _area(box: Sequence[float]) -> float:
-    return (box[2] - box[0]) * (box[3] - box[1])
 
 
 def _stem(key: str) -> str:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from random import Random
 
-from .world import Box, Scene
+from mmgen_vl.boxes import Box, iou
+
+from .world import Scene
 
 NEAR_EACH = 2  # boxes near each that may be asked for
 SHAKE = 0.16  # how far an edge is moved, as a share of the box: the deviation
@@ -27,7 +29,7 @@ def propose(scene: Scene, wanted: Sequence[Shown], count: int) -> tuple[list[Box
         near = [shaken(rng, box) for _ in range(NEAR_EACH) for box in boxes][:count]
         boxes = [*near, *(anywhere(rng) for _ in range(count - len(near)))]
     rng.shuffle(boxes)  # their order tells nothing
-    return boxes, [_shown(wanted, box) for box in boxes]
+    return boxes, _shown(wanted, boxes)
 
 
 def shaken(rng: Random, box: Box) -> Box:
@@ -47,20 +49,7 @@ def anywhere(rng: Random) -> Box:
     return round(x, 4), round(y, 4), round(x + width, 4), round(y + height, 4)
 
 
-def overlap(a: Box, b: Box) -> float:
-    """Intersection over union."""
-    width, height = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    if width <= 0 or height <= 0:
-        return 0.0
-    union = (a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - width * height
-    return width * height / union
-
-
-def union(boxes: Sequence[Box]) -> Box:
-    """The smallest box around some."""
-    return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)
-
-
-def _shown(wanted: Sequence[Shown], box: Box) -> str:
-    best, name = max(wanted, key=lambda shown: overlap(shown[0], box))
-    return name if overlap(best, box) >= SAME else NOTHING
+def _shown(wanted: Sequence[Shown], boxes: Sequence[Box]) -> list[str]:
+    """Which of `wanted` each box shows."""
+    overlaps = iou(boxes, [box for box, _ in wanted])  # (N, M)
+    return [wanted[row.argmax()][1] if row.max() >= SAME else NOTHING for row in overlaps]

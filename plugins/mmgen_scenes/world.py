@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from mmgen_vl.boxes import Box
+
 COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "white", "black", "brown")
 SIZES = ("small", "big")
 GROUNDS = ("grass", "sand", "snow")
@@ -28,8 +30,6 @@ ONE_SIZE = 0.7  # how often several things that do not all look alike are of one
 TWINS = 0.35  # how often two of them do look alike
 MOST_HIDDEN = 0.06  # share of the smaller of two boxes that the other may cover
 ATTEMPTS = 30  # places tried for a thing before the scene is begun anew
-
-Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Thing:
     place: str
     side: str
     facing: str  # "left" or "right"
-    box: tuple[float, float, float, float]
+    box: Box
 
 
 @dataclass(frozen=True)
@@ -209,9 +209,7 @@ def _furnish(rng: Random, scene: Scene, wanted: int, looks: Sequence[Look], neve
     return None
 
 
-def _room(
-    rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]
-) -> tuple[float, float, float, float] | None:
+def _room(rng: Random, scene: Scene, kind: Kind, size: str, things: list[Thing]) -> Box | None:
     """A free box for one more thing."""
     side = SIDE_LENGTH[size] * kind.scale * rng.uniform(0.94, 1.06)
     width, height = side * math.sqrt(kind.aspect), side / math.sqrt(kind.aspect)

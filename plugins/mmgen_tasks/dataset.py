@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mmgen_vl.boxes import Box
+
 from mmgen.errors import DataError
 from mmgen.features.images import images_by_key, open_image
 from mmgen.parts import Dataset, Picture
@@ -20,7 +22,6 @@ from mmgen.tensors import Example
 
 from .published import Published
 
-Box = tuple[float, float, float, float]
 ODD = {  # what is left out of a split -> how it is told
     "without_picture": "example{s} without a picture",
     "without_text": "example{s} without a text",
@@ -177,12 +178,6 @@ def read_images(path: Path) -> set[str]:
                 raise DataError(f"{path}:{number}: '{own:.40}' is no image's number; write one a line")
             found.add(str(int(own)))
     return found
-
-
-def relative(box: Sequence[float], width: float, height: float) -> Box | None:
-    """A box in pixels, (x0, y0, x1, y1), relative to the picture's size and cut to it; None where nothing is left."""
-    x0, y0, x1, y1 = (min(max(value / size, 0.0), 1.0) for value, size in zip(box, (width, height) * 2, strict=True))
-    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 
 
 def numbers(value: Any, count: int, name: str) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""How far boxes agree. A box is (x0, y0, x1, y1)."""
+"""Boxes, (x0, y0, x1, y1): how far they agree, and from pixels to shares of the picture's size."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from mmgen.errors import DataError
 # An intersection over union of exactly 0.5 is right. Boxes are kept with 32 bits: of things of few pixels that moves it
 # by some millionths.
 RIGHT = 0.5 - 1e-5
+Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture unless something else is said
+
 CANDIDATES = 1000  # boxes of which the one that is right most often is looked for
 
 
@@ -48,3 +50,14 @@ def most_often_right(boxes: Sequence[Sequence[float]]) -> list[float]:
     tried = every[:: -(-len(every) // CANDIDATES)]
     hits = max((iou(one, every)[0] >= RIGHT for one in tried), key=np.count_nonzero)
     return [100.0 * bool(hit) for hit in hits]
+
+
+def relative(box: Sequence[float], width: float, height: float) -> Box | None:
+    """A box in pixels, (x0, y0, x1, y1), relative to the picture's size and cut to it; None where nothing is left."""
+    x0, y0, x1, y1 = (min(max(value / size, 0.0), 1.0) for value, size in zip(box, (width, height) * 2, strict=True))
+    return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
+
+
+def union(boxes: Sequence[Box]) -> Box:
+    """The smallest box around all of them."""
+    return min(b[0] for b in boxes), min(b[1] for b in boxes), max(b[2] for b in boxes), max(b[3] for b in boxes)

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 from mmgen_scenes import Scenes
-from mmgen_scenes.proposals import overlap
 from mmgen_scenes.world import COLORS, KINDS, SIZES, SORTS
 from mmgen_tasks import SceneExpressions, ScenePhrases
+from mmgen_vl.boxes import iou
 
 from mmgen.testing import DatasetSuite
 
@@ -123,10 +123,10 @@ def test_proposals_lie_near_what_is_meant_and_elsewhere():
         assert picture.key == made.scenes[0].id == made.examples[0].inputs["image"]
         assert len(picture.boxes) == len(picture.labels) == 36
         for box, label in zip(picture.boxes, picture.labels, strict=True):
-            right = [f"{t.color} {t.kind}" for t in made.scenes[0].things if overlap(t.box, box) >= 0.5]
+            right = [f"{t.color} {t.kind}" for t in made.scenes[0].things if iou(t.box, box) >= 0.5]
             assert label in right or (label == "background" and not right)
         for example in made.examples:
-            right = [overlap(example.labels["box"], box) >= 0.5 for box in picture.boxes]
+            right = [iou(example.labels["box"], box) >= 0.5 for box in picture.boxes]
             reached.append(any(right))
             share.append(sum(right) / 36)
     assert 0.95 < sum(reached) / len(reached) < 1
@@ -174,7 +174,7 @@ def test_proposals_for_phrases(phrases):
     and places of boxes, learnt from 4,800 phrases, is right 29 times in 100."""
     boxes = {picture.key: picture.boxes for picture in phrases.pictures()}
     hits = [
-        [overlap(phrase[2], box) >= 0.5 for box in boxes[example.inputs["image"]]]
+        [iou(phrase[2], box) >= 0.5 for box in boxes[example.inputs["image"]]]
         for example in phrases.split("train")
         for phrase in example.labels["phrases"]
     ]

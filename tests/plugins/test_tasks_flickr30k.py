@@ -3,7 +3,7 @@
 import pytest
 from kit import published
 from mmgen_tasks import Flickr30kEntities
-from mmgen_tasks.flickr30k.files import read_boxes, unmarked
+from mmgen_vl.flickr30k_files import read_annotation, unmarked
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite
@@ -107,10 +107,10 @@ def test_files_that_cannot_be_used(tmp_path, file, text, told):
 def test_xml_that_declares_anything_is_not_read(tmp_path, declared):
     (tmp_path / "1.xml").write_text(declared)
     with pytest.raises(DataError, match=r"1.xml:1: declares a document type; annotations have none"):
-        read_boxes(tmp_path / "1.xml")
+        read_annotation(tmp_path / "1.xml")
 
 
 def test_a_name_is_the_text_before_anything_inside_it(tmp_path):
     odd = published.FLICKR_BOXES.replace("<name>2</name>", "<name>2<a>5</a> 7</name>")
     (tmp_path / "1.xml").write_text(odd)
-    assert [*read_boxes(tmp_path / "1.xml")] == ["1", "3", "2"]
+    assert [*read_annotation(tmp_path / "1.xml").pixels] == ["1", "3", "2"]

@@ -225,7 +225,7 @@ def _refcoco(path: Path) -> Any:
 
 
 def _flickr(path: Path) -> Any:
-    from mmgen_tasks.flickr30k.files import read_sentences
+    from mmgen_vl.flickr30k_files import read_sentences
 
     return [
         (text, [(text[first:end], chain, types) for first, end, chain, types in marked])
@@ -234,9 +234,9 @@ def _flickr(path: Path) -> Any:
 
 
 def _flickr_boxes(path: Path) -> Any:
-    from mmgen_tasks.flickr30k.files import read_boxes
+    from mmgen_vl.flickr30k_files import read_annotation
 
-    return read_boxes(path)
+    return read_annotation(path).around()
 
 
 # --- the same, naively

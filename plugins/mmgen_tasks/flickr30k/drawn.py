@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from mmgen_scenes import captions
 from mmgen_scenes.drawn import DrawnDataset, Made, plain_scene, things
-from mmgen_scenes.proposals import propose, union
-from mmgen_scenes.world import SORT, Box, Scene
+from mmgen_scenes.proposals import propose
+from mmgen_scenes.world import SORT, Scene
+from mmgen_vl.boxes import Box, union
 
 from mmgen.tensors import Example
 

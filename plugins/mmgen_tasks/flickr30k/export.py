@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from mmgen_vl.flickr30k_files import ANNOTATIONS, EDGES, SENTENCES
+
 from mmgen.errors import DataError
 from mmgen.reading.export import (
     Exported,
@@ -26,8 +28,8 @@ class Flickr30k(Exporter):
     labels = ("phrases",)
 
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
-        for place in ("Sentences", "Annotations"):
-            (folder / place).mkdir()
+        for name in (SENTENCES, ANNOTATIONS):
+            (folder / name).mkdir()
         for split, examples in exported.splits.items():
             images: dict[str, dict[str, list[Example]]] = {}
             for example in examples:  # each a phrase; those of a caption have its words
@@ -37,9 +39,9 @@ class Flickr30k(Exporter):
             for key, captions in images.items():
                 chains: dict[tuple[float, ...], int] = {}
                 lines = [_marked(phrases, chains) for phrases in captions.values()]
-                (folder / f"Sentences/{key}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+                (folder / SENTENCES / f"{key}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
                 xml = _annotation(exported.pictures[key], chains)
-                (folder / f"Annotations/{key}.xml").write_text(xml, encoding="utf-8")
+                (folder / ANNOTATIONS / f"{key}.xml").write_text(xml, encoding="utf-8")
         return {"type": "flickr30k_entities", **named([*exported.splits], {})}
 
 
@@ -63,7 +65,7 @@ def _annotation(picture: ExportedPicture, chains: dict[tuple[float, ...], int]) 
     size = f"<width>{picture.width}</width><height>{picture.height}</height><depth>3</depth>"
     lines.append(f"  <size>{size}</size>")
     for box, chain in chains.items():
-        edges = zip(("xmin", "ymin", "xmax", "ymax"), picture.pixels(box), strict=True)
+        edges = zip(EDGES, picture.pixels(box), strict=True)
         told = "".join(f"<{name}>{round(edge) + 1}</{name}>" for name, edge in edges)
         lines.append(f"  <object><name>{chain}</name><bndbox>{told}</bndbox></object>")
     return "\n".join([*lines, "</annotation>\n"])

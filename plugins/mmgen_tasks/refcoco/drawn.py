@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from mmgen_scenes.drawn import DrawnDataset, Made, things
 from mmgen_scenes.proposals import propose
-from mmgen_scenes.world import Box, Scene, sample, unlike
+from mmgen_scenes.world import Scene, sample, unlike
+from mmgen_vl.boxes import Box
 
 from mmgen.tensors import Example
 

@@ -7,13 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mmgen_vl.boxes import Box, relative
+
 from mmgen.errors import DataError
 from mmgen.features.store import image_key
 from mmgen.reading.finding import Finder
 from mmgen.reading.text import each, image_id, kind, listed, parse_json, read_text, tidy, wanted
 from mmgen.tensors import Example
 
-from ..dataset import Box, PublishedDataset, Read, numbers, relative
+from ..dataset import PublishedDataset, Read, numbers
 from ..pickles import PICKLES, read_pickle
 
 if TYPE_CHECKING:

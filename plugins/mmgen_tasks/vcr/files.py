@@ -10,13 +10,15 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mmgen_vl.boxes import Box, relative
+
 from mmgen.errors import DataError
 from mmgen.features.store import image_key
 from mmgen.reading.finding import Finder
 from mmgen.reading.text import json_lines, kind, parse_json, read_text, tidy, wanted
 from mmgen.tensors import All, Example
 
-from ..dataset import Box, PublishedDataset, Read, numbers, placed, relative
+from ..dataset import PublishedDataset, Read, numbers, placed
 
 if TYPE_CHECKING:
     from .config import Vcr

@@ -1,0 +1,66 @@
+"""Files of Flickr30K Entities have one parser: task and probe see the same words and boxes, and the same errors."""
+
+import published
+import pytest
+from mmgen_probes import phrases
+from mmgen_tasks import Flickr30kEntities
+from mmgen_vl.flickr30k_files import Annotation, read_annotation
+
+from mmgen.errors import DataError
+from mmgen.tensors import Example
+
+
+def probed(folder):
+    """What the probe reads of the image of the split `train`."""
+    return phrases.flickr30k(folder, [Example("a", {"image": "1000"})], "image", "caption")
+
+
+def scored(folder):
+    """What the task reads of it."""
+    return Flickr30kEntities(folder=folder).build().split("train")
+
+
+def refusal(read, folder) -> str:
+    with pytest.raises(DataError) as error:
+        read(folder)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("read", [probed, scored])
+def test_a_document_type_is_refused(tmp_path, read):
+    path = published.flickr30k(tmp_path) / "Annotations/1000.xml"
+    path.write_text("<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]>\n<annotation>&b;</annotation>")
+    assert refusal(read, tmp_path) == f"{path}:1: declares a document type; annotations have none, and it is not read"
+
+
+@pytest.mark.parametrize("read", [probed, scored])
+def test_latin_1_is_one_line_with_the_file(tmp_path, read):
+    folder = published.flickr30k(tmp_path)
+    path = folder / "Sentences/1000.txt"
+    path.write_bytes("A plain line .\n[/EN#1/people A señora] .\n".encode("latin-1"))
+    assert refusal(read, folder) == f"{path}:2: not UTF-8; save the file as UTF-8"
+    published.flickr30k(tmp_path)
+    path = folder / "Annotations/1000.xml"
+    path.write_bytes(path.read_bytes().replace(b"1000.jpg", "señora.jpg".encode("latin-1")))
+    assert refusal(read, folder) == f"{path}:2: not whole XML: not well-formed (invalid token)"
+
+
+def test_boxes_are_the_same_pixels_in_the_probe_and_in_the_task(tmp_path):
+    folder = published.flickr30k(tmp_path)
+    (caption, *_), (example, *_) = probed(folder), scored(folder)
+    assert caption.text == example.inputs["caption"]
+    men, hat = caption.phrases
+    assert men.boxes == ((0.1, 0.1, 0.3, 0.5), (0.2, 0.2, 0.5, 1.0))  # pixels count from 1: 11 of 100 is 0.1
+    around = tuple(edge(box[place] for box in men.boxes) for place, edge in enumerate((min, min, max, max)))
+    assert example.labels["phrases"] == ((men.first, men.end, around), (hat.first, hat.end, *hat.boxes))
+
+
+def test_what_lies_outside_of_the_picture_has_no_box():
+    found = Annotation(10, 10, {"1": [(-5, 0, 5, 20), (12, 0, 14, 5)], "2": [(12, 0, 14, 5)]})
+    assert found.boxes() == {"1": [(0.0, 0.0, 0.5, 1.0)], "2": []}
+    assert found.around() == {"1": (0.0, 0.0, 1.0, 1.0), "2": None}
+
+
+def test_a_box_is_told_in_pixels_from_0(tmp_path):
+    folder = published.flickr30k(tmp_path)
+    assert read_annotation(folder / "Annotations/1000.xml").pixels["2"] == [(60, 0, 80, 20)]
