@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pytest
 from mmgen_scenes.world import COLORS, KINDS
 from mmgen_tasks import SceneChoices
-from mmgen_tasks.vcr.drawn_choices import NAMES
+from mmgen_tasks.vcr.items import NAMES
 
 from mmgen.tensors import All
 from mmgen.testing import DatasetSuite

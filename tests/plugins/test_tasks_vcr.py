@@ -5,7 +5,8 @@ import json
 import pytest
 from kit import published
 from mmgen_tasks import Vcr, VcrTexts
-from mmgen_tasks.vcr.files import CLASSES, NAMES, names
+from mmgen_tasks.vcr.files import CLASSES, names
+from mmgen_tasks.vcr.items import NAMES
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite

@@ -17,6 +17,7 @@ from mmgen.reading.export import (
 )
 
 from ..export import named
+from .files import INSTANCES, REFS
 
 TESTED = {"test": "testA"}  # our name of a split -> RefCOCO's
 
@@ -65,7 +66,7 @@ class RefcocoPlus(Exporter):
                         "sentences": [sentence],
                     }
                 )
-        (folder / "refs(unc).p").write_bytes(pickle.dumps(refs, protocol=2))
+        (folder / REFS.format(splitter="unc", ending="p")).write_bytes(pickle.dumps(refs, protocol=2))
         known = [{"id": own, "name": name} for name, own in categories.items()]
-        save_json(folder / "instances.json", {"images": images, "annotations": annotations, "categories": known})
+        save_json(folder / INSTANCES, {"images": images, "annotations": annotations, "categories": known})
         return {"type": "refcoco", "release": "refcoco+", **named([*exported.splits], TESTED)}

@@ -21,6 +21,7 @@ from ..pickles import PICKLES, read_pickle
 if TYPE_CHECKING:
     from .config import Refcoco
 
+REFS, INSTANCES = "refs({splitter}).{ending}", "instances.json"
 NAMES = {"refcoco": "RefCOCO", "refcoco+": "RefCOCO+", "refcocog": "RefCOCOg"}
 SERVER = "https://bvisionweb1.cs.unc.edu/licheng/referit/data"
 
@@ -74,10 +75,13 @@ class RefcocoFiles(PublishedDataset):
 
     def find(self, finder: Finder, split: str) -> Files:
         config = self.config
-        stem = f"refs({config.splitter()})"
         where = f"web.archive.org/web/2022/{SERVER}/{config.release}.zip (its own server is down)"
-        refs = [config.refs] if config.refs else [f"{stem}.p", f"{stem}.json"]
-        return Files(finder.file(refs, where), finder.file([config.instances or "instances.json"], where))
+        refs = (
+            [config.refs]
+            if config.refs
+            else [REFS.format(splitter=config.splitter(), ending=ending) for ending in ("p", "json")]
+        )
+        return Files(finder.file(refs, where), finder.file([config.instances or INSTANCES], where))
 
     def named(self, split: str) -> Path:
         return self.files[split].refs

@@ -12,46 +12,14 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from mmgen_scenes.relations import FAR, ahead, closest, distance, moves, on_the_way
 from mmgen_scenes.world import KINDS, SIDES, Scene
 
-CHOICES = 4
-NAMES = "Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Frankie Pat Quinn".split()  # of VCR's people
-PERSON = "person"  # what VCR says that those are which have names
+from .items import CHOICES, Item, Text
 
-Mention = tuple[int, int, tuple[int, ...]]  # first character, end, positions in Scene.things
 Values = dict[str, tuple[str, Sequence[str]]]  # a word of a rationale -> the right one, and all that it might be
-
-
-class Told(NamedTuple):
-    """A text, and which of its letters mention which things."""
-
-    text: str
-    mentions: tuple[Mention, ...]
-
-    def then(self, other: Told) -> Told:
-        """Both, one behind the other."""
-        shift = len(self.text) + 1
-        moved = tuple((start + shift, end + shift, things) for start, end, things in other.mentions)
-        return Told(f"{self.text} {other.text}", self.mentions + moved)
-
-
-class Choices(NamedTuple):
-    """Four texts; `right` is the place of the right one."""
-
-    texts: tuple[Told, ...]
-    right: int
-
-
-class Item(NamedTuple):
-    """A question with its answers, and the rationales of the right one."""
-
-    form: str
-    question: Told
-    answers: Choices
-    rationales: Choices
 
 
 @dataclass(frozen=True)
@@ -84,7 +52,10 @@ def write(rng: Random, scene: Scene, count: int, called: Sequence[str], first: s
     if len(others) < count - 1:
         return []
     forms = [first, *rng.sample(others, count - 1)]
-    return [_item(rng, scene, form, rng.choice(found[form]), called) for form in forms]
+    return [
+        _item(rng, scene, form, rng.choice(found[form]), called)._replace(id=f"{scene.id}-{number}")
+        for number, form in enumerate(forms)
+    ]
 
 
 def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, list[int]]]:
@@ -110,19 +81,22 @@ def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, li
 
 def _item(rng: Random, scene: Scene, form: str, chosen: tuple[int, int, list[int]], called: Sequence[str]) -> Item:
     x, y, others = chosen
-    question, answer, rationale = FORMS[form].question, FORMS[form].answer, FORMS[form].rationale
-    values = FORMS[form].values(scene, x, y)
+    words, values = FORMS[form], FORMS[form].values(scene, x, y)
     right = {name: value for name, (value, _) in values.items()}
     wrong = rng.sample([each for each in _combinations(values) if each != right], CHOICES - 1)
-    answers = [tell(answer, {"x": x, "y": z}, called) for z in (y, *others)]
-    rationales = [tell(rationale.format_map(_Kept(each)), {"x": x, "y": y}, called) for each in (right, *wrong)]
-    return Item(form, tell(question, {"x": x}, called), _shuffled(rng, answers), _shuffled(rng, rationales))
+    answers = [tell(words.answer, {"x": x, "y": z}, called) for z in (y, *others)]
+    rationales = [tell(words.rationale.format_map(_Kept(each)), {"x": x, "y": y}, called) for each in (right, *wrong)]
+    shuffled, answer = _shuffled(rng, answers)
+    reasons, rationale = _shuffled(rng, rationales)
+    kinds = tuple(thing.kind for thing in scene.things)
+    question, facts = tell(words.question, {"x": x}, called), {"form": form}
+    return Item(scene.id, scene.id, kinds, question, shuffled, reasons, answer, rationale, facts)
 
 
-def _shuffled(rng: Random, texts: Sequence[Told]) -> Choices:
-    """The first of the texts is the right one."""
+def _shuffled(rng: Random, texts: Sequence[Text]) -> tuple[tuple[Text, ...], int]:
+    """The texts in another order, and the place of the first of them, which is the right one."""
     places = rng.sample(range(CHOICES), CHOICES)
-    return Choices(tuple(texts[place] for place in places), places.index(0))
+    return tuple(texts[place] for place in places), places.index(0)
 
 
 def _combinations(values: Values) -> list[dict[str, str]]:
@@ -141,7 +115,7 @@ class _Kept(dict):
         return f"{{{name}}}"
 
 
-def tell(template: str, things: Mapping[str, int], called: Sequence[str]) -> Told:
+def tell(template: str, things: Mapping[str, int], called: Sequence[str]) -> Text:
     """ "what is {x} looking at?" of things as they are called: "what is the dog looking at?". Mentions leave articles
     out."""
     text, mentions = "", []
@@ -153,7 +127,7 @@ def tell(template: str, things: Mapping[str, int], called: Sequence[str]) -> Tol
             text += name
         else:
             text += piece
-    return Told(text, tuple(mentions))
+    return Text(text, tuple(mentions))
 
 
 def _colors(scene: Scene, thing: int) -> tuple[str, Sequence[str]]:

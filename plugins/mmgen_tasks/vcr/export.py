@@ -12,9 +12,8 @@ from mmgen.reading.export import Exported, ExportedPicture, Exporter, save_json,
 from mmgen.tensors import Example
 
 from ..export import named
-from .files import NAMES, PERSON, Text, names, read_text_of
-
-WHOLE = (0.0, 0.0, 1.0, 1.0)
+from .files import LABELS, TEXTS, WHOLE_BOX, names, read_text_of
+from .items import CHOICES, NAMES, PERSON, Text
 
 
 class Vcr(Exporter):
@@ -54,7 +53,7 @@ class Vcr(Exporter):
 
 def _objects(picture: ExportedPicture) -> Sequence[Sequence[float]]:
     boxes = picture.boxes
-    return boxes[:-1] if boxes and tuple(boxes[-1]) == WHOLE else boxes
+    return boxes[:-1] if boxes and tuple(boxes[-1]) == WHOLE_BOX else boxes
 
 
 def _row(
@@ -76,8 +75,9 @@ def _row(
             raise DataError(f"item '{own}': VCR's words cannot say '{text.text:.80}' with its mentions")
     stem = Path(picture.file).stem
     row: dict[str, Any] = {"annot_id": own, "img_id": key, "img_fn": picture.file, "metadata_fn": f"{stem}.json"}
-    row |= {"objects": kinds, "question": words[0], "answer_choices": words[1:5], "rationale_choices": words[5:]}
-    for name, example in (("answer_label", answer), ("rationale_label", rationale)):
+    row |= {"objects": kinds, "question": words[0]}
+    row |= zip(TEXTS, (words[1 : 1 + CHOICES], words[1 + CHOICES :]), strict=True)
+    for name, example in zip(LABELS, (answer, rationale), strict=True):
         if "choice" in example.labels:
             row[name] = example.labels["choice"]
     return row

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mmgen_vl.boxes import Box, relative
 
@@ -19,13 +19,12 @@ from mmgen.reading.text import json_lines, kind, parse_json, read_text, tidy, wa
 from mmgen.tensors import All, Example
 
 from ..dataset import PublishedDataset, Read, numbers, placed
+from .items import CHOICES, NAMES, PERSON, Item, Text
 
 if TYPE_CHECKING:
     from .config import Vcr
 
-NAMES = "Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Frankie Pat Quinn".split()  # VL-BERT's code
-PERSON = "person"
-CHOICES = 4
+TEXTS, LABELS = ("answer_choices", "rationale_choices"), ("answer_label", "rationale_label")  # keys of a line
 ATTACHED = re.compile(r"[.,?!;:']")  # what begins so stands at the word before it, and parts into the same word pieces
 MOST_OBJECTS = 1000
 MOST_CLASSES = 10_000
@@ -35,35 +34,7 @@ snowboard sportsball kite baseballbat baseballglove skateboard surfboard tennisr
 spoon bowl banana apple sandwich orange broccoli carrot hotdog pizza donut cake chair couch pottedplant bed diningtable
 toilet tv laptop mouse remote keyboard cellphone microwave oven toaster sink refrigerator book clock vase scissors
 teddybear hairdrier toothbrush""".split()  # COCO's 80, in its order; VCR's objects are these
-WHOLE = "the whole picture"
-
-Mention = tuple[int, int, tuple[int, ...]]  # first character, end, which objects
-
-
-class Text(NamedTuple):
-    """Words with what they mention."""
-
-    text: str
-    mentions: tuple[Mention, ...]
-
-    def then(self, other: Text) -> Text:
-        """Both, one behind the other."""
-        shift = len(self.text) + 1
-        moved = ((first + shift, end + shift, objects) for first, end, objects in other.mentions)
-        return Text(f"{self.text} {other.text}", (*self.mentions, *moved))
-
-
-class Item(NamedTuple):
-    """A line. `answer` and `rationale`: which choice is right, where that is known."""
-
-    own: str
-    image: str
-    objects: tuple[str, ...]
-    question: Text
-    answers: tuple[Text, ...]
-    rationales: tuple[Text, ...]
-    answer: int | None
-    rationale: int | None
+WHOLE, WHOLE_BOX = "the whole picture", (0.0, 0.0, 1.0, 1.0)
 
 
 class VcrFiles(PublishedDataset):
@@ -111,9 +82,9 @@ class VcrFiles(PublishedDataset):
 
         def take(row: Any) -> None:
             item = read_item(row)
-            if item.own in seen:
-                raise DataError(f"annot_id '{item.own:.60}' came before")
-            seen.add(item.own)
+            if item.id in seen:
+                raise DataError(f"annot_id '{item.id:.60}' came before")
+            seen.add(item.id)
             if self.config.asks == "rationale" and item.answer is None:
                 counts["without_answers"] += 1
             found.extend(self._examples(item))
@@ -122,16 +93,7 @@ class VcrFiles(PublishedDataset):
         return Read(found, counts)
 
     def _examples(self, item: Item) -> Iterator[Example]:
-        asks = self.config.asks
-        if asks != "rationale":
-            yield _example(f"{item.own}-answer", "answer", item, item.question, item.answer)
-        if asks != "answer" and item.answer is not None:
-            given = item.question.then(item.answers[item.answer])
-            yield _example(f"{item.own}-rationale", "rationale", item, given, item.rationale)
-        if asks == "every":
-            for number, answer in enumerate(item.answers):
-                given = item.question.then(answer)
-                yield _example(f"{item.own}-rationale-{number}", "rationale", item, given, None)
+        return item.examples(self.config.asks)
 
     def boxes(self, key: str) -> tuple[list[Box], list[str]]:
         path = self.pictures_at[key].with_suffix(".json")
@@ -140,7 +102,7 @@ class VcrFiles(PublishedDataset):
             boxes, names = read_boxes(table)
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
-        return [*boxes, (0.0, 0.0, 1.0, 1.0)], [*names, WHOLE]
+        return [*boxes, WHOLE_BOX], [*names, WHOLE]
 
 
 class VcrTextFiles(VcrFiles):
@@ -170,24 +132,9 @@ class VcrTextFiles(VcrFiles):
                 yield replace(example, id=f"{example.id}-{place}", inputs=inputs, labels=labels)
 
 
-def _example(own: str, asks: str, item: Item, question: Text, right: int | None) -> Example:
-    inputs: dict[str, Any] = {"image": item.image, "question": question.text}
-    if question.mentions:
-        inputs["question_mentions"] = All(question.mentions)
-    choices = item.answers if asks == "answer" else item.rationales
-    labels: dict[str, Any] = {
-        "choices": tuple(choice.text for choice in choices),
-        "choice_mentions": tuple(choice.mentions for choice in choices),
-        "objects": item.objects,
-    }
-    if right is not None:
-        labels["choice"] = right
-    return Example(own, inputs, (), {"asks": asks, "item": item.own, "group": item.own, "image": item.image}, labels)
-
-
 def read_item(row: Any) -> Item:
     """A line's item. Raises DataError."""
-    wanted(row, "annot_id", "img_fn", "objects", "question", "answer_choices", "rationale_choices")
+    wanted(row, "annot_id", "img_fn", "objects", "question", *TEXTS)
     own = tidy(row["annot_id"], "annot_id")
     if not own:
         raise DataError("annot_id is empty")
@@ -195,21 +142,16 @@ def read_item(row: Any) -> Item:
     if not image:
         raise DataError("img_fn is empty")
     called = names(row["objects"])
-    choices = {}
-    for key in ("answer_choices", "rationale_choices"):
+    choices = []
+    for key in TEXTS:
         if not isinstance(row[key], list) or len(row[key]) != CHOICES:
             raise DataError(f"{key} must be a list of {CHOICES} lists of words")
-        choices[key] = tuple(read_text_of(words, called, f"{key}[{place}]") for place, words in enumerate(row[key]))
-    return Item(
-        own,
-        image_key(image),
-        tuple(tidy(each, "objects") for each in row["objects"]),
-        read_text_of(row["question"], called, "question"),
-        choices["answer_choices"],
-        choices["rationale_choices"],
-        _label(row, "answer_label"),
-        _label(row, "rationale_label"),
-    )
+        choices.append(tuple(read_text_of(words, called, f"{key}[{place}]") for place, words in enumerate(row[key])))
+    answers, rationales = choices
+    answer, rationale = (_label(row, key) for key in LABELS)
+    objects = tuple(tidy(each, "objects") for each in row["objects"])
+    question = read_text_of(row["question"], called, "question")
+    return Item(own, image_key(image), objects, question, answers, rationales, answer, rationale)
 
 
 def names(objects: Any) -> list[str]:

@@ -68,8 +68,8 @@ class VcrResults(ResultFiles):
         def take(row: Any) -> None:
             item = read_item(row)
             for asks, right in (("answer", item.answer), ("rationale", item.rationale)):
-                facts = {"asks": asks, "item": item.own, "group": item.own, "image": item.image}
-                own = f"{item.own}-{asks}"
+                facts = {"asks": asks, "item": item.id, "group": item.id, "image": item.image}
+                own = f"{item.id}-{asks}"
                 put(found, own, Example(own, {}, (), facts, {} if right is None else {"choice": right}))
 
         placed(json_lines(path), path, take)

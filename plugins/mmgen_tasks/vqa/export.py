@@ -16,7 +16,7 @@ from mmgen.reading.export import (
 from mmgen.tensors import Example
 
 from ..export import named
-from .files import YEARS
+from .files import ANNOTATIONS, QUESTIONS, RELEASES, YEARS
 
 VOCABULARY = "answers.txt"
 
@@ -28,12 +28,13 @@ class Vqa2(Exporter):
     labels = ("answers",)
 
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
+        _, prefix, (kind,), _ = RELEASES["2.0"]
         for split, examples in exported.splits.items():
-            year = YEARS.get(split, split)
+            names = {"prefix": prefix, "kind": kind, "year": YEARS.get(split, split)}
             questions = {"questions": [_question(example) for example in examples]}
-            save_json(folder / f"v2_OpenEnded_mscoco_{year}_questions.json", questions)
+            save_json(folder / QUESTIONS.format_map(names), questions)
             if rows := [_answers(example) for example in examples if example.targets]:
-                save_json(folder / f"v2_mscoco_{year}_annotations.json", {"annotations": rows})
+                save_json(folder / ANNOTATIONS.format_map(names), {"annotations": rows})
         (folder / VOCABULARY).write_text(
             "".join(f"{answer}\n" for answer in exported.labels["answers"]), encoding="utf-8"
         )

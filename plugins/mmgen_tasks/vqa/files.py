@@ -24,6 +24,8 @@ from .vocabulary import UNKNOWN, most_common, read_vocabulary
 if TYPE_CHECKING:
     from .config import VqaAnswers
 
+QUESTIONS = "{prefix}{kind}_mscoco_{year}_questions.json"
+ANNOTATIONS = "{prefix}mscoco_{year}_annotations.json"
 YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev": "test-dev2015"}
 RELEASES = {  # name, how its files' names begin, kinds of question files, where they are to be had
     "1.0": ("VQA 1.0", "", ("OpenEnded", "MultipleChoice"), "visualqa.org/vqa_v1_download.html"),
@@ -73,8 +75,8 @@ class VqaFiles(PublishedDataset):
     def find(self, finder: Finder, split: str) -> Files:
         config, year = self.config, YEARS.get(split)
         questions, annotations = config.questions.get(split), config.annotations.get(split)
-        published = [f"{self.prefix}{kind}_mscoco_{year}_questions.json" for kind in self.kinds]
-        usual = Path(f"{self.prefix}mscoco_{year}_annotations.json")
+        published = [QUESTIONS.format(prefix=self.prefix, kind=kind, year=year) for kind in self.kinds]
+        usual = Path(ANNOTATIONS.format(prefix=self.prefix, year=year))
         if annotations is None and (split in ("train", "val") or (config.folder / usual).is_file()):
             annotations = (usual,)
         return Files(
