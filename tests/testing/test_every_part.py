@@ -98,7 +98,7 @@ class TestDetector(ExtractorSuite):
 
 
 class TestFasterRcnn(ExtractorSuite):
-    """With a small box head; test_detectors.py has torchvision's own."""
+    """With a small box head; plugins/regions/test_detector.py has torchvision's own."""
 
     @pytest.fixture(autouse=True)
     def small(self, monkeypatch):

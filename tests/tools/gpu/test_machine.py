@@ -149,7 +149,7 @@ def test_a_single_process_of_torchrun_is_sharded_and_one_without_is_not(monkeypa
 def test_the_suites_need_no_caption_metrics():
     paths = sorted((ROOT / "tests").rglob("test_*.py"))
     named = collectable(paths)
-    assert "tests/plugins/test_captioneval.py" not in named and "tests/plugins/test_regions.py" in named
+    assert "tests/plugins/captioneval/test_metric.py" not in named and "tests/plugins/regions/test_embedder.py" in named
     for step in PARTS[0].steps(REAL, Path("work")):
         files = [ROOT / word for word in step.arguments if word.endswith(".py")]
         assert not [path for path in files if "captioneval" in path.read_text(encoding="utf-8")]
