@@ -1,7 +1,7 @@
 """Files of Flickr30K Entities have one parser: task and probe see the same words and boxes, and the same errors."""
 
-import published
 import pytest
+from kit import published
 from mmgen_probes import phrases
 from mmgen_tasks import Flickr30kEntities
 from mmgen_vl.flickr30k_files import Annotation, read_annotation
