@@ -16,10 +16,20 @@ from torch import Tensor, nn
 
 from .configs import BackboneConfig, EmbedderConfig, GeneratorConfig, ObjectiveConfig, SequenceConfig
 from .errors import DataError, PluginError
-from .objectives import EncodedInputs, Generator, Objective, has_losses
+from .objectives import EncodedInputs, Generator, Objective, loss_problem
 from .parts import Backbone, Embedder
 from .registry import installed
-from .sequence import Part, Prefix, lay_out, packed, types_of, unmet
+from .sequence import (
+    Part,
+    Prefix,
+    lay_out,
+    packed,
+    segment_problem,
+    sharing_problem,
+    terms_problem,
+    types_of,
+    unmet,
+)
 from .tensors import Batch, Layout, Loss, Segment, Slots, Tail
 
 
@@ -62,8 +72,7 @@ class Model(nn.Module):
                 "positions for inputs and what is written together; lower it"
             )
         for name, embedder in embedders.items():
-            if not set(embedder.parameters()).isdisjoint(backbone.parameters()):
-                raise _wrong(name, embedder, "keeps the backbone as its own; write self._backbone = [backbone], a list")
+            _check(name, embedder, sharing_problem(embedder, backbone))
         self.backbone, self.generator, self.sequence = backbone, generator, sequence or SequenceConfig()
         if self.sequence.written_type >= (backbone.types or 1):
             raise DataError(
@@ -93,12 +102,9 @@ class Model(nn.Module):
         for name, targets in batch.targets.items():
             objective = self.objective(name)
             loss = objective(once, batch, targets)
-            if not has_losses(loss, objective.reader.losses):
+            if problem := loss_problem(loss, objective.reader.losses):
                 owner = installed().owner("generator" if name == "generator" else "objective", objective)
-                wanted = ", ".join(f"'{each}'" for each in objective.reader.losses)
-                raise PluginError(
-                    f"{name} ({owner}): forward gives {_shown(loss)}, not a Loss of a sum () for {wanted}"
-                )
+                raise PluginError(f"{name} ({owner}): {problem}")
             sums |= {f"{name}.{each}": loss.sums[each] for each in objective.reader.losses}
             weights |= {f"{name}.{each}": self.weights.get(name, 1.0) for each in objective.reader.losses}
             slots = loss.slots if slots is None else slots
@@ -144,13 +150,10 @@ class Model(nn.Module):
         slots, free = lay_out(parts)
         self._fits(slots, free, any(part.positions is not None for _, part in parts), room)
         states, behind = slots.states, None
-        wide = tuple(states.shape)
         for name, embedder in self.embedders.items():
             collated = batch.inputs.get(name)
             added, term = embedder.add(slots, collated, name), embedder.tail_term(slots, collated)
-            for what, given, shape in (("add", added, wide), ("tail_term", term, (wide[0], wide[2]))):
-                if given is not None and (not isinstance(given, Tensor) or given.shape != shape):
-                    raise _wrong(name, embedder, f"{what} gives {_shown(given)}, not {shape}, and not None")
+            _check(name, embedder, terms_problem(added, term, slots))
             states = states if added is None else states + added.to(states.dtype)
             if term is not None:
                 behind = term.to(states.dtype) if behind is None else behind + term.to(states.dtype)
@@ -158,23 +161,11 @@ class Model(nn.Module):
 
     def _segment(self, name: str, collated: Mapping[str, Tensor], rows: int) -> Segment:
         """One input of B rows. Raises PluginError where its embedder gives another shape than the contract's."""
-        embedder, width = self.embedders[name], self.backbone.input_size
+        embedder = self.embedders[name]
         segment = embedder(**collated)
-        if not isinstance(segment, Segment):
-            raise _wrong(name, embedder, f"forward gives {_shown(segment)}, not a mmgen.tensors.Segment")
-        shape = tuple(segment.states.shape)
-        if len(shape) != 3 or shape[0] != rows:
-            raise _wrong(name, embedder, f"states are {shape}, not (B, N, E) with B = {rows}")
-        if shape[2] != width:
-            raise _wrong(name, embedder, f"states have width {shape[2]}; the backbone reads {width}, its input_size")
-        if segment.mask.shape != shape[:2] or segment.mask.dtype != torch.bool:
-            mask = f"{segment.mask.dtype} {tuple(segment.mask.shape)}"
-            raise _wrong(name, embedder, f"mask is {mask}, not bool {shape[:2]}")
-        for what, given in (("types", segment.types), ("positions", segment.positions)):
-            if given is not None and (given.shape != shape[:2] or given.dtype != torch.long):
-                raise _wrong(name, embedder, f"{what} are {given.dtype} {tuple(given.shape)}, not int64 {shape[:2]}")
-        if wrong := unmet(segment, self.backbone):
-            raise _wrong(name, embedder, f"{wrong}; give the backbone more, or use another input")
+        _check(name, embedder, segment_problem(segment, rows, self.backbone.input_size))
+        if lacking := unmet(segment, self.backbone):
+            _check(name, embedder, f"{lacking}; give the backbone more, or use another input")
         return segment
 
     def _fits(self, slots: Slots, free: Tensor, own: bool, room: int) -> None:
@@ -275,19 +266,7 @@ class _Once:
         return self._known[1]
 
 
-def _wrong(name: str, embedder: nn.Module, what: str) -> PluginError:
-    return PluginError(f"input '{name}' ({installed().owner('embedder', embedder)}): {what}")
-
-
-def _shown(value: object) -> str:
-    """What a part gave in place of what it should give, in a few words."""
-    if isinstance(value, Loss):
-        inside = value.sums
-        return (
-            f"a Loss of {', '.join(f'{name!r}: {_shown(each)}' for name, each in inside.items())}"
-            if isinstance(inside, Mapping)
-            else f"a Loss of {_shown(inside)}"
-        )
-    if isinstance(value, Tensor):
-        return f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
-    return f"{value!r:.60}"
+def _check(name: str, embedder: Embedder, problem: str) -> None:
+    """Raises PluginError where there is a problem with what an embedder gives."""
+    if problem:
+        raise PluginError(f"input '{name}' ({installed().owner('embedder', embedder)}): {problem}")

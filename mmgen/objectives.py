@@ -21,7 +21,20 @@ from .errors import DataError
 from .oom import targets_parted
 from .parts import Backbone, Embedder, Part, Reader
 from .sequence import Prefix
-from .tensors import Batch, Example, Generation, Hiding, Layout, Loss, Prediction, ResolvedExample, Slots, Tail, Targets
+from .tensors import (
+    Batch,
+    Example,
+    Generation,
+    Hiding,
+    Layout,
+    Loss,
+    Prediction,
+    ResolvedExample,
+    Slots,
+    Tail,
+    Targets,
+    describe_value,
+)
 
 REMEMBERED = 300_000  # texts whose tokens are kept; VQA has 250,000 questions to learn from
 MEASURED = 10_000  # examples whose targets are tokenised at a time to tell their lengths
@@ -267,9 +280,10 @@ def published_layer(weights: Mapping[str, Tensor], theirs: str, own: str) -> dic
     return found
 
 
-def has_losses(loss: Any, names: Sequence[str]) -> bool:
-    """Whether an objective gives what it must: a Loss with one sum () for each of these names. Shapes and types alone:
-    to look at values would wait for the device."""
-    if not isinstance(loss, Loss) or not isinstance(loss.sums, Mapping) or set(loss.sums) != set(names):
-        return False
-    return all(isinstance(total, Tensor) and not total.ndim for total in loss.sums.values())
+def loss_problem(loss: Any, names: Sequence[str]) -> str:
+    """What is wrong with what `Objective.forward` gives; empty when it is a Loss with one sum () for each of these
+    names. Shapes and types alone: to look at values would wait for the device."""
+    sums = loss.sums if isinstance(loss, Loss) and isinstance(loss.sums, Mapping) else {}
+    if set(sums) == set(names) and all(isinstance(total, Tensor) and not total.ndim for total in sums.values()):
+        return ""
+    return f"forward gives {describe_value(loss)}, not a Loss of a sum () for {', '.join(map(repr, names))}"

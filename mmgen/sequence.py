@@ -1,5 +1,5 @@
 """How inputs stand in a row: one segment after the other, with their positions and token types; what has to be known to
-write behind them; and where the slots of a text stand in it."""
+write behind them; where the slots of a text stand in it; and what embedders must give for that."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .attention import prefix_layout
-from .tensors import Segment, Slots, apply, taken
+from .tensors import Segment, Slots, apply, describe_value, taken
 
 if TYPE_CHECKING:
-    from .parts import Backbone
+    from .parts import Backbone, Embedder
 
 Part = tuple[str, Segment]  # an input's name, "" for special slots
 
@@ -78,6 +78,44 @@ def letters(tokenizer: Any, text: str) -> list[tuple[int, int]]:
 def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
     """Slots, of which `spans` says where they stand in their text, that stand within these characters of it."""
     return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
+
+
+def segment_problem(segment: Any, rows: int, width: int) -> str:
+    """What is wrong with what `Embedder.forward` gives for B = `rows` rows, in front of a backbone that reads states of
+    this width; empty when nothing is. Shapes and types alone: to look at values would wait for the device."""
+    if not isinstance(segment, Segment):
+        return f"forward gives {describe_value(segment)}, not a mmgen.tensors.Segment"
+    shape = tuple(segment.states.shape)
+    if len(shape) != 3 or shape[0] != rows:
+        return f"states are {shape}, not (B, N, E) with B = {rows}"
+    if shape[2] != width:
+        return f"states have width {shape[2]}; the backbone reads {width}, its input_size"
+    if segment.mask.shape != shape[:2] or segment.mask.dtype != torch.bool:
+        return f"mask is {segment.mask.dtype} {tuple(segment.mask.shape)}, not bool {shape[:2]}"
+    for name, column in (("types", segment.types), ("positions", segment.positions)):
+        if column is not None and (column.shape != shape[:2] or column.dtype != torch.long):
+            return f"{name} are {column.dtype} {tuple(column.shape)}, not int64 {shape[:2]}"
+    return ""
+
+
+def terms_problem(added: Any, term: Any, slots: Slots) -> str:
+    """What is wrong with what `Embedder.add` and `Embedder.tail_term` give for slots (B, L); empty when nothing is."""
+    rows, length, width = slots.states.shape
+    for name, value, shape in (("add", added, (rows, length, width)), ("tail_term", term, (rows, width))):
+        if value is not None and (not isinstance(value, Tensor) or value.shape != shape):
+            return f"{name} gives {describe_value(value)}; it must be a tensor of the shape {shape}, or None"
+    return ""
+
+
+def sharing_problem(embedder: Embedder, backbone: Backbone) -> str:
+    """What is wrong where an embedder has parameters of the backbone among its own; empty when it has none."""
+    own = set(embedder.parameters())
+    if shared := [name for name, parameter in backbone.named_parameters() if parameter in own]:
+        return (
+            f"has the backbone's {shared[0]} among its own parameters, which would be saved twice and trained with the "
+            "input; write self._backbone = [backbone], a list"
+        )
+    return ""
 
 
 def unmet(segment: Segment, backbone: Backbone) -> str:

@@ -312,3 +312,15 @@ def _joined(first: Any, second: Any) -> Any:
 def taken(values: Tensor, slots: Tensor) -> Tensor:
     """Of every row of (B, L) or (B, L, ...) the `slots` (B, n), in that order."""
     return values.gather(1, slots.view(*slots.shape, *[1] * (values.dim() - 2)).expand(*slots.shape, *values.shape[2:]))
+
+
+def describe_value(value: object) -> str:
+    """A value in a few words, for a message: of tensors their type and shape."""
+    if isinstance(value, Loss):
+        sums = value.sums
+        if not isinstance(sums, Mapping):
+            return f"a Loss of {describe_value(sums)}"
+        return f"a Loss of {', '.join(f'{name!r}: {describe_value(total)}' for name, total in sums.items())}"
+    if isinstance(value, Tensor):
+        return f"a {value.dtype} tensor {tuple(value.shape)}".replace("torch.", "")
+    return f"{value!r:.60}"

@@ -269,9 +269,11 @@ def test_terms_of_other_shapes_are_told():
     made = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8)).eval()
     example = [Example("a", {"caption": "red ball"})]
     made.embedders["caption"].add = lambda slots, collated, name: slots.states[:, :1]
-    with pytest.raises(PluginError, match=r"add gives a float32 tensor \(1, 1, 12\), not \(1, 3, 12\)"):
+    with pytest.raises(
+        PluginError, match=r"add gives a float32 tensor \(1, 1, 12\); it must be a tensor of the shape \(1, 3, 12\)"
+    ):
         generate(made, example)
     del made.embedders["caption"].add
     made.embedders["caption"].tail_term = lambda slots, collated: 1
-    with pytest.raises(PluginError, match=r"tail_term gives 1, not \(1, 12\)"):
+    with pytest.raises(PluginError, match=r"tail_term gives 1; it must be a tensor of the shape \(1, 12\), or None"):
         generate(made, example)

@@ -1,5 +1,6 @@
-"""Checks of what parts return: examples, reads, texts and scores. A mistake raises PluginError, whose one line names
-the part. (The model checks segments and losses.)"""
+"""Checks of what parts return: examples, reads, texts, predictions and scores. A mistake raises PluginError, whose one
+line names the part. Runs and the suites of `mmgen.testing` call the same checks. (What a model asks of segments is in
+`mmgen.sequence`, of losses in `mmgen.objectives`.)"""
 
 from __future__ import annotations
 
@@ -11,14 +12,13 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeVar, cast
 
-from torch import Tensor
-
 from ..configs import DatasetConfig
 from ..errors import MmgenError, PluginError
 from ..objectives import Generator, Objective, TargetReader
 from ..parts import Embedder, Metric, Reader, Record
 from ..recipe.tables import GENERATOR
 from ..registry import installed
+from ..sequence import segment_problem
 from ..tensors import All, Example, Generation, Prediction, ResolvedExample, Scores, Targets
 
 Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
@@ -74,7 +74,7 @@ class Examples:
         seen: set[str] = set()
         for example in examples:
             if example.id in seen:
-                raise self._error(split, example, "its id is there twice; ids name the texts that are written")
+                raise self._error(split, example, "duplicate id; ids must be unique because output files use them")
             seen.add(example.id)
         self.read.add(split)
         return examples
@@ -94,7 +94,7 @@ def example_problem(example: Example) -> str:
     if not isinstance(example.id, str):
         return f"its id is {example.id!r:.60}; ids are texts"
     if not isinstance(example.targets, tuple) or not all(isinstance(text, str) for text in example.targets):
-        return f"its targets are {example.targets!r:.60}; they are a tuple of texts, ('...',)"
+        return f"targets are {example.targets!r:.60}, not a tuple of texts; write (text,), with its comma"
     if not isinstance(example.inputs, Mapping):
         return f"its inputs are {example.inputs!r:.60}; they are a dict"
     for field, value in example.inputs.items():
@@ -222,37 +222,44 @@ def _finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def check_reads(name: str, embedder: Embedder, examples: Sequence[ResolvedExample]) -> None:
-    """A first look at an input, before anything is learnt: reading twice gives the same, and the slots of an example
-    are as many alone as in a batch. Raises PluginError; DataError where an example cannot be read."""
+def check_reads(name: str, embedder: Embedder, examples: Sequence[ResolvedExample], width: int) -> None:
+    """A first look at an input, before anything is trained: reading twice gives the same, `forward` gives a segment of
+    the backbone's width, and the slots of an example are as many alone as in a batch. Raises PluginError; DataError
+    where an example cannot be read."""
     reader, place = embedder.reader, Owned(f"input '{name}'", "embedder", embedder)
     with part_calls(place, "read"):
         items = [reader.read(example) for example in examples]
         again = [reader.read(example) for example in examples]
-    for example, item, other in zip(examples, items, again, strict=True):
+    for example, item, repeated in zip(examples, items, again, strict=True):
         with part_calls(place, "collate"):
-            differ = _differ(reader, item, other)
-        if differ:
+            changed = _changed(reader, item, repeated)
+        if changed:
             raise PluginError(
-                f"{place}: reads differ: example '{example.id}' read twice gives other {differ}; a "
-                "read must depend on the example alone"
+                f"{place}: reads differ: example '{example.id}' read twice gives other {changed}; a read must depend "
+                "on the example alone, or results depend on the number of loader workers"
             )
-    device = next((tensor.device for tensor in embedder.parameters()), None)
-    together = _slots(embedder, reader.collate(items), device)
+    together = _slots(embedder, items, place, width)
     for example, item, count in zip(examples, items, together, strict=True):
-        (alone,) = _slots(embedder, reader.collate([item]), device)
+        (alone,) = _slots(embedder, [item], place, width)
         if alone != count:
             raise PluginError(
                 f"{place}: example '{example.id}' has {alone} slots alone and {count} in a batch; mask the padding"
             )
 
 
-def _differ(reader: Reader, first: Any, second: Any) -> str:
-    one, other = reader.collate([first]), reader.collate([second])
-    return ", ".join(key for key in one if one[key].shape != other[key].shape or not (one[key] == other[key]).all())
+def _changed(reader: Reader, first: Any, second: Any) -> str:
+    """Names of the tensors in which two reads of an example differ."""
+    before, after = reader.collate([first]), reader.collate([second])
+    return ", ".join(
+        name for name in before if before[name].shape != after[name].shape or not (before[name] == after[name]).all()
+    )
 
 
-def _slots(embedder: Embedder, collated: Mapping[str, Tensor], device: Any) -> list[int]:
-    """Real slots of every row."""
-    moved = {key: value if device is None else value.to(device) for key, value in collated.items()}
-    return embedder(**moved).mask.sum(1).tolist()
+def _slots(embedder: Embedder, items: Sequence[Any], place: Owned, width: int) -> list[int]:
+    """Real slots of every row. Raises PluginError where `forward` gives no segment for a backbone of this width."""
+    device = next((parameter.device for parameter in embedder.parameters()), None)
+    collated = embedder.reader.collate(items)
+    segment = embedder(**{name: value if device is None else value.to(device) for name, value in collated.items()})
+    if problem := segment_problem(segment, len(items), width):
+        raise PluginError(f"{place}: {problem}")
+    return cast("list[int]", segment.mask.sum(1).tolist())

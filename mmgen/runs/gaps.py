@@ -11,7 +11,7 @@ from ..data.datasets import Datasets
 from ..data.seeds import resolve
 from ..errors import DataError, RunError
 from ..model import Model
-from ..parts import Embedder, Reader
+from ..parts import Reader
 from ..recipe.tables import GENERATOR, Recipe, Step
 from ..tensors import Example
 from ..training.optimizer import frozen
@@ -38,7 +38,7 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
                 if GENERATOR in source.objectives:
                     _find_targets(place, f"'{GENERATOR}' out of {whose} objectives", examples)
             for wanted in recipe.asked(source.inputs, source.objectives):
-                _look(wanted, model.embedders[wanted], source.examples[:LOOKED_AT])
+                _look(wanted, model, source.examples[:LOOKED_AT])
         for wanted in recipe.asked(step.inputs, step.objectives) if step.evaluate else ():
             reader, fields = model.embedders[wanted].reader, recipe.inputs[wanted].reads
             mend = f"'{wanted}' out of the step's inputs"
@@ -77,9 +77,11 @@ def _check_frozen(name: str, step: Step, model: Model) -> None:
         raise RunError(f"step '{name}': {error}") from None
 
 
-def _look(name: str, embedder: Embedder, examples: Sequence[Example]) -> None:
+def _look(name: str, model: Model, examples: Sequence[Example]) -> None:
     """Try an input with some examples; leaves its mode and the random numbers as they were."""
+    embedder = model.embedders[name]
     training = embedder.training
     with torch.random.fork_rng(), torch.no_grad():
-        check_reads(name, embedder.eval(), [resolve(example) for example in examples])
+        resolved = [resolve(example) for example in examples]
+        check_reads(name, embedder.eval(), resolved, model.backbone.input_size)
     embedder.train(training)

@@ -10,7 +10,8 @@
         def examples(self):
             return [Example("short", {"audio": "tests/short.wav"}), Example("long", {"audio": "tests/long.wav"})]
 
-Run it with pytest. Every failure says what is wrong and what to read. The suites rely on `mmgen.parts` alone; their
+Run it with pytest. Every failure says what is wrong and what to do; the first lines of a suite's module say where its
+contract is written. A suite calls the checks that a run makes of what parts give, and adds those that take longer. Its
 tests cannot be overridden, only added to.
 """
 

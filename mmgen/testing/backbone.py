@@ -1,4 +1,5 @@
-"""The conformance suite of backbones: what one declares, its widths, and what a run needs of it."""
+"""The conformance suite of backbones: what one declares, its widths, and what a run needs of it. The contract is in
+`mmgen.parts.Backbone`, `mmgen.tensors.Slots` and `mmgen.tensors.Encoded`."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from ..parts import Backbone
 from ..tensors import MASK
 from .caching import CacheSuite
 from .rows import last, prefix, some_ids
-from .sight import ENCODE, SightSuite
-from .suite import expect, expect_equal, expect_published, skip
+from .sight import SightSuite
+from .suite import assert_close, assert_published, explained, skip
 from .toy import TEXTS
 
 
@@ -32,216 +33,124 @@ class BackboneSuite(SightSuite, CacheSuite):
         return skip("has no source model to compare with; define source_logits")
 
     def test_equals_its_source(self) -> None:
-        backbone, length = self.backbone(), self.source_length
-        words = some_ids(backbone, 8)
-        length = min(length, backbone.max_positions)
+        backbone = self.backbone()
+        words, length = some_ids(backbone, 8), min(self.source_length, backbone.max_positions)
         ids = torch.tensor([[words[(5 * n + n // 8 + shift) % 8] for n in range(length)] for shift in range(2)])
-        with torch.no_grad():
-            wanted = self.source_logits(backbone, ids)
-            found = backbone.logits(last(backbone, prefix(backbone, ids.tolist())))
-        expect_equal(
-            found,
-            wanted,
+        message = (
             f"plain rows of {length} slots have other logits than the source model gives; does a window, a scale or a "
-            "head get lost?",
-            ENCODE,
+            "head get lost?"
         )
+        with torch.no_grad():
+            source = self.source_logits(backbone, ids)
+            assert_close(backbone.logits(last(backbone, prefix(backbone, ids.tolist()))), source, message)
 
     def test_what_it_declares(self) -> None:
         backbone = self.backbone()
-        for name in ("input_size", "hidden_size", "max_positions"):
-            expect(
-                isinstance(getattr(backbone, name, None), int) and getattr(backbone, name) > 0,
-                f"{name} must be a whole number over 0",
-                "mmgen.parts.Backbone",
-            )
-        for name in ("types", "extra_positions"):
-            expect(
-                isinstance(getattr(backbone, name), int) and getattr(backbone, name) >= 0,
-                f"{name} must be a whole number, 0 where there are none",
-                "mmgen.parts.Backbone",
-            )
-        expect(
-            backbone.masks in ("any", "causal"),
-            f'masks is {backbone.masks!r}; it must be "any" or "causal"',
-            "mmgen.parts.Backbone",
-        )
-        expect(isinstance(backbone.caches, bool), "caches must be True or False", "mmgen.parts.Backbone")
+        for name, least in (
+            ("input_size", 1),
+            ("hidden_size", 1),
+            ("max_positions", 1),
+            ("types", 0),
+            ("extra_positions", 0),
+        ):
+            value = getattr(backbone, name, None)
+            assert isinstance(value, int) and value >= least, f"{name} must be an integer of {least} or more"
+        assert backbone.masks in ("any", "causal"), f'masks is {backbone.masks!r}; it must be "any" or "causal"'
+        assert isinstance(backbone.caches, bool), "caches must be True or False"
         ids = [backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id]
-        expect(
-            len(set(ids)) == 4
-            and all(isinstance(token, int) and 0 <= token < len(backbone.tokenizer) for token in ids),
-            f"start_id, end_id, mask_id and pad_id must be four different ids of the tokenizer; they are {ids}",
-            "mmgen.parts.Backbone",
+        known = all(isinstance(token, int) and 0 <= token < len(backbone.tokenizer) for token in ids)
+        assert known and len(set(ids)) == 4, (
+            f"start_id, end_id, mask_id and pad_id must be four different ids of the tokenizer; they are {ids}"
         )
 
     def test_text_and_tokens(self) -> None:
         backbone = self.backbone()
         ids = backbone.encode_text(TEXTS[0])
         special = {backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id}
-        expect(
-            ids and not special & set(ids),
-            "encode_text must give tokens, and no special ones",
-            "mmgen.parts.Backbone.encode_text",
-        )
+        assert ids and not special & set(ids), "encode_text must give tokens, and no special ones"
         text = backbone.decode_text(ids)
-        expect(
-            backbone.decode_text([backbone.start_id, *ids, backbone.end_id, backbone.pad_id]) == text,
-            "decode_text must leave special tokens out",
-            "mmgen.parts.Backbone.decode_text",
-        )
-        expect(
-            "".join(text.split()).lower() == "".join(TEXTS[0].split()).lower(),
-            f"'{TEXTS[0]}' comes back from its tokens as '{text}'",
-            "mmgen.parts.Backbone.decode_text",
-        )
+        plain = backbone.decode_text([backbone.start_id, *ids, backbone.end_id, backbone.pad_id]) == text
+        assert plain, "decode_text must leave special tokens out"
+        same = "".join(text.split()).lower() == "".join(TEXTS[0].split()).lower()
+        assert same, f"'{TEXTS[0]}' comes back from its tokens as '{text}'"
 
     def test_published_weights(self) -> None:
-        expect_published(self.backbone())
+        assert_published(self.backbone())
 
     def test_widths(self) -> None:
-        backbone = self.backbone()
-        before, tail, _ = self.rows(backbone)
-        row = before.followed_by(tail)
-        expect(
-            row.states.shape[-1] == backbone.input_size,
-            f"embed gives width {row.states.shape[-1]}; input_size says {backbone.input_size}",
-            "mmgen.parts.Backbone.embed",
-        )
+        backbone, _, _, row = self._row()
+        width, size = row.states.shape[-1], backbone.input_size
+        assert width == size, f"embed gives width {width}; input_size says {size}"
         states = last(backbone, row)
-        wanted = (*row.positions.shape, backbone.hidden_size)
-        expect(
-            states.shape == wanted,
-            f"encode gives states {tuple(states.shape)}; (B, L, hidden_size) is {wanted}",
-            "mmgen.parts.Backbone.encode",
-        )
-        logits = backbone.logits(states)
-        expect(
-            logits.shape[:-1] == states.shape[:-1] and logits.shape[-1] >= len(backbone.tokenizer),
-            f"logits {tuple(logits.shape)} leave out some of the {len(backbone.tokenizer)} tokens",
-            "mmgen.parts.Backbone.logits",
-        )
-        expect_equal(
-            backbone.logits(states[:, 0]),
-            logits[:, 0],
-            "logits of one slot differ when they are made alone",
-            "mmgen.parts.Backbone.logits",
-        )
+        shape = (*row.positions.shape, backbone.hidden_size)
+        assert states.shape == shape, f"encode gives states {tuple(states.shape)}; (B, L, hidden_size) is {shape}"
+        logits, words = backbone.logits(states), len(backbone.tokenizer)
+        complete = logits.shape[:-1] == states.shape[:-1] and logits.shape[-1] >= words
+        assert complete, f"logits {tuple(logits.shape)} leave out some of the {words} tokens"
+        alone = backbone.logits(states[:, 0])
+        assert_close(alone, logits[:, 0], "logits of one slot differ when they are made alone")
 
     def test_states_asked_for(self) -> None:
-        backbone = self.backbone()
-        before, tail, _ = self.rows(backbone)
-        row = before.followed_by(tail)
-        asked = row.layout.role == MASK
-        asked[0, 1] = True  # any slots may be asked for, and not as many in each row
-        expect_equal(
-            backbone.states_at(row, asked),
-            last(backbone, row)[asked],
-            "states of the slots asked for differ from those that encode gives",
-            "mmgen.parts.Backbone.states",
-        )
+        backbone, _, _, row = self._row()
+        mask = row.layout.role == MASK
+        mask[0, 1] = True  # any slots may be asked for, and not as many in each row
+        message = "states_at gives other states than encode has at these slots"
+        assert_close(backbone.states_at(row, mask), last(backbone, row)[mask], message)
 
     def test_embed_is_words_alone(self) -> None:
         backbone = self.backbone()
         word = backbone.embed(torch.tensor([[some_ids(backbone, 1)[0]] * 3]))
-        expect_equal(
-            word[:, 0],
-            word[:, 2],
-            "one word has other embeddings in another place; embed must leave positions to encode",
-            "mmgen.parts.Backbone.embed",
-        )
+        message = "one word has other embeddings in another place; embed must leave positions to encode"
+        assert_close(word[:, 0], word[:, 2], message)
 
     def test_kept_states_and_attentions(self) -> None:
-        backbone = self.backbone()
-        before, tail, _ = self.rows(backbone)
-        row = before.followed_by(tail)
-        kept = backbone.encode(row, output=("hidden", "attentions"))
-        expect_equal(kept.last, last(backbone, row), "states differ when more is kept", "mmgen.parts.Backbone.encode")
+        backbone, _, _, row = self._row()
+        encoded = backbone.encode(row, output=("hidden", "attentions"))
+        hidden, attentions = encoded.hidden, encoded.attentions
+        assert_close(encoded.last, last(backbone, row), "encode gives other states when more is asked for in `output`")
         batch, length = row.positions.shape
-        for states in kept.hidden:
-            expect(
-                states.shape == (batch, length, backbone.hidden_size),
-                f"hidden states are {tuple(states.shape)}, not (B, L, hidden_size)",
-                "mmgen.tensors.Encoded",
-            )
-        for weights in kept.attentions:
-            expect(
-                weights.ndim == 4 and weights.shape[0] == batch and weights.shape[2:] == (length, length),
-                f"attentions are {tuple(weights.shape)}, not (B, heads, L, M)",
-                "mmgen.tensors.Encoded",
-            )
-            expect_equal(
-                weights.sum(-1),
-                torch.ones_like(weights[..., 0]),
-                "attentions of a slot do not add up to 1",
-                "mmgen.tensors.Encoded",
-                1e-3,
-            )
-        expect(
-            not kept.attentions or len(kept.hidden) == len(kept.attentions) + 1,
-            "hidden must hold the embeddings and one tensor a layer",
-            "mmgen.tensors.Encoded",
-        )
+        for states in hidden:
+            right = states.shape == (batch, length, backbone.hidden_size)
+            assert right, f"hidden states are {tuple(states.shape)}, not (B, L, hidden_size)"
+        for weights in attentions:
+            right = weights.ndim == 4 and weights.shape[0] == batch and weights.shape[2:] == (length, length)
+            assert right, f"attentions are {tuple(weights.shape)}, not (B, heads, L, M)"
+            sums = weights.sum(-1)
+            assert_close(sums, torch.ones_like(sums), "attentions of a slot do not add up to 1", 1e-3)
+        complete = not attentions or len(hidden) == len(attentions) + 1
+        assert complete, "hidden must hold the embeddings and one tensor a layer"
 
     def test_longest_row(self) -> None:
         backbone = self.backbone()
         ids = some_ids(backbone, 4)
-        longest = min(backbone.max_positions, 4096)
-        row = prefix(backbone, [[ids[n % 4] for n in range(longest)]])
-        try:
+        row = prefix(backbone, [[ids[n % 4] for n in range(min(backbone.max_positions, 4096))]])
+        with explained(f"a row of max_positions ({backbone.max_positions}) slots fails"):
             states = last(backbone, row)
-        except (IndexError, RuntimeError) as error:
-            raise AssertionError(
-                f"a row of max_positions ({backbone.max_positions}) slots fails: {error}. Read: mmgen.parts.Backbone"
-            ) from None
-        expect(
-            bool(torch.isfinite(states).all()), "the longest row has states that are not finite", "mmgen.parts.Backbone"
-        )
+        assert states.isfinite().all(), "the longest row has states that are not finite"
 
     def test_same_again(self) -> None:
         backbone = self.backbone()
         row = self.rows(backbone)[0]
-        expect_equal(
-            last(backbone, row),
-            last(backbone, row),
-            "in eval mode the same row has other states the second time",
-            "torch.nn.Module.eval",
-            0.0,
-        )
+        message = "in eval mode the same row has other states the second time"
+        assert_close(last(backbone, row), last(backbone, row), message, 0.0)
 
     def test_save_and_build_again(self) -> None:
         backbone = self.backbone()
         with tempfile.TemporaryDirectory() as folder:
             backbone.save(Path(folder))
-            again = self.config().build(folder=Path(folder)).eval()
-        expect(
-            again.encode_text(TEXTS[0]) == backbone.encode_text(TEXTS[0]),
-            "the tokenizer that is built from the saved folder gives other tokens",
-            "mmgen.parts.Backbone.save",
-        )
-        again.load_state_dict(backbone.state_dict())
-        states = last(backbone, self.rows(backbone)[0])
-        expect_equal(
-            states,
-            last(again, self.rows(again)[0]),
-            "saved, built again and given the same weights, it gives other states",
-            "mmgen.configs.BackboneConfig.build",
-        )
-        expect_equal(
-            backbone.logits(states),
-            again.logits(states),
-            "saved, built again and given the same weights, it gives other logits",
-            "mmgen.configs.BackboneConfig.build",
-        )
+            restored = self.config().build(folder=Path(folder)).eval()
+        same = restored.encode_text(TEXTS[0]) == backbone.encode_text(TEXTS[0])
+        assert same, "the tokenizer that is built from the saved folder gives other tokens"
+        restored.load_state_dict(backbone.state_dict())
+        states, message = last(backbone, self.rows(backbone)[0]), "saved, built again and given the same weights, it"
+        assert_close(states, last(restored, self.rows(restored)[0]), f"{message} gives other states")
+        assert_close(backbone.logits(states), restored.logits(states), f"{message} gives other logits")
 
     def test_gradients_are_finite(self) -> None:
-        backbone = self.backbone()
-        before, tail, _ = self.rows(backbone)
-        backbone.logits(last(backbone, before.followed_by(tail))).logsumexp(-1).sum().backward()
+        backbone, _, _, row = self._row()
+        backbone.logits(last(backbone, row)).logsumexp(-1).sum().backward()
         gradients = [parameter.grad for parameter in backbone.parameters() if parameter.grad is not None]
-        expect(gradients, "no parameter gets a gradient", "mmgen.parts.Backbone")
-        expect(
-            all(torch.isfinite(gradient).all() for gradient in gradients),
-            "with padding, gradients are not finite; is a row wholly masked? every slot must see itself",
-            ENCODE,
-        )
+        assert gradients, "no parameter gets a gradient"
+        finite = all(gradient.isfinite().all() for gradient in gradients)
+        message = "with padding, gradients are not finite; is a row wholly masked? every slot must see itself"
+        assert finite, message

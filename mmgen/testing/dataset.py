@@ -1,18 +1,17 @@
-"""The conformance suite of data sets."""
+"""The conformance suite of data sets. The contract is in `mmgen.parts.Dataset` and `mmgen.tensors.Example`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from ..configs import DatasetConfig
+from ..data.checked import Examples
 from ..errors import DataError
 from ..parts import Dataset
 from ..tensors import All, Example
-from .suite import Suite, expect, expect_json
-
-DATASET, EXAMPLE = "mmgen.parts.Dataset", "mmgen.tensors.Example"
+from .suite import Suite, assert_json, assert_refused
 
 
 class DatasetSuite(Suite[DatasetConfig]):
@@ -27,136 +26,81 @@ class DatasetSuite(Suite[DatasetConfig]):
     def test_splits(self) -> None:
         config, dataset = self.config(), self.dataset()
         names = dataset.splits()
-        expect(len(set(names)) == len(names) > 0, f"splits() must name each split once; it gives {names}", DATASET)
+        assert len(set(names)) == len(names) > 0, f"splits() must name each split once; it gives {names}"
         for key in ("train", "evaluate"):
-            expect(
-                getattr(config, key) in names,
-                f"the config's {key} is '{getattr(config, key)}', and the splits are {', '.join(names)}",
-                "mmgen.configs.DatasetConfig",
-            )
+            split = getattr(config, key)
+            assert split in names, f"the config's {key} is '{split}', and the splits are {', '.join(names)}"
         for name in names:
-            expect(len(dataset.split(name)) > 0, f"the split '{name}' has no examples", DATASET)
+            assert len(dataset.split(name)) > 0, f"the split '{name}' has no examples"
 
     def test_a_split_that_there_is_not(self) -> None:
-        dataset = self.dataset()
-        try:
-            dataset.split("no-such-split")
-        except DataError as error:
-            expect(
-                "no-such-split" in str(error),
-                f"the error does not name the split that was asked for: '{error}'",
-                DATASET,
-            )
-            return
-        except Exception as error:
-            raise AssertionError(
-                f"a split that there is not raises {type(error).__name__}; raise a DataError that names it. Read: "
-                f"{DATASET}"
-            ) from None
-        expect(False, "a split that there is not gives examples; raise a DataError", DATASET)
+        dataset, message = self.dataset(), "a split that does not exist must raise a DataError that names it"
+        assert_refused(lambda: dataset.split("no-such-split"), "no-such-split", message)
 
     def test_ids_are_unique(self) -> None:
-        seen: dict[str, str] = {}
-        for name, example in self.examples(self.dataset()):
-            expect(
-                isinstance(example.id, str) and example.id,
-                f"an id of '{name}' is {example.id!r}; ids are texts",
-                EXAMPLE,
-            )
-            wrong = (
-                f"the id '{example.id}' is there twice ('{seen.get(example.id)}' and '{name}'); put the split's "
-                "name into it"
-            )
-            expect(example.id not in seen, wrong, DATASET)
-            seen[example.id] = name
+        """And examples are of the types that a run can take."""
+        dataset, checks = self.dataset(), Examples(self.config())
+        for name in dataset.splits():
+            for example in checks.check(name, dataset.split(name)):
+                assert example.id, f"an example of '{name}' has an empty id"
 
     def test_splits_are_disjoint(self) -> None:
         seen: dict[str, str] = {}
         for name, example in self.examples(self.dataset()):
-            what = repr((sorted(example.inputs.items()), example.targets))
-            expect(
-                seen.setdefault(what, name) == name,
-                f"example '{example.id}' of '{name}' is in '{seen[what]}' too, word for word",
-                DATASET,
-            )
+            content = repr((sorted(example.inputs.items()), example.targets))
+            first = seen.setdefault(content, name)
+            assert first == name, f"example '{example.id}' of '{name}' is in '{first}' too, word for word"
 
     def test_examples_are_keys_and_texts(self) -> None:
         """Where one example has targets, all others have targets or labels. Texts to read alone have neither."""
-        dataset = self.dataset()
+        dataset, checks = self.dataset(), Examples(self.config())
+        for name in dataset.splits():
+            checks.check(name, dataset.split(name))
         some = any(example.targets for _, example in self.examples(dataset))
         for name, example in self.examples(dataset):
             place = f"example '{example.id}' of '{name}'"
-            expect(
-                isinstance(example.targets, tuple),
-                f"{place}: targets are {example.targets!r:.60}, not a tuple of texts; write (text,), with its comma",
-                EXAMPLE,
-            )
-            expect(
-                example.targets or example.labels or not some,
-                f"{place} has neither targets nor labels, and others have targets; leave it out",
-                EXAMPLE,
-            )
-            expect(
-                all(isinstance(text, str) and text.strip() for text in example.targets),
-                f"{place} has an empty target; leave it out",
-                EXAMPLE,
-            )
-            expect(example.inputs, f"{place} has no inputs", EXAMPLE)
+            supervised = example.targets or example.labels or not some
+            assert supervised, f"{place} has neither targets nor labels, and others have targets; leave it out"
+            assert all(text.strip() for text in example.targets), f"{place} has an empty target; leave it out"
+            assert example.inputs, f"{place} has no inputs"
             self.check_inputs(place, example)
 
     def check_inputs(self, place: str, example: Example) -> None:
         for field, value in example.inputs.items():
-            expect(
-                not isinstance(value, list),
-                f"{place}: the alternatives of '{field}' are a list; write a tuple",
-                EXAMPLE,
-            )
             several = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
             plain = (str, tuple) if isinstance(value, All) else str  # mentions of objects in a text are tuples
-            expect(
-                several and all(isinstance(one, plain) for one in several),
+            assert several and all(isinstance(single, plain) for single in several), (
                 f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, tuples of alternatives, or All of "
-                "several, never tensors",
-                EXAMPLE,
+                "several, never tensors"
             )
 
     def test_labels(self) -> None:
-        config, dataset = self.config(), self.dataset()
-        named = set(config.labels)
-        for what, labels in (("labels()", dataset.labels()), *self._labels(dataset)):
-            expect(
-                set(labels) <= named,
-                f"{what} has {_some(set(labels) - named)}, and the config's labels are {_some(named) or 'none'}",
-                "mmgen.configs.DatasetConfig",
-            )
+        dataset, named = self.dataset(), set(self.config().labels)
+        label_sets = [
+            (f"example '{example.id}' of '{name}'", example.labels) for name, example in self.examples(dataset)
+        ]
+        for owner, labels in (("labels()", dataset.labels()), *label_sets):
+            message = f"{owner} has {_some(set(labels) - named)}, and the config's labels are {_some(named) or 'none'}"
+            assert set(labels) <= named, message
         for label, values in dataset.labels().items():
-            good = isinstance(values, tuple) and all(isinstance(one, str) for one in values)
-            expect(
-                good and len(set(values)) == len(values) > 0,
-                f"labels() gives {values!r:.60} for '{label}'; it is a tuple of different texts",
-                "mmgen.parts.Dataset.labels",
-            )
-
-    def _labels(self, dataset: Dataset) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        return ((f"example '{each.id}' of '{name}'", each.labels) for name, each in self.examples(dataset))
+            texts = isinstance(values, tuple) and all(isinstance(value, str) for value in values)
+            message = f"labels() gives {values!r:.60} for '{label}'; it is a tuple of different texts"
+            assert texts and len(set(values)) == len(values) > 0, message
 
     def test_the_same_twice(self) -> None:
-        dataset, again = self.dataset(), self.dataset()
+        dataset, rebuilt = self.dataset(), self.dataset()
         for name in dataset.splits():
-            for other, when in ((dataset, "asked for"), (again, "built")):
-                same = list(dataset.split(name)) == list(other.split(name))
-                expect(
-                    same,
+            for other, when in ((dataset, "asked for"), (rebuilt, "built")):
+                assert list(dataset.split(name)) == list(other.split(name)), (
                     f"the split '{name}' has other examples the second time it is {when}; draw from a seed of the "
-                    "config, and sort what comes from sets and folders",
-                    DATASET,
+                    "config, and sort what comes from sets and folders"
                 )
 
     def test_description(self) -> None:
-        told = self.dataset().describe()
-        expect_json(told, "what describe() returns", "mmgen.parts.Dataset.describe")
+        description = self.dataset().describe()
+        assert_json(description, "what describe() returns")
         for key in ("licence", "source"):
-            expect(told.get(key), f"describe() does not tell '{key}'", "mmgen.parts.Dataset.describe")
+            assert description.get(key), f"describe() does not tell '{key}'"
 
     def test_pictures(self) -> None:
         dataset = self.dataset()
@@ -164,34 +108,20 @@ class DatasetSuite(Suite[DatasetConfig]):
             keys = [picture.key for picture in dataset.pictures()]
         except DataError:
             return  # it says that it has none
-        twice = {key for key in keys if keys.count(key) > 1}
-        expect(not twice, f"pictures() gives {_some(twice)} more than once", "mmgen.parts.Dataset.pictures")
-        wanted = {
-            value
-            for _, example in self.examples(dataset)
-            for field in example.inputs
-            for value in example.shown(field)
-            if isinstance(value, str)
-        }
-        expect(
-            set(keys) <= wanted,
-            f"no example has the picture {_some(set(keys) - wanted)} among its inputs",
-            "mmgen.parts.Dataset.pictures",
-        )
+        duplicates = {key for key in keys if keys.count(key) > 1}
+        assert not duplicates, f"pictures() gives {_some(duplicates)} more than once"
+        examples = [example for _, example in self.examples(dataset)]
+        read = {value for example in examples for field in example.inputs for value in example.shown(field)}
+        unread = set(keys) - read
+        assert not unread, f"no example has the picture {_some(unread)} among its inputs"
         for picture in islice(dataset.pictures(), 3):
-            image = picture.load()
-            expect(
-                getattr(image, "mode", None) == "RGB",
-                f"picture '{picture.key}' is no RGB image of PIL",
-                "mmgen.parts.Picture",
-            )
+            is_rgb = getattr(picture.load(), "mode", None) == "RGB"
+            assert is_rgb, f"picture '{picture.key}' is not an RGB image of PIL"
             for box in picture.boxes or ():
-                good = len(box) == 4 and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1
-                expect(
-                    good,
+                inside = len(box) == 4 and 0 <= box[0] < box[2] <= 1 and 0 <= box[1] < box[3] <= 1
+                assert inside, (
                     f"picture '{picture.key}' has the box {tuple(box)}; boxes are (x0, y0, x1, y1), relative to the "
-                    "image",
-                    "mmgen.parts.Picture",
+                    "image"
                 )
 
 

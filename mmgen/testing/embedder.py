@@ -1,101 +1,142 @@
-"""The conformance suite of embedders."""
+"""The conformance suite of embedders: what one reads and gives, what it hides, and what it adds to whole rows. The
+contract is in `mmgen.parts.Embedder`, `mmgen.parts.Reader` and `mmgen.tensors.Segment`."""
 
 from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
+from ..configs import BackboneConfig, EmbedderConfig
+from ..data.checked import check_reads
 from ..data.seeds import resolve
-from ..errors import DataError
 from ..parts import Backbone, Embedder
-from ..tensors import Hiding, ResolvedExample
+from ..sequence import lay_out, segment_problem, sharing_problem, terms_problem
+from ..tensors import Example, Hiding, ResolvedExample, Segment, Slots
 from .devices import MixedDevices, OneDevice, plain_tensors
-from .in_rows import RowSuite
-from .suite import expect, expect_equal, expect_json, expect_published, skip
+from .rows import some_ids
+from .suite import Suite, assert_close, assert_json, assert_published, assert_refused, explained, skip
 from .tiny import Tiny
+from .toy import TEXTS
 
-FORWARD, READER = "mmgen.parts.Embedder.forward", "mmgen.parts.Reader"
 
-
-class EmbedderSuite(RowSuite):
+class EmbedderSuite(Suite[EmbedderConfig]):
     """What a model relies on. `config()` returns an `EmbedderConfig`; `examples()` some inputs for it."""
+
+    def examples(self) -> Sequence[Example]:
+        """At least two, whose inputs have different numbers of slots where that is possible."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define examples(), which returns at least two examples to embed"
+        )
+
+    def backbone_config(self) -> BackboneConfig:
+        return Tiny()
+
+    def reading(self) -> EmbedderConfig:
+        """The config, reading the first input of the first example unless it names others."""
+        config = self.config()
+        return config if config.reads else config.model_copy(update={"reads": (next(iter(self.examples()[0].inputs)),)})
+
+    def embedder(self, backbone: Backbone | None = None) -> Embedder:
+        """Built anew in front of a backbone, in eval mode."""
+        return self.seeded(self.reading().build, backbone or self.built()).eval()
+
+    def built(self) -> Backbone:
+        config = self.reading()
+        texts = [text for example in self.examples() for text in config.texts(example)]
+        return self.seeded(self.backbone_config().build, texts=texts or TEXTS).eval()
+
+    def collated(self, embedder: Embedder, examples: Sequence[Example]) -> Mapping[str, Tensor]:
+        return embedder.reader.collate([embedder.reader.read(resolve(example)) for example in examples])
+
+    def embedded(self, embedder: Embedder, examples: Sequence[Example]) -> Segment:
+        return embedder(**self.collated(embedder, examples))
+
+    def added(
+        self, embedder: Embedder, backbone: Backbone, examples: Sequence[Example], present: bool = True
+    ) -> tuple[Slots, Tensor | None, Tensor | None]:
+        """Rows `[CLS] two words [SEP]` with the input behind them, or without it; and what it adds to them and to what
+        is written behind them."""
+        collated = self.collated(embedder, examples) if present else None
+        ids = torch.tensor([[backbone.start_id, *some_ids(backbone, 2), backbone.end_id]]).expand(len(examples), -1)
+        parts = [("words of the suite", Segment(backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool)))]
+        slots, _ = lay_out(parts if collated is None else [*parts, ("input", embedder(**collated))])
+        return slots, embedder.add(slots, collated, "input"), embedder.tail_term(slots, collated)
 
     def test_shapes(self) -> None:
         backbone = self.built()
-        embedder, examples = self.embedder(backbone), self.examples()
-        segment = self.embedded(embedder, examples)
-        expect(
-            segment.states.ndim == 3 and segment.states.shape[0] == len(examples),
-            f"states are {tuple(segment.states.shape)}, not (B, N, E) with B = {len(examples)}",
-            FORWARD,
-        )
-        expect(
-            segment.states.shape[-1] == backbone.input_size,
-            f"states have width {segment.states.shape[-1]}; the backbone reads {backbone.input_size}, its input_size",
-            FORWARD,
-        )
-        expect(
-            segment.mask.shape == segment.states.shape[:2] and segment.mask.dtype == torch.bool,
-            f"mask is {segment.mask.dtype} {tuple(segment.mask.shape)}, not bool (B, N)",
-            FORWARD,
-        )
-        expect(bool(segment.mask.any(1).all()), "an example has no slot that is not masked", FORWARD)
-        expect(bool(torch.isfinite(segment.states).all()), "states are not finite", FORWARD)
+        examples = self.examples()
+        segment = self.embedded(self.embedder(backbone), examples)
+        problem = segment_problem(segment, len(examples), backbone.input_size)
+        assert not problem, problem
+        assert segment.mask.any(1).all(), "an example has no slot that is not masked"
+        assert segment.states.isfinite().all(), "states are not finite"
 
     def test_width_follows_the_backbone(self) -> None:
         if not isinstance(self.backbone_config(), Tiny):
             skip("needs the tiny backbone")
-        wide = self.seeded(Tiny(embedding=28).build)
-        segment = self.embedded(self.embedder(wide), self.examples())
-        expect(
-            segment.states.shape[-1] == 28,
-            f"in front of a backbone that reads width 28, states have width {segment.states.shape[-1]}; build it for "
-            "backbone.input_size",
-            "mmgen.configs.EmbedderConfig.build",
-        )
-
-    def test_neighbours_and_padding_change_nothing(self) -> None:
-        embedder, examples = self.embedder(), self.examples()
-        expect(len(examples) > 1, "examples() must give at least two examples", "mmgen.testing.EmbedderSuite")
-        items = [embedder.reader.read(resolve(example)) for example in examples]  # once: reads are compared elsewhere
-        together = embedder(**embedder.reader.collate(items))
-        for number, (example, item) in enumerate(zip(examples, items, strict=True)):
-            alone = embedder(**embedder.reader.collate([item]))
-            real, own = together.mask[number], alone.mask[0]
-            expect(
-                int(real.sum()) == int(own.sum()),
-                f"example '{example.id}' has {int(own.sum())} slots alone and {int(real.sum())} in a batch; mask the "
-                "padding",
-                FORWARD,
-            )
-            expect_equal(
-                together.states[number][real],
-                alone.states[0][own],
-                f"example '{example.id}' has other states in a batch; a row must not depend on the others",
-                FORWARD,
-            )
+        examples, wide = self.examples(), self.seeded(Tiny(embedding=28).build)
+        problem = segment_problem(self.embedded(self.embedder(wide), examples), len(examples), 28)
+        assert not problem, problem
 
     def test_reads_the_same_twice(self) -> None:
         """Loader workers read in any order and number: what a read gives may depend on the example alone."""
-        reader, examples = self.embedder().reader, self.examples()
-        for example in (*examples, *reversed(examples)):
-            first, second = (reader.collate([reader.read(resolve(example))]) for _ in range(2))
-            differ = [name for name in first if not torch.equal(first[name], second[name])]
-            expect(
-                not differ,
-                f"reads differ: example '{example.id}' read twice gives other {', '.join(differ)}; a read must depend "
-                "on the example alone, or results depend on the number of loader workers",
-                "mmgen.parts.Reader.read",
+        backbone, examples = self.built(), [resolve(example) for example in self.examples()]
+        check_reads("input", self.embedder(backbone), [*examples, *reversed(examples)], backbone.input_size)
+
+    def test_neighbours_and_padding_change_nothing(self) -> None:
+        backbone, examples = self.built(), self.examples()
+        assert len(examples) > 1, "examples() must give at least two examples"
+        embedder = self.embedder(backbone)
+        check_reads("input", embedder, [resolve(example) for example in examples], backbone.input_size)
+        together = self.embedded(embedder, examples)
+        for number, example in enumerate(examples):
+            alone = self.embedded(embedder, [example])
+            assert_close(
+                together.states[number][together.mask[number]],
+                alone.states[0][alone.mask[0]],
+                f"example '{example.id}' has other states in a batch; a row must not depend on the others",
             )
+
+    def test_types_and_positions(self) -> None:
+        embedder, examples = self.embedder(), self.examples()
+        segment = self.embedded(embedder, examples)
+        for name in ("types", "positions"):
+            column: Tensor | None = getattr(segment, name)
+            if column is None:
+                continue
+            for number, example in enumerate(examples):
+                alone = self.embedded(embedder, [example])
+                same = torch.equal(column[number][segment.mask[number]], getattr(alone, name)[0][alone.mask[0]])
+                assert same, f"example '{example.id}' has other {name} in a batch than alone"
+        lowest = 0 if segment.types is None else int(segment.types.masked_fill(~segment.mask, 0).min())
+        assert lowest >= 0, f"asks for token type {lowest}; token types are counted from 0"
+
+    def test_what_it_adds(self) -> None:
+        backbone = self.built()
+        embedder, examples = self.embedder(backbone), self.examples()
+        for present in (False, True):
+            slots, added, term = self.added(embedder, backbone, examples, present)
+            problem = terms_problem(added, term, slots)
+            assert not problem, f"{problem}; also where rows lack the input (collated is None)"
+            finite = all(value.isfinite().all() for value in (added, term) if value is not None)
+            assert finite, "add and tail_term must give finite numbers"
+        for number, example in enumerate(examples):
+            single, alone, behind = self.added(embedder, backbone, [example])
+            message = f"example '{example.id}': what is added is other in a batch; a row must not depend on the others"
+            if added is not None and alone is not None:
+                assert_close(added[number][slots.layout.real[number]], alone[0][single.layout.real[0]], message)
+            if term is not None and behind is not None:
+                assert_close(term[number], behind[0], message)
 
     def test_what_it_hides(self) -> None:
         """The same draw hides the same, and leaves the item as it is; labels are of the input's own slots."""
         embedder, config = self.embedder(), self.reading()
-        reader, hides = embedder.reader, "mmgen.parts.Reader.hide"
-        expect(config.hides == reader.hides, f"the config hides {config.hides}, its reader {reader.hides}", hides)
+        reader = embedder.reader
+        assert config.hides == reader.hides, f"the config hides {config.hides}, its reader {reader.hides}"
         if reader.hides is None or not all(embedder.labels().values()):
             skip("hides nothing, or has nothing to choose from where something is hidden")
         for example in self.examples():
@@ -104,99 +145,63 @@ class EmbedderSuite(RowSuite):
             tries = [reader.hide(item, random.Random(1), Hiding(rate, (1.0, 0.0))) for rate in (0.5, 0.5, 1.0)]
             after = reader.collate([item])
             untouched = all(torch.equal(before[name], after[name]) for name in before)
-            expect(untouched, "hide changes the item that it is given; copy what it hides", hides)
-            (first, labels), (_, again), (_, whole) = tries
-            expect(torch.equal(labels, again), "hide draws from something else than `draw`", hides)
-            slots = int(embedder(**reader.collate([first])).mask.sum())
-            expect(len(labels) == slots, f"hide gives labels of {len(labels)} slots, and there are {slots}", hides)
-            expect(bool((whole != -100).any()), "at a rate of 1 nothing is to be predicted", hides)
+            assert untouched, "hide changes the item that it is given; copy what it hides"
+            (hidden, labels), (_, repeated), (_, all_labels) = tries
+            assert torch.equal(labels, repeated), "hide draws from something else than `draw`"
+            slots = int(embedder(**reader.collate([hidden])).mask.sum())
+            assert len(labels) == slots, f"hide gives labels of {len(labels)} slots, and there are {slots}"
+            assert (all_labels != -100).any(), "hide leaves nothing to predict at a rate of 1"
 
     def test_the_backbone_is_not_its_own(self) -> None:
         backbone = self.built()
-        shared = _shared(self.embedder(backbone), backbone)
-        expect(
-            not shared,
-            f"the backbone's {shared[0] if shared else ''} is a parameter of the embedder too, so it would be saved "
-            "twice and learn with the input; keep the backbone in a list (self._backbone = [backbone])",
-            "mmgen.parts.Embedder",
-        )
+        problem = sharing_problem(self.embedder(backbone), backbone)
+        assert not problem, problem
 
     def test_published_weights(self) -> None:
-        expect_published(self.embedder(self.built()))
+        assert_published(self.embedder())
 
     def test_reader(self) -> None:
         embedder, examples = self.embedder(), self.examples()
-        try:
+        with explained("the reader cannot be pickled, which loader workers need"):
             reader = pickle.loads(pickle.dumps(embedder.reader))
-        except Exception as error:
-            raise AssertionError(
-                f"the reader cannot be pickled, which loader workers need: {error}. Read: {READER}"
-            ) from None
-        collated = reader.collate([reader.read(example) for example in examples])
-        expect(
-            isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values()),
-            "collate must give a dict of tensors",
-            READER,
-        )
-        slots = embedder(**collated).mask.sum(1).tolist()
-        told = [reader.slots(example) for example in examples]
-        expect(
-            all(
-                isinstance(count, int | float) and 0 <= count <= 2 * real + 8
-                for count, real in zip(told, slots, strict=True)
-            ),
-            f"slots says {told} for inputs that take {slots} slots; tell about as many, or leave the method out",
-            "mmgen.parts.Reader.slots",
-        )
+        collated = reader.collate([reader.read(resolve(example)) for example in examples])
+        tensors = isinstance(collated, dict) and all(isinstance(value, Tensor) for value in collated.values())
+        assert tensors, "collate must give a dict of tensors"
+        for example, slots in zip(examples, embedder(**collated).mask.sum(1).tolist(), strict=True):
+            count = reader.slots(example)
+            assert isinstance(count, int | float) and 0 <= count <= 2 * slots + 8, (
+                f"Reader.slots says {count} for an input that takes {slots} slots; tell about as many, or leave the "
+                "method out"
+            )
 
     def test_a_missing_input(self) -> None:
+        message = "without its input, read must raise a DataError that names the example"
         reader = self.embedder().reader
-        try:
-            reader.read(ResolvedExample("the-empty-one", {}))
-        except DataError as error:
-            expect(
-                "the-empty-one" in str(error),
-                f"the error about a missing input does not name the example: '{error}'",
-                READER,
-            )
-            return
-        except Exception as error:
-            raise AssertionError(
-                f"without its input, read raises {type(error).__name__}: {error}; raise a DataError that names the "
-                f"example. Read: {READER}"
-            ) from None
-        expect(False, "without its input, read says nothing; raise a DataError that names the example", READER)
+        assert_refused(lambda: reader.read(ResolvedExample("the-empty-one", {})), "the-empty-one", message)
 
     def test_gradients_reach_every_parameter(self) -> None:
         backbone = self.built()
-        embedder = self.embedder(backbone)
-        others = set(backbone.parameters())
-        own = {name: parameter for name, parameter in embedder.named_parameters() if parameter not in others}
-        if not own:
+        embedder, examples = self.embedder(backbone), self.examples()
+        rest = set(backbone.parameters())
+        trained = {name: p for name, p in embedder.named_parameters() if p not in rest and p.requires_grad}
+        if not trained:
             skip("has no parameters of its own")
-        torch.stack([part.square().sum() for part in self.given(embedder, backbone, self.examples())]).sum().backward()
-        idle = [name for name, parameter in own.items() if parameter.requires_grad and parameter.grad is None]
-        expect(not idle, f"no gradient reaches {', '.join(idle)}", FORWARD)
-        expect(
-            all(torch.isfinite(p.grad).all() for p in own.values() if p.grad is not None),
-            "gradients are not finite",
-            FORWARD,
-        )
+        segment = self.embedded(embedder, examples)
+        terms = [term for present in (True, False) for term in self.added(embedder, backbone, examples, present)[1:]]
+        outputs = [segment.states[segment.mask], *(term for term in terms if term is not None)]
+        torch.stack([output.square().sum() for output in outputs]).sum().backward()
+        idle = [name for name, parameter in trained.items() if parameter.grad is None]
+        assert not idle, f"no gradient reaches {', '.join(idle)}"
+        assert all(p.grad.isfinite().all() for p in trained.values() if p.grad is not None), "gradients are not finite"
 
     def test_half_precision(self) -> None:
-        embedder, examples = self.embedder(), self.examples()
-        collated = self.collated(embedder, examples)
+        embedder = self.embedder()
+        collated = self.collated(embedder, self.examples())
         with torch.autocast("cpu", torch.bfloat16):
-            half = embedder(**collated)
-        full = embedder(**collated)
-        scale = full.states.detach().abs().max().item()
-        expect_equal(
-            half.states.float(),
-            full.states,
-            "in mixed precision states are other ones",
-            FORWARD,
-            tolerance=0.05 * max(scale, 1e-3),
-        )
+            half = embedder(**collated).states
+        full = embedder(**collated).states
+        tolerance = 0.05 * max(full.detach().abs().max().item(), 1e-3)
+        assert_close(half.float(), full, "in mixed precision states are other ones", tolerance)
 
     def test_moves_to_another_device(self) -> None:
         """On torch's meta device, which every machine has."""
@@ -204,21 +209,21 @@ class EmbedderSuite(RowSuite):
         embedder = self.embedder(backbone)
         collated = {name: value.to("meta") for name, value in self.collated(embedder, self.examples()).items()}
         backbone.to("meta")
-        kept = ", ".join(plain_tensors(embedder.to("meta")))
-        wrong = (
-            f"{kept} is a plain tensor and stays behind when the embedder moves to a GPU; use register_buffer"
-            if kept
+        plain = ", ".join(plain_tensors(embedder.to("meta")))
+        message = (
+            f"{plain} is a plain tensor and stays behind when the embedder moves to a GPU; use register_buffer"
+            if plain
             else "forward makes tensors on the CPU; make them on the device of its arguments"
         )
         try:
             with OneDevice():
                 segment = embedder(**collated)
         except MixedDevices as error:
-            raise AssertionError(f"{wrong} ({error} meets two devices). Read: {FORWARD}") from None
+            raise AssertionError(f"{message} ({error} meets two devices)") from None
         except (RuntimeError, NotImplementedError) as error:
-            expect("device" not in str(error) or "meta tensor" in str(error), wrong, FORWARD)
+            assert "device" not in str(error) or "meta tensor" in str(error), message
             skip("asks for values, which the meta device has not")
-        expect(segment.states.is_meta and segment.mask.is_meta, wrong, FORWARD)
+        assert segment.states.is_meta and segment.mask.is_meta, message
 
     def test_devices(self) -> None:
         if not torch.cuda.is_available():
@@ -226,48 +231,25 @@ class EmbedderSuite(RowSuite):
         backbone = self.built().cuda()
         embedder = self.embedder(backbone).cuda()
         collated = self.collated(embedder, self.examples())
-        expect(
-            all(value.device.type == "cpu" for value in collated.values()),
-            "collate must stay on the CPU; batches are moved by the loop",
-            READER,
-        )
+        on_cpu = all(value.device.type == "cpu" for value in collated.values())
+        assert on_cpu, "collate must stay on the CPU; batches are moved by the loop"
         segment = embedder(**{name: value.cuda() for name, value in collated.items()})
-        expect(segment.states.is_cuda and segment.mask.is_cuda, "on a GPU, states or mask stay behind", FORWARD)
+        assert segment.states.is_cuda and segment.mask.is_cuda, "on a GPU, states or mask stay behind"
 
     def test_description(self) -> None:
         embedder, example = self.embedder(), self.examples()[0]
         slots = int(self.embedded(embedder, [example]).mask.sum())
         for name, values in embedder.describe(resolve(example)).items():
-            expect(
-                name == "text" or len(values) in (0, slots),
-                f"describe gives {len(values)} {name} for {slots} slots; give one each, or none",
-                "mmgen.parts.Embedder.describe",
-            )
+            fits = name == "text" or len(values) in (0, slots)
+            assert fits, f"describe gives {len(values)} {name} for {slots} slots; give one each, or none"
 
     def test_what_a_run_keeps(self) -> None:
-        embedder = self.embedder()
-        kept = embedder.found_settings()
-        expect_json(kept, "what found_settings() returns", "mmgen.parts.Embedder.found_settings")
-        unknown = kept.keys() - type(self.config()).model_fields.keys()
-        expect(
-            not unknown,
-            f"found_settings() names {', '.join(sorted(unknown))}, which are no fields of "
-            f"{type(self.config()).__name__}",
-            "mmgen.parts.Embedder.found_settings",
-        )
-        again = self.embedder()
-        again.load_state_dict(embedder.state_dict())
+        embedder, restored = self.embedder(), self.embedder()
+        settings = embedder.found_settings()
+        assert_json(settings, "what found_settings() returns")
+        unknown = ", ".join(sorted(settings.keys() - type(self.config()).model_fields.keys()))
+        assert not unknown, f"found_settings() names {unknown}, which are no fields of {type(self.config()).__name__}"
+        restored.load_state_dict(embedder.state_dict())
         collated = self.collated(embedder, self.examples())
-        before, after = (one(**collated).states for one in (embedder, again))
-        expect_equal(
-            before,
-            after,
-            "with the same weights, states are other ones; keep what counts in parameters or buffers",
-            "torch.nn.Module.state_dict",
-        )
-
-
-def _shared(embedder: Embedder, backbone: Backbone) -> list[str]:
-    """Names of the backbone's parameters that the embedder has among its own."""
-    own = set(embedder.parameters())
-    return [name for name, parameter in backbone.named_parameters() if parameter in own]
+        message = "with the same weights, states are other ones; keep what counts in parameters or buffers"
+        assert_close(embedder(**collated).states, restored(**collated).states, message)

@@ -1,4 +1,5 @@
-"""The conformance suite of generators: what one declares, how it lays targets out, and what it learns."""
+"""The conformance suite of generators: what one declares, how it lays targets out, and what it learns. The contract is
+in `mmgen.objectives.Generator`, `mmgen.objectives.TextTargets` and `mmgen.tensors.Tail`."""
 
 from __future__ import annotations
 
@@ -11,10 +12,8 @@ from ..configs import EmbedderConfig
 from ..objectives import Generator
 from ..tensors import Example, Loss, Tail, Targets
 from .bag import Bag
-from .suite import expect, expect_equal, expect_published, fail, sixty_updates, skip
-from .writing import GENERATE, WritingSuite
-
-FORWARD, LAY_OUT = "mmgen.objectives.Objective.forward", "mmgen.objectives.TextTargets.lay_out"
+from .suite import assert_close, assert_published, sixty_updates, skip
+from .writing import WritingSuite
 
 
 class GeneratorSuite(WritingSuite):
@@ -32,53 +31,35 @@ class GeneratorSuite(WritingSuite):
 
     def test_what_it_declares(self) -> None:
         generator: Generator = self.model().generator
-        expect(
-            isinstance(generator.max_tokens, int) and generator.max_tokens >= 2,
-            "max_tokens must be a whole number of at least 2 (a token and the end)",
-            "mmgen.objectives.Generator",
-        )
-        expect(
-            generator.needs in ("any", "causal"),
-            f'needs is {generator.needs!r}; it must be "any" or "causal"',
-            "mmgen.objectives.Generator",
-        )
+        limit, needs, as_laid_out = generator.max_tokens, generator.needs, generator.reads_as_laid_out
+        long_enough = isinstance(limit, int) and limit >= 2
+        assert long_enough, "max_tokens must be an integer of 2 or more (a token and the end)"
+        assert needs in ("any", "causal"), f'needs is {needs!r}; it must be "any" or "causal"'
+        assert isinstance(as_laid_out, bool), f"reads_as_laid_out is {as_laid_out!r}; it must be True or False"
 
     def test_published_weights(self) -> None:
-        expect_published(self.model().generator)
+        assert_published(self.model().generator)
 
     def test_layout_of_targets(self) -> None:
         model = self.model()
         tail = self.batch(model, self.examples()).tail
-        if not isinstance(tail, Tail):
-            fail("lay_out must give a Tail", LAY_OUT)
+        assert isinstance(tail, Tail), "lay_out must give a Tail"
         parts = (tail.ids, tail.offsets, tail.layout.role, tail.layout.group, tail.layout.time, tail.labels)
-        expect(
-            len({part.shape for part in parts}) == 1 and tail.ids.ndim == 2,
-            "the parts of a Tail are not all (B, S)",
-            LAY_OUT,
-        )
-        expect(not (~tail.layout.real & (tail.labels != -100)).any(), "a padded slot has a label", LAY_OUT)
-        labels = tail.labels[tail.labels != -100]
-        expect(len(labels) > 0, "no slot of a Tail has a label, so there is nothing to predict", LAY_OUT)
+        same = len({part.shape for part in parts}) == 1 and tail.ids.ndim == 2
+        assert same, "the parts of the Tail that lay_out gives are not all (B, S)"
+        labelled = tail.labels != -100
+        assert not (~tail.layout.real & labelled).any(), "lay_out gives a padded slot a label"
+        assert labelled.any(), "lay_out gives no slot a label, so there is nothing to predict"
         reader = model.generator.reader
         for length in (2, 3, 5):
+            slots = reader.slots(length)
             real = int(reader.lay_out([[[model.backbone.mask_id] * length]]).layout.real.sum())
-            expect(
-                reader.slots(length) == real,
-                f"slots({length}) is {reader.slots(length)}, and lay_out gives a target of {length} tokens {real} "
-                "slots",
-                "mmgen.objectives.TextTargets.slots",
-            )
+            message = f"slots({length}) is {slots}, and lay_out gives a target of {length} tokens {real} slots"
+            assert slots == real, message
 
     def test_reads_as_laid_out(self) -> None:
         """Attention maps and probes read the rows of `lay_out`; that must be what is learnt, or be denied."""
         model = self.model()
-        generator: Generator = model.generator
-        expect(
-            isinstance(generator.reads_as_laid_out, bool),
-            f"reads_as_laid_out is {generator.reads_as_laid_out!r}; it must be True or False",
-            "mmgen.objectives.Generator",
-        )
         batch = self.batch(model, self.examples())
         assert batch.tail is not None  # `batch` lays targets out
         laid_out = sorted(batch.tail.ids[batch.tail.layout.real].tolist())
@@ -93,11 +74,9 @@ class GeneratorSuite(WritingSuite):
         for mode in (True, False):
             embedded.clear()
             self.seeded(model.train(mode), batch)
-            expect(
-                not generator.reads_as_laid_out or laid_out in embedded,
+            assert not model.generator.reads_as_laid_out or laid_out in embedded, (
                 f"while {'learning' if mode else 'validating'}, forward reads other tokens than lay_out gave, and "
-                "attention maps would show rows that it never reads; set reads_as_laid_out = False",
-                "mmgen.objectives.Generator",
+                "attention maps would show rows that it never reads; set reads_as_laid_out = False"
             )
 
     def test_loss_is_a_sum(self) -> None:
@@ -106,78 +85,56 @@ class GeneratorSuite(WritingSuite):
         alone = [model(self.batch(model, [example])) for example in examples]
         for name, count in together.counts.items():
             counts = [loss.counts[name] for loss in alone]
-            expect(
-                count == sum(counts) > 0,
+            assert count == sum(counts) > 0, (
                 f"the reader counts {count} for a batch of examples that count {counts} ({name}); it is the number of "
-                "things that are predicted",
-                "mmgen.objectives.TargetReader.collate",
+                "things that are predicted"
             )
-            expect_equal(
-                together.sums[name],
-                torch.stack([loss.sums[name] for loss in alone]).sum(),
-                "the loss of a batch is not the sum of its examples' losses",
-                FORWARD,
-                1e-2,
-            )
+            total = torch.stack([loss.sums[name] for loss in alone]).sum()
+            message = "the loss of a batch is not the sum of its examples' losses"
+            assert_close(together.sums[name], total, message, 1e-2)
 
     def test_targets_of_one_example_do_not_see_one_another(self) -> None:
         model = self.model()
         example = next(example for example in self.examples() if len(example.targets) > 1)
         apart = [Example(str(number), example.inputs, (target,)) for number, target in enumerate(example.targets)]
-        wrong = "the loss of an example with several targets is not the sum of the targets' losses"
-        expect_equal(
-            self.summed(model, example),
-            torch.stack([self.summed(model, one) for one in apart]).sum(),
-            wrong,
-            FORWARD,
-            1e-2,
-        )
+        total = torch.stack([self.summed(model, single) for single in apart]).sum()
+        message = "the loss of an example with several targets is not the sum of the targets' losses"
+        assert_close(self.summed(model, example), total, message, 1e-2)
 
     def test_loss_falls_on_one_pair_and_writes_it(self) -> None:
         example = self.examples()[0]
         model, losses = self.learnt(example)
-        expect(
-            losses[-1] < 0.2 * losses[0],
-            f"learning one pair sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only",
-            FORWARD,
-        )
+        fell = f"learning one pair sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only"
+        assert losses[-1] < 0.2 * losses[0], fell
         ((written,),) = self.write(model.eval(), [example])
-        expect(
-            written.text == example.targets[0],
+        assert written.text == example.targets[0], (
             f"having learnt '{example.targets[0]}' by heart, it writes '{written.text}'; does it write with what it "
-            "learns?",
-            GENERATE,
+            "learns?"
         )
 
     def test_writes_behind_positions_that_are_shared(self) -> None:
         """An input whose slots share a position, and which adds to what is written (`mmgen.testing.Bag`)."""
-        example, *others = self.examples()
-        model, _ = self.learnt(example, Bag())
-        ((written,),) = self.write(model.eval(), [example])
-        expect(
-            written.text == example.targets[0],
-            f"behind an input whose slots share a position, it has learnt '{example.targets[0]}' by heart and writes "
-            f"'{written.text}'; write with model.written or model.behind, and count no slots",
-            GENERATE,
+        examples = self.examples()
+        model, _ = self.learnt(examples[0], Bag())
+        ((written,),) = self.write(model.eval(), examples[:1])
+        assert written.text == examples[0].targets[0], (
+            f"behind an input whose slots share a position, it has learnt '{examples[0].targets[0]}' by heart and "
+            f"writes '{written.text}'; write with model.written or model.behind, and count no slots"
         )
-        for one, (together,) in zip((example, *others), self.write(model, [example, *others]), strict=True):
-            ((alone,),) = self.write(model, [one])
-            expect(
-                together.tokens == alone.tokens and abs(together.score - alone.score) < 1e-3,
-                f"behind an input that adds to what is written, '{one.id}' gets '{together.text}' in a batch and "
-                f"'{alone.text}' alone; keep the prefix in step with the rows (prefix.select, prefix.repeat)",
-                GENERATE,
+        for example, (together,) in zip(examples, self.write(model, examples), strict=True):
+            ((alone,),) = self.write(model, [example])
+            assert together.tokens == alone.tokens and abs(together.score - alone.score) < 1e-3, (
+                f"behind an input that adds to what is written, '{example.id}' gets '{together.text}' in a batch and "
+                f"'{alone.text}' alone; keep the prefix in step with the rows (prefix.select, prefix.repeat)"
             )
 
     def test_what_inputs_add_is_added_while_writing(self) -> None:
         model = self.model()
         if not model.generator.reads_as_laid_out or not self._scores_as_it_learns(model):
             skip("its score of a text is not minus the text's mean loss")
-        expect(
-            self._scores_as_it_learns(self.model(Bag())),
+        assert self._scores_as_it_learns(self.model(Bag())), (
             "behind an input that adds to what is written, a text has another score than minus its mean loss; write "
-            "with model.written or model.behind, which add it too",
-            GENERATE,
+            "with model.written or model.behind, which add it too"
         )
 
     def _scores_as_it_learns(self, model: Any) -> bool:

@@ -1,4 +1,5 @@
-"""The conformance suite of metrics."""
+"""The conformance suite of metrics. The contract is in `mmgen.parts.Metric` and `mmgen.tensors.Scores`; result files
+are `mmgen.reading.results.ResultFiles`."""
 
 from __future__ import annotations
 
@@ -6,15 +7,14 @@ import math
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ..configs import MetricConfig
+from ..data.checked import references_of, score_with
 from ..parts import Metric
 from ..tensors import Example, Generation, Prediction, Scores
-from .suite import Suite, expect
+from .suite import Suite, explained
 from .toy import Toy
-
-SCORE, SCORES = "mmgen.parts.Metric.score", "mmgen.tensors.Scores"
-FILES = "mmgen.reading.results.ResultFiles"
 
 
 class MetricSuite(Suite[MetricConfig]):
@@ -37,50 +37,39 @@ class MetricSuite(Suite[MetricConfig]):
     def metric(self) -> Metric:
         return self.config().build()
 
-    def scores(self) -> tuple[Scores, Sequence[Example]]:
+    def scores(self) -> Scores:
         examples = self.examples()
-        return self.metric().score(self.generations(examples), examples), examples
+        return self.score(self.generations(examples), examples)
+
+    def score(self, predictions: Sequence[Any], examples: Sequence[Example]) -> Scores:
+        """Scores, checked as a run checks them."""
+        return score_with("suite", self.metric(), predictions, examples)
 
     def test_values(self) -> None:
-        scores, _ = self.scores()
-        expect(isinstance(scores, Scores) and scores.values, "score must give Scores with at least one value", SCORE)
-        for name, value in scores.values.items():
-            expect(isinstance(name, str) and name, f"a value is called {name!r}; names are texts", SCORES)
-            expect(
-                value is None or (isinstance(value, int | float) and math.isfinite(value)),
-                f"{name} is {value!r}; values are finite numbers, or None with a note",
-                SCORES,
-            )
-        unsaid = [name for name, value in scores.values.items() if value is None]
-        expect(not unsaid or scores.notes, f"{', '.join(unsaid)} cannot be had here, and no note says why", SCORES)
+        scores = self.scores()
+        assert scores.values, "score must give Scores with at least one value"
+        unknown = [name for name, value in scores.values.items() if value is None]
+        assert not unknown or scores.notes, f"{', '.join(unknown)} cannot be had here, and no note says why"
 
     def test_per_example(self) -> None:
-        scores, examples = self.scores()
-        for name, values in scores.per_example.items():
-            expect(
-                len(values) == len(examples), f"{name} has {len(values)} values for {len(examples)} examples", SCORES
-            )
-            expect(name in scores.values, f"{name} is told per example, and not over all", SCORES)
-            known = [value for value in values if value is not None]
-            expect(all(map(math.isfinite, known)), f"{name} is not finite for every example that has it", SCORES)
+        scores = self.scores()
+        for name in scores.per_example:
+            assert name in scores.values, f"{name} is told per example, and not over all"
 
     def test_the_same_twice(self) -> None:
-        first, second = self.scores()[0], self.scores()[0]
-        expect(first == second, "the same texts get other scores the second time", SCORE)
+        assert self.scores() == self.scores(), "the same texts get other scores the second time"
 
     def test_order_does_not_matter(self) -> None:
         examples = self.examples()
-        generations, metric = self.generations(examples), self.metric()
-        scores, back = metric.score(generations, examples), metric.score(generations[::-1], examples[::-1])
+        predictions = self.generations(examples)
+        scores, reversed_scores = self.score(predictions, examples), self.score(predictions[::-1], examples[::-1])
         for name, value in scores.values.items():
-            other = back.values[name]
+            other = reversed_scores.values[name]
             same = value == other or (
                 value is not None and other is not None and math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-9)
             )
-            expect(
-                same,
-                f"{name} is {value} in one order and {other} in another; generations and examples go together by place",
-                SCORE,
+            assert same, (
+                f"{name} is {value} in one order and {other} in another; generations and examples go together by place"
             )
 
     def test_one_example_and_an_empty_text(self) -> None:
@@ -89,19 +78,9 @@ class MetricSuite(Suite[MetricConfig]):
         if "text" in self.config().judges:
             texts = ("", *example.targets[:1], "  \n", "§ ☃ 'x' \"y\"")
             tried += [Generation(example.id, text, (), 0.0) for text in texts]
-        for one in tried:
-            try:
-                scores = self.metric().score([one], [example])
-            except Exception as error:
-                raise AssertionError(
-                    f"one example with {one.value!r} raises {type(error).__name__}: {error}. Read: {SCORE}"
-                ) from None
-            for name, value in scores.values.items():
-                expect(
-                    value is None or math.isfinite(value),
-                    f"{name} of one example with {one.value!r} is {value}",
-                    SCORES,
-                )
+        for prediction in tried:
+            with explained(f"one example with {prediction.value!r} cannot be scored"):
+                self.score([prediction], [example])
 
     def test_result_files(self) -> None:
         """Predictions that have been written and read again have the same scores."""
@@ -109,28 +88,22 @@ class MetricSuite(Suite[MetricConfig]):
         if files is None:
             return
         examples = self.examples()
-        made = self.generations(examples)
+        predictions = self.generations(examples)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "results")
-            path.write_text(files.write({one.id: one.value for one in made}, examples), encoding="utf-8")
-            read = files.read(path, examples)
-        lost = [example.id for example in examples if example.id not in read]
-        expect(not lost, f"'{', '.join(lost[:3])}' is written, and not read again", FILES)
+            path.write_text(files.write({p.id: p.value for p in predictions}, examples), encoding="utf-8")
+            values = files.read(path, examples)
+        lost = [example.id for example in examples if example.id not in values]
+        assert not lost, f"'{', '.join(lost[:3])}' is written, and not read again"
         again = [
-            Generation(own, value, (), 0.0) if isinstance(value, str) else Prediction(own, value, 0.0)
-            for own, value in ((example.id, read[example.id]) for example in examples)
+            Generation(id_, value, (), 0.0) if isinstance(value, str) else Prediction(id_, value, 0.0)
+            for id_, value in ((example.id, values[example.id]) for example in examples)
         ]
-        before, after = (self.metric().score(each, examples).values for each in (made, again))
-        expect(before == after, f"what is written and read again scores {after}, and scored {before}", FILES)
+        before, after = self.score(predictions, examples).values, self.score(again, examples).values
+        assert before == after, f"what is written and read again scores {after}, and scored {before}"
 
     def test_references(self) -> None:
-        scores = self.metric().references(self.examples())
-        if scores is None:
-            return
-        names = self.scores()[0].values
-        for name in scores.values:
-            expect(
-                name.removeprefix("chance_") in names,
-                f"references() tells '{name}', which score does not",
-                "mmgen.parts.Metric.references",
-            )
+        scores = references_of("suite", self.metric(), self.examples())
+        names = self.scores().values if scores else ()
+        for name in scores.values if scores else ():
+            assert name.removeprefix("chance_") in names, f"references() tells '{name}', which score does not"

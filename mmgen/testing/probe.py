@@ -1,4 +1,4 @@
-"""The conformance suite of probes."""
+"""The conformance suite of probes. The contract is in `mmgen.parts.Probe`, `ProbeInput` and `ProbeResult`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from ..errors import MmgenError
 from ..parts import Picture, Probe, ProbeInput, ProbeResult, TrainedStep
 from ..tensors import Example, Generation
 from .greedy import Greedy
-from .suite import Suite, expect, expect_json, skip
+from .suite import Suite, assert_json, explained, skip
 from .tiny import Tiny
 from .toy import TEXTS, Toy, Words
-
-RUN, FINDINGS = "mmgen.parts.Probe.run", "mmgen.parts.ProbeResult"
 
 
 class ProbeSuite(Suite[ProbeConfig]):
@@ -73,103 +71,86 @@ class ProbeSuite(Suite[ProbeConfig]):
             steps.append(TrainedStep(f"step{place}", lambda model=model: model, model.inputs, by_id, place, _texts))
         return ProbeInput(steps, [resolve(example) for example in examples], lambda: self.model(2), self.pictures())
 
-    def told(self, out: Path, subject: ProbeInput | None = None) -> ProbeResult:
+    def run(self, out: Path, subject: ProbeInput | None = None) -> ProbeResult:
         return self.seeded(self.probe().run, subject or self.subject(), out)
 
     def test_what_it_tells(self) -> None:
         with tempfile.TemporaryDirectory() as out:
-            told = self.told(Path(out))
-            expect(
-                isinstance(told, ProbeResult),
-                f"run returns {told!r:.60}; it must be a ProbeResult, what people are shown",
-                RUN,
-            )
-            expect(told.tables or told.plots, "run finds neither tables nor plots", FINDINGS)
-            expect_json(asdict(told), "what run returns", FINDINGS)
+            result = self.run(Path(out))
+            is_result = isinstance(result, ProbeResult)
+            assert is_result, f"run returns {result!r:.60}; it must be a ProbeResult, what people are shown"
+            assert result.tables or result.plots, "run finds neither tables nor plots"
+            assert_json(asdict(result), "what run returns")
             files = [path for path in Path(out).rglob("*") if path.is_file()]
-            expect(files, "run leaves no file in `out`; write the tables and pictures there", RUN)
-            empty = [path.name for path in files if not path.stat().st_size]
-            expect(not empty, f"{', '.join(empty)} is empty", RUN)
-            expect(
-                out not in str(told),
-                "what run returns names the folder `out`, which may move; name files relative to it",
-                RUN,
-            )
-            for title, rows in told.tables.items():
+            assert files, "run leaves no file in `out`; write the tables and pictures there"
+            empty = ", ".join(path.name for path in files if not path.stat().st_size)
+            assert not empty, f"{empty} is empty"
+            movable = out not in str(result)
+            assert movable, "what run returns names the folder `out`, which may move; name files relative to it"
+            for title, rows in result.tables.items():
                 even = len({len(row) for row in rows}) == 1 and len(rows) > 1
-                expect(even, f"the table '{title}' needs a header and rows that are as long as it", FINDINGS)
-            for name in told.plots.values():
+                assert even, f"the table '{title}' needs a header and rows that are as long as it"
+            for name in result.plots.values():
                 drawn = name.endswith(".svg") and (Path(out) / name).is_file()
-                expect(drawn, f"the plot '{name}' is no SVG file in `out`", FINDINGS)
+                assert drawn, f"the plot '{name}' is no SVG file in `out`"
 
     def test_a_step_that_has_written_nothing(self) -> None:
         with tempfile.TemporaryDirectory() as out:
-            told = self.told(Path(out), self.subject(written=False))
-        expect(
-            isinstance(told, ProbeResult),
-            "without texts that the steps wrote, run finds nothing; write them with step.generate(model, examples)",
-            RUN,
+            result = self.run(Path(out), self.subject(written=False))
+        assert isinstance(result, ProbeResult), (
+            "without texts that the steps wrote, run finds nothing; write them with step.generate(model, examples)"
         )
 
     def test_it_writes_into_its_folder_alone(self) -> None:
         with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as out:
             with contextlib.chdir(here):
-                self.told(Path(out))
-            strays = sorted(path.name for path in Path(here).rglob("*"))
-            expect(
-                not strays, f"run writes {', '.join(strays[:3])} into the current folder; write into `out` alone", RUN
-            )
+                self.run(Path(out))
+            strays = ", ".join(sorted(path.name for path in Path(here).rglob("*"))[:3])
+            assert not strays, f"run writes {strays} into the current folder; write into `out` alone"
 
     def test_the_same_twice(self) -> None:
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
             subject = self.subject()
-            first, second = self.told(Path(one), subject), self.told(Path(other), subject)
-        expect(first == second, "with torch's generator seeded alike, run tells something else the second time", RUN)
+            first, second = self.run(Path(one), subject), self.run(Path(other), subject)
+        assert first == second, "with torch's generator seeded alike, run tells something else the second time"
 
     def test_models_stay_as_they_were(self) -> None:
         models = (self.model(0), self.model(1))
         states = [{name: tensor.clone() for name, tensor in model.state_dict().items()} for model in models]
-        learning = [_learning(model) for model in models]
+        trainable = [_trainable(model) for model in models]
         with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            self.told(Path(one), self.subject(models))
+            self.run(Path(one), self.subject(models))
             hooked = [_hooks(model) for model in models]  # transformers' own come with the first look, and stay
-            self.told(Path(other), self.subject(models))
-        for model, before, learnt, known in zip(models, states, learning, hooked, strict=True):
+            self.run(Path(other), self.subject(models))
+        for model, before, was_trainable, known in zip(models, states, trainable, hooked, strict=True):
             changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
-            expect(not changed, f"run changes {', '.join(changed[:3])}", RUN)
-            expect(not model.training, "run leaves the model in training mode; put it back as it was", RUN)
-            same = learnt == _learning(model)
-            expect(same, "run changes which parameters learn (requires_grad); put them back as they were", RUN)
+            assert not changed, f"run changes {', '.join(changed[:3])}"
+            assert not model.training, "run leaves the model in training mode; put it back as it was"
+            same = was_trainable == _trainable(model)
+            assert same, "run changes which parameters learn (requires_grad); put them back as they were"
             left = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
-            expect(not left, f"run leaves gradients, of {', '.join(left[:3])} among others; clear them", RUN)
+            assert not left, f"run leaves gradients, of {', '.join(left[:3])} among others; clear them"
             hooks = [name or "the model" for name, count in _hooks(model).items() if count > known[name]]
-            expect(not hooks, f"run leaves hooks on {', '.join(hooks[:3])}; remove them", RUN)
+            assert not hooks, f"run leaves hooks on {', '.join(hooks[:3])}; remove them"
 
     def test_what_cannot_be_had_is_said(self) -> None:
         """With nothing to look at: a result, or one line that says why not."""
-        with tempfile.TemporaryDirectory() as out:
+        message = "without examples, run must give a result, or raise a DataError or an UnavailableError that says why"
+        with tempfile.TemporaryDirectory() as out, explained(message):
             try:
-                self.told(Path(out), self.subject(examples=()))
+                self.run(Path(out), self.subject(examples=()))
             except MmgenError as error:
-                expect(
-                    "\n" not in str(error).strip() and str(error).strip(),
-                    f"the reason is not one line: '{error}'",
-                    "mmgen.errors",
-                )
-            except Exception as error:
-                raise AssertionError(
-                    f"without examples, run raises {type(error).__name__}: {error}; raise a DataError or an "
-                    f"UnavailableError that says why. Read: {RUN}"
-                ) from None
+                reason = str(error).strip()
+                assert reason and "\n" not in reason, f"the reason is not one line: '{error}'"
 
     def test_devices(self) -> None:
         if not torch.cuda.is_available():
             skip("needs a GPU")
         with tempfile.TemporaryDirectory() as out:
-            self.told(Path(out), self.subject((self.model(0).cuda(), self.model(1).cuda())))
+            self.run(Path(out), self.subject((self.model(0).cuda(), self.model(1).cuda())))
 
 
-def _learning(model: Any) -> dict[str, bool]:
+def _trainable(model: Any) -> dict[str, bool]:
     return {name: parameter.requires_grad for name, parameter in model.named_parameters()}
 
 

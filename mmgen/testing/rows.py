@@ -21,15 +21,10 @@ Ids = Sequence[int]
 
 def some_ids(backbone: Backbone, count: int) -> list[int]:
     """Different token ids of ordinary words."""
-    found = dict.fromkeys(token for text in TEXTS for token in backbone.encode_text(text))
-    for special in (backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id):
-        found.pop(special, None)
-    if len(found) < count:
-        raise AssertionError(
-            f"the tokenizer makes only {len(found)} different tokens of the suite's texts. Read: "
-            "mmgen.parts.Backbone.encode_text"
-        )
-    return list(found)[:count]
+    special = {backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id}
+    ids = [*dict.fromkeys(token for text in TEXTS for token in backbone.encode_text(text) if token not in special)]
+    assert len(ids) >= count, f"encode_text makes only {len(ids)} different tokens of the suite's texts"
+    return ids[:count]
 
 
 def prefix(backbone: Backbone, inputs: Sequence[Ids], width: int = 0) -> Slots:
@@ -83,7 +78,7 @@ class BuildsRows(Suite[BackboneConfig]):
         return self.seeded(self.config().build, texts=TEXTS).eval()
 
     def rows(self, backbone: Backbone) -> tuple[Slots, Slots, list[list[list[int]]]]:
-        """Two inputs of different lengths, two targets behind each; and those targets."""
+        """Two inputs of different lengths, the slots of two targets behind each; and those targets."""
         ids = some_ids(backbone, 8)
         before = prefix(backbone, [[backbone.start_id, *ids[:3]], [backbone.start_id, *ids[2:8]]])
         targets = [[ids[3:6] + [backbone.end_id], ids[:2]], [ids[:1], ids[4:7]]]

@@ -1,10 +1,15 @@
-"""What the suites share: tests that cannot be overridden, and failures that say what is wrong and what to read."""
+"""What the suites share: tests that cannot be overridden, and assertions that say what to do.
+
+What a run checks too (`mmgen.data.checked`, `mmgen.sequence`) is checked by the same functions here, and fails with
+their PluginError. The rest is plain assertions.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import unittest
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
@@ -12,7 +17,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from ..configs import PartConfig, nested_kinds
-from ..errors import PluginError
+from ..errors import DataError, MmgenError, PluginError
 from ..parts import Part
 from ..registry import installed
 from ..tensors import Batch
@@ -50,20 +55,19 @@ class Suite(Generic[Tried]):
 
     def test_config_survives_json(self) -> None:
         config = self.config()
+        name = type(config).__name__
         try:
-            again = from_json(config)
+            restored = from_json(config)
         except ValidationError as error:
-            wrong = error.errors()[0]
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
             raise AssertionError(
-                f"{type(config).__name__} does not come back from JSON: {'.'.join(map(str, wrong['loc']))}: "
-                f"{wrong['msg']}; a run folder keeps it as JSON. Read: mmgen.configs"
+                f"{name} does not come back from the JSON that a run folder holds: {place}: {first['msg']}"
             ) from None
-        changed = [name for name in type(config).model_fields if getattr(again, name) != getattr(config, name)]
-        expect(
-            again == config,
-            f"{type(config).__name__} comes back from JSON changed ({', '.join(changed) or 'it has no equality'}); a "
-            "run folder keeps it as JSON; a field that holds another part must be SerializeAsAny[...]",
-            "mmgen.configs",
+        changed = [field for field in type(config).model_fields if getattr(restored, field) != getattr(config, field)]
+        assert restored == config, (
+            f"{name} comes back changed from the JSON that a run folder holds ({', '.join(changed) or 'no equality'}); "
+            "a field that holds another part must be SerializeAsAny[...]"
         )
 
     def test_registered(self) -> None:
@@ -74,53 +78,45 @@ class Suite(Generic[Tried]):
             package, owner = config.__module__.partition(".")[0], distribution(config)
             if owner is None or package == "mmgen":  # a class of a test, or a fake
                 skip(f"{package} is no installed package")
-            fail(
+            raise AssertionError(
                 f"{owner} has no entry point for {package}, so no recipe can name {config.__name__}; write "
                 f'[project.entry-points.mmgen] and {package.removeprefix("mmgen_")} = "{package}" into its '
-                "pyproject.toml, and install it again",
-                "docs/plugins.md",
+                "pyproject.toml, and install it again"
             )
-        wrong = unregistered(config, entry)
-        expect(not wrong, wrong, "mmgen.hookspecs")
+        problem = unregistered(config, entry)
+        assert not problem, problem
 
     def test_importing_imports_no_torch(self) -> None:
         """In a process of its own."""
         entry = entry_point(type(self.config()))
         if entry is None:
             skip("no entry point names its package")
-        wrong = import_problem(entry.module)
-        expect(not wrong, wrong, "mmgen.hookspecs")
+        problem = import_problem(entry.module)
+        assert not problem, problem
 
     def test_every_field_is_described(self) -> None:
         config = type(self.config())
         silent = [name for name, info in config.model_fields.items() if name != "type" and not info.description]
-        expect(
-            not silent,
-            f"fields without a description: {', '.join(silent)}; write Field(..., description=...)",
-            "mmgen.configs",
-        )
-        expect(
-            bool((config.__doc__ or "").strip()),
-            f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`",
-            "mmgen.configs",
-        )
+        assert not silent, f"fields without a description: {', '.join(silent)}; write Field(..., description=...)"
+        described = bool((config.__doc__ or "").strip())
+        assert described, f"{config.__name__} has no docstring; its first line is shown by `mmgen plugins`"
 
 
 def from_json(config: PartConfig) -> PartConfig:
     """What a run makes of a config that it keeps as JSON. Parts inside it are found by their `type`."""
-    return _again(config, type(config), json.loads(config.model_dump_json()))
+    return _restore(config, type(config), json.loads(config.model_dump_json()))
 
 
-def _again(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -> PartConfig:
+def _restore(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -> PartConfig:
     nested = {name: getattr(config, name, None) for name in nested_kinds(cls)}
     parts = {}
     for name, inner in nested.items():
         if isinstance(inner, PartConfig):
             try:
-                found = installed().get(inner.kind, inner.type).config
+                inner_class = installed().get(inner.kind, inner.type).config
             except PluginError:  # a part of a test, which nobody has registered
-                found = type(inner)
-            parts[name] = _again(inner, found, table[name])
+                inner_class = type(inner)
+            parts[name] = _restore(inner, inner_class, table[name])
     return cls.model_validate({**table, **parts}) if parts else cls.model_validate_json(json.dumps(table))
 
 
@@ -137,49 +133,47 @@ def sixty_updates(model: Any, batch: Batch) -> list[float]:
     return losses
 
 
-def expect(holds: Any, wrong: str, read: str) -> None:
-    """Fail with what is wrong and what to read, unless it holds."""
-    if not holds:
-        fail(wrong, read)
+@contextlib.contextmanager
+def explained(message: str) -> Iterator[None]:
+    """Around a call into the part under test: what it raises, of any kind, fails the test with this message."""
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"{message} ({type(error).__name__}: {error})") from error
 
 
-def fail(wrong: str, read: str) -> NoReturn:
-    """Fail with what is wrong and what to read."""
-    raise AssertionError(f"{wrong}. Read: {read}")
-
-
-def expect_published(part: Part) -> None:
+def assert_published(part: Part) -> None:
     """Fail unless a part takes nothing of weights that are nobody's, without stumbling over them."""
-    read = "mmgen.parts.Part.published"
-    try:
-        given = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
-    except Exception as error:  # of any kind: the part is under test
-        fail(f"published raises {type(error).__name__} ({error}) of weights that lack its names; look with `in`", read)
-    expect(isinstance(given, Mapping), f"published gives a {type(given).__name__}, not a mapping", read)
-    expect(
-        not given,
-        f"published takes weights that are nobody's ({', '.join(given)}); it must give an empty mapping",
-        read,
-    )
+    with explained("published fails on weights that lack its names; look with `in`"):
+        taken = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
+    assert isinstance(taken, Mapping), f"published gives a {type(taken).__name__}, not a mapping"
+    assert not taken, f"published takes weights that are nobody's ({', '.join(taken)}); it must give an empty mapping"
 
 
-def expect_equal(first: Tensor, second: Tensor, wrong: str, read: str, tolerance: float = TOLERANCE) -> None:
-    """Fail unless two tensors of one shape are equal but for rounding."""
-    expect(first.shape == second.shape, f"{wrong} (shapes {tuple(first.shape)} and {tuple(second.shape)})", read)
-    expect(
-        bool(torch.isfinite(first).all() and torch.isfinite(second).all()),
-        f"{wrong} (there are numbers that are not finite)",
-        read,
-    )
+def assert_close(first: Tensor, second: Tensor, message: str, tolerance: float = TOLERANCE) -> None:
+    """Fail unless two tensors of one shape are finite, and equal but for rounding."""
+    assert first.shape == second.shape, f"{message} (shapes {tuple(first.shape)} and {tuple(second.shape)})"
+    assert first.isfinite().all() and second.isfinite().all(), f"{message} (there are numbers that are not finite)"
     difference = (first.float() - second.float()).abs().max().item() if first.numel() else 0.0
-    expect(difference <= tolerance, f"{wrong} (by up to {difference:.2g})", read)
+    assert difference <= tolerance, f"{message} (by up to {difference:.2g})"
 
 
-def expect_json(value: Any, what: str, read: str) -> None:
+def assert_refused(call: Callable[[], Any], name: str, message: str) -> None:
+    """Fail with this message unless the call raises a DataError that says this name."""
     try:
+        call()
+    except DataError as error:
+        assert name in str(error), f"{message} (it says '{error}')"
+    except Exception as error:
+        raise AssertionError(f"{message} (it raises {type(error).__name__}: {error})") from error
+    else:
+        raise AssertionError(f"{message} (it raises nothing)")
+
+
+def assert_json(value: Any, name: str) -> None:
+    """Fail unless a value can be written as JSON."""
+    with explained(f"{name} cannot be written as JSON"):
         json.dumps(value)
-    except (TypeError, ValueError) as error:
-        raise AssertionError(f"{what} cannot be written as JSON: {error}. Read: {read}") from None
 
 
 def skip(reason: str) -> NoReturn:
@@ -197,5 +191,6 @@ def failures(suite: type[Suite]) -> dict[str, str]:
             except unittest.SkipTest:
                 continue
             except Exception as error:  # a broken part may raise anything
-                found[name] = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+                in_words = isinstance(error, AssertionError | MmgenError)
+                found[name] = str(error) if in_words else f"{type(error).__name__}: {error}"
     return found

@@ -191,12 +191,11 @@ def test_the_suite_says_what_is_wrong():
         return type("Made", (CommandSuite,), {"config": lambda self: made})
 
     assert failures(suite(Silent())) == {
-        "test_every_field_is_described": "Silent has no docstring; its first line is shown by `mmgen plugins`. Read: "
-        "mmgen.configs",
+        "test_every_field_is_described": "Silent has no docstring; its first line is shown by `mmgen plugins`",
         "test_help_says_what_it_does": "`mmgen silent --help` says nothing of what the command does; give the function "
-        "a docstring. Read: mmgen.commands",
+        "a docstring",
     }
     assert failures(suite(Wrong())) == {
-        name: "build() returned <built-in function print>; it must return a click.Command. Read: mmgen.configs"
+        name: "build() returned <built-in function print>; it must return a click.Command"
         for name in ("test_help_says_what_it_does", "test_it_builds_a_command")
     }

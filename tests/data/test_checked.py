@@ -33,6 +33,7 @@ from mmgen.testing import TEXTS, Tiny, Toy, ToyDataset, Words
 from mmgen.testing.toy import WordsEmbedder, WordsReader
 
 EXAMPLES = [resolve(example) for example in Toy().build().split("train")[:3]]
+WIDTH = Tiny().embedding
 LONGER = [*EXAMPLES[:2], replace(EXAMPLES[2], inputs={"caption": "the cat near the water and the ball"})]
 
 
@@ -90,7 +91,8 @@ def test_a_wrong_segment(embedder, words):
 
 def test_the_backbone_as_an_attribute():
     assert told(model, OwnsTheBackbone) == (
-        "input 'caption' (OwnsTheBackbone): keeps the backbone as its own; write self._backbone = [backbone], a list"
+        "input 'caption' (OwnsTheBackbone): has the backbone's words.weight among its own parameters, which would be "
+        "saved twice and trained with the input; write self._backbone = [backbone], a list"
     )
 
 
@@ -110,9 +112,9 @@ def test_an_input_that_reads_anew():
             self.reader = NeverReadsTheSame(field, backbone)
 
     made = model(Reads)
-    assert told(check_reads, "caption", made.embedders["caption"], EXAMPLES) == (
+    assert told(check_reads, "caption", made.embedders["caption"], EXAMPLES, WIDTH) == (
         "input 'caption' (Reads): reads differ: example 'red-cat' read twice gives other ids; a read must depend on "
-        "the example alone"
+        "the example alone, or results depend on the number of loader workers"
     )
 
 
@@ -122,20 +124,26 @@ def test_a_reader_that_raises():
             super().__init__(field, backbone)
             self.reader.read = lambda example: {}["x"]
 
-    assert told(check_reads, "caption", model(Raises).embedders["caption"], EXAMPLES) == (
+    assert told(check_reads, "caption", model(Raises).embedders["caption"], EXAMPLES, WIDTH) == (
         "input 'caption' (Raises): read raises KeyError: 'x'"
     )
 
 
 def test_padding_that_counts():
     made = model(MasksNothing)
-    assert told(check_reads, "caption", made.embedders["caption"], LONGER) == (
+    assert told(check_reads, "caption", made.embedders["caption"], LONGER, WIDTH) == (
         "input 'caption' (MasksNothing): example 'red-cat' has 5 slots alone and 8 in a batch; mask the padding"
     )
 
 
+def test_an_input_that_gives_no_segment():
+    assert told(check_reads, "caption", model(Bare).embedders["caption"], EXAMPLES, WIDTH) == (
+        "input 'caption' (Bare): forward gives a float32 tensor (3, 5, 12), not a mmgen.tensors.Segment"
+    )
+
+
 def test_a_good_input_is_let_through():
-    check_reads("caption", model().embedders["caption"], LONGER)
+    check_reads("caption", model().embedders["caption"], LONGER, WIDTH)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +194,9 @@ def test_a_reader_that_cannot_collate():
 
     embedder = model().embedders["caption"]
     embedder.reader.__class__ = Wrong
-    assert "): collate raises IndexError: Dimension out of range" in told(check_reads, "caption", embedder, EXAMPLES)
+    assert "): collate raises IndexError: Dimension out of range" in told(
+        check_reads, "caption", embedder, EXAMPLES, WIDTH
+    )
 
 
 @pytest.mark.parametrize(
@@ -318,15 +328,15 @@ class RepeatsOne(ToyDataset):
     [
         (
             AsksATextNotATuple,
-            "example 'red-cat' of 'train': its targets are 'what color is the cat ?'; they are a tuple of texts, "
-            "('...',)",
+            "example 'red-cat' of 'train': targets are 'what color is the cat ?', not a tuple of texts; write "
+            "(text,), with its comma",
         ),
         (ListsAlternatives, "example 'red-cat' of 'train': the alternatives of 'caption' are a list; write a tuple"),
         (RepeatsIds, "example '0' of 'val': its id is in 'train' too; put the split's name into it"),
         (SharesIds, "example '0' of 'val': its id is in 'train' too; put the split's name into it"),
         (
             RepeatsOne,
-            "example 'green-cat' of 'train': its id is there twice; ids name the texts that are written",
+            "example 'green-cat' of 'train': duplicate id; ids must be unique because output files use them",
         ),
     ],
 )

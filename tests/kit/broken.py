@@ -652,7 +652,7 @@ BROKEN = [
     (
         embedder(TakesWhatIsNotThere),
         "test_published_weights",
-        "published raises KeyError ('bert.scale') of weights that lack its names; look with `in`",
+        "published fails on weights that lack its names; look with `in` (KeyError: 'bert.scale')",
     ),
     (embedder(LooksAtNeighbours), "test_neighbours_and_padding_change_nothing", "a row must not depend on the others"),
     (
@@ -660,25 +660,29 @@ BROKEN = [
         "test_neighbours_and_padding_change_nothing",
         "has 3 slots alone and 6 in a batch; mask the padding",
     ),
-    (embedder(CountsTypesInHalves), "test_types_and_positions", "types are torch.float32 (2, 6), not int64 (B, N)"),
+    (embedder(CountsTypesInHalves), "test_shapes", "types are torch.float32 (2, 6), not int64 (2, 6)"),
     (
         embedder(LinesUpFromTheRight),
         "test_types_and_positions",
         "has other positions in a batch than alone",
     ),
     (embedder(AddsTheBatchsMean), "test_what_it_adds", "example 'one': what is added is other in a batch; a row must"),
-    (embedder(AddsOneNumber), "test_what_it_adds", "tail_term must give finite numbers of the shape (2, 12), or None"),
+    (
+        embedder(AddsOneNumber),
+        "test_what_it_adds",
+        "tail_term gives a float32 tensor (2,); it must be a tensor of the shape (2, 12), or None; also where rows",
+    ),
     (embedder(HasAnIdleLayer), "test_gradients_reach_every_parameter", "no gradient reaches idle.weight, idle.bias"),
     (
         embedder(KnowsItsWidth),
         "test_width_follows_the_backbone",
-        "states have width 12; build it for backbone.input_size",
+        "states have width 12; the backbone reads 28, its input_size",
     ),
     (embedder(CannotTravel), "test_reader", "the reader cannot be pickled, which loader workers need"),
     (
         embedder(RaisesKeyErrors),
         "test_a_missing_input",
-        "read raises KeyError: 'caption'; raise a DataError that names the example",
+        "read must raise a DataError that names the example (it raises KeyError: 'caption')",
     ),
     (embedder(ReadsAnew), "test_reads_the_same_twice", "reads differ: example 'one' read twice gives other ids"),
     (embedder(ForgetsWhatItHid), "test_what_it_hides", "hide changes the item that it is given; copy what it hides"),
@@ -696,8 +700,8 @@ BROKEN = [
     (
         embedder(OwnsTheBackbone),
         "test_the_backbone_is_not_its_own",
-        "the backbone's words.weight is a parameter of the embedder too, so it would be saved twice and learn with "
-        "the input; keep the backbone in a list (self._backbone = [backbone])",
+        "has the backbone's words.weight among its own parameters, which would be saved twice and trained with the "
+        "input; write self._backbone = [backbone], a list",
     ),
     (
         generator(IgnoresOptions),
@@ -728,7 +732,7 @@ BROKEN = [
     (
         generator(RefusesEverything),
         "test_the_default_options_are_obeyed",
-        "the default options are refused: num_beams = 1 is beneath me",
+        "the default options are refused; a generator must write with `Decoding()` (UnavailableError: num_beams = 1",
     ),
     (
         generator(HidesWords),
@@ -769,7 +773,7 @@ BROKEN = [
         "test_what_inputs_add_is_added_while_writing",
         "has another score than minus its mean loss; write with model.written",
     ),
-    (generator(NamesTheWrongExample), "test_what_it_writes", "carries the id"),
+    (generator(NamesTheWrongExample), "test_what_it_writes", "gives a text with the id 'red-cat' for"),
     (dataset(RepeatsIds), "test_ids_are_unique", "put the split's name into it"),
     (dataset(Shuffles), "test_the_same_twice", "has other examples the second time it is asked for"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is in 'train' too, word for word"),

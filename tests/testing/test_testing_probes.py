@@ -145,7 +145,7 @@ def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mista
         (
             tensor,
             "test_what_it_tells",
-            "what run returns cannot be written as JSON: Object of type Parameter is not JSON serializable",
+            "what run returns cannot be written as JSON (TypeError: Object of type Parameter is not JSON serializable)",
         ),
         (table, "test_what_it_tells", "run returns {'surest': 1.0}; it must be a ProbeResult, what people are shown"),
         (nothing, "test_what_it_tells", "run finds neither tables nor plots"),
@@ -158,7 +158,7 @@ def test_a_broken_probe_is_caught_in_words(change, test, words, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     with pytest.raises(AssertionError) as caught:
         getattr(changed(change)(), test)()
-    assert str(caught.value).partition(". Read: mmgen.parts.")[0] == words
+    assert str(caught.value) == words
 
 
 def test_a_good_one_passes():
@@ -175,8 +175,8 @@ def test_no_examples_must_not_be_a_crash():
             )
 
     assert failures(suite(Careless)) == {
-        "test_what_cannot_be_had_is_said": "without examples, run raises ZeroDivisionError: division by zero; "
-        "raise a DataError or an UnavailableError that says why. Read: mmgen.parts.Probe.run"
+        "test_what_cannot_be_had_is_said": "without examples, run must give a result, or raise a "
+        "DataError or an UnavailableError that says why (ZeroDivisionError: division by zero)"
     }
 
 
