@@ -14,16 +14,15 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TextIO, cast
-from unicodedata import category, east_asian_width
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from .errors import printable
 
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
 EVERY = 20.0  # seconds between lines where there is no terminal
-BAR = 10, 24  # columns of a bar, the fewest and the most
 CELL_ENDS = re.compile(r"(?<!\\)\|")  # in a line of a table
-WITHOUT_WIDTH = ("Mn", "Me", "Cf")  # categories of letters
 Advance = Callable[..., None]  # advance(steps=1, text="loss 2.31")
 
 
@@ -94,22 +93,10 @@ class Bars(Progress):
 
     @contextlib.contextmanager
     def _bar(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-        from rich.progress import Progress, ProgressColumn, Task
-        from rich.text import Text
+        from rich.progress import Progress
 
-        console = self.console
-
-        class Line(ProgressColumn):
-            def render(self, task: Task) -> Text:
-                state = State(
-                    label, int(task.completed), total, task.elapsed or 0.0, task.finished_speed or task.speed or 0.0
-                )
-                text, filled, empty = line(state, unit, task.fields["text"], console.width)
-                marks = "--" if console.options.ascii_only else "━━"
-                bar = [(marks[0] * filled, "bar.complete"), (marks[1] * empty, "bar.back")]
-                return Text.assemble(text, *bar, no_wrap=True, overflow="crop")
-
-        with Progress(Line(), console=console) as bars:
+        shown = _columns(unit, self.console.width)
+        with Progress(*shown, console=self.console, speed_estimate_period=300.0) as bars:
             task = bars.add_task(label, total=total, completed=done, text="")
 
             def advance(steps: int = 1, text: str = "") -> None:
@@ -125,10 +112,10 @@ class Bars(Progress):
 
         def say() -> None:
             seconds = time.monotonic() - began
-            state = State(label, done, total, seconds, (done - before) / seconds if seconds > 0 else 0.0)
-            rate = f"{_rate(state.speed):>6} {unit}/s" if unit and seconds > 0 else ""
-            left = f", {clock(state.left)} left" if state.left else ""
-            self.say(f"{label:<26} {state.count:>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
+            speed = (done - before) / seconds if seconds > 0 else 0.0
+            rate = f"{_rate(speed):>6} {unit}/s" if unit and seconds > 0 else ""
+            left = f", {clock((total - done) / speed)} left" if total is not None and done < total and speed else ""
+            self.say(f"{label:<26} {_count(done, total):>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
 
         def advance(steps: int = 1, text: str = "") -> None:
             nonlocal done, last, told
@@ -141,47 +128,39 @@ class Bars(Progress):
         say()
 
 
-@dataclass(frozen=True)
-class State:
-    """How far a task is. `seconds` have passed; `speed` is in steps a second, 0 where it is not known."""
+def _columns(unit: str, width: int) -> list[ProgressColumn]:
+    """The columns of a task's line in a terminal: label, count, times and text, and from 100 columns on the speed, from
+    120 on a bar. Where there is no room, the label and the text are cut."""
+    from rich.progress import BarColumn, ProgressColumn, Task
+    from rich.table import Column
+    from rich.text import Text
 
-    label: str
-    done: int
-    total: int | None
-    seconds: float
-    speed: float
+    class Cell(ProgressColumn):
+        def __init__(self, text: Callable[[Task], str], keep: bool = False) -> None:
+            super().__init__(Column(no_wrap=keep))
+            self.text = text
 
-    @property
-    def count(self) -> str:
-        return str(self.done) if self.total is None else f"{self.done}/{self.total}"
+        def render(self, task: Task) -> Text:
+            return Text(self.text(task), no_wrap=True, overflow="ellipsis")
 
-    @property
-    def left(self) -> float | None:
-        """Seconds that it will still take; None where nobody knows, or it is done."""
-        if self.total is None or self.done >= self.total or not self.speed:
-            return None
-        return (self.total - self.done) / self.speed
+    def times(task: Task) -> str:
+        left = task.time_remaining
+        return clock(task.elapsed or 0.0) + (f", {clock(left)} left" if left else "")
+
+    def speed(task: Task) -> str:
+        steps = task.finished_speed or task.speed
+        return f"{_rate(steps)} {unit}/s" if unit and steps else ""
+
+    def count(task: Task) -> str:
+        return _count(int(task.completed), None if task.total is None else int(task.total))
+
+    columns = [Cell(lambda task: task.description), Cell(count, keep=True), Cell(times, keep=True)]
+    columns += [Cell(lambda task: task.fields["text"]), *[Cell(speed, keep=True)] * (width >= 100)]
+    return [*columns, *[BarColumn(16)] * (width >= 120)]
 
 
-def line(state: State, unit: str, text: str, width: int) -> tuple[str, int, int]:
-    """A task in one line of a terminal: the label, the count, time passed and time left always; then the text, the
-    speed, and a bar, as far as there is room. Returns the line without its bar, and how many columns of the bar are
-    full and empty."""
-    times = clock(state.seconds) + (f", {clock(state.left)} left" if state.left is not None else "")
-    kept = f"{state.count}  {times}"
-    found = f"{_cut(state.label, max(8, width - len(kept) - 2))}  {kept}"
-    room = width - columns(found) - 2
-    if text and room >= min(columns(text), 10):
-        found += f"  {_cut(text, room)}"
-    rate = f"  {_rate(state.speed)} {unit}/s" if unit and state.speed else ""
-    if columns(found) + len(rate) <= width:
-        found += rate
-    fewest, most = BAR
-    bar = min(most, width - columns(found) - 2)
-    if not state.total or bar < fewest:
-        return found, 0, 0
-    filled = min(bar, bar * state.done // state.total)
-    return f"{found}  ", filled, bar - filled
+def _count(done: int, total: int | None) -> str:
+    return str(done) if total is None else f"{done}/{total}"
 
 
 def clock(seconds: float) -> str:
@@ -196,20 +175,14 @@ def _rate(speed: float) -> str:
     return f"{speed:.0f}" if speed >= 10 else f"{speed:.1f}" if speed >= 1 else f"{speed:.2f}"
 
 
-def _cut(text: str, most: int) -> str:
-    if columns(text) <= most:
-        return text
-    while columns(text) > most - 3:
-        text = text[:-1]
-    return f"{text}..."
-
-
 def columns(text: str) -> int:
     """How many columns of a terminal a text takes: two for a wide letter (Chinese, say), none for what is set on the
     letter before it."""
     if text.isascii():
         return len(text)
-    return sum(0 if category(letter) in WITHOUT_WIDTH else 1 + (east_asian_width(letter) in "WF") for letter in text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def tell(text: object = "", *, err: bool = False, wrap: bool = True) -> None:
