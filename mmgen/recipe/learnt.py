@@ -89,13 +89,14 @@ def _unscored(name: str, step: Step, learnt: Sequence[str], gives: Mapping[str, 
 
 
 def unjudged(built: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Metrics that judge what no step predicts."""
+    """Metrics that judge what no step predicts. Nobody knows what an objective predicts that could not be made."""
     learnt = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
     steps = [step for step in (built["steps"] or {}).values() if step is not None and step.evaluate]
-    gives = {learnt[each].gives for step in steps for each in step.objectives if learnt.get(each) is not None}
+    named = [learnt.get(each) for step in steps for each in step.objectives]
+    gives, unknown = {config.gives for config in named if config is not None}, None in named
     data = [each for each in (built.get("data"), *(own for step in steps for own in step.own[:1])) if each is not None]
     for name, config in (built["metrics"] or {}).items():
-        if steps and config is not None and not config.judges & gives:
+        if steps and config is not None and not unknown and not config.judges & gives:
             judged, given = " or ".join(sorted(config.judges)), ", ".join(sorted(filter(None, gives))) or "nothing"
             yield ("metrics", name), f"judges {judged}, and the steps predict: {given}; leave it out"
         elif steps and config is not None and data and not any({*config.labels} <= {*each.labels} for each in data):

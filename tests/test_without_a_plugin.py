@@ -1,0 +1,61 @@
+"""Each of our entry points taken away in turn: the rest loads, and the main recipe checks, or names what is missing."""
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from mmgen import hookspecs
+from mmgen.discovery.loading import load
+from mmgen.errors import RecipeError
+from mmgen.recipe.load import load as load_recipe
+from mmgen.registry import collect
+
+RECIPE = Path(__file__).resolve().parents[1] / "recipes/bertgen_vqa.toml"
+MODULES = [
+    entry.value
+    for entry in importlib.metadata.distribution("mmgen-framework").entry_points
+    if entry.group == hookspecs.GROUP
+]
+# What the main recipe needs: module -> for each error its key and what is missing.
+NEEDED = {
+    "mmgen_captioneval": ["metrics.overlap.type: no metric is called 'captioneval'"],
+    "mmgen_encoders": ["backbone.type: no backbone is called 'bert'; did you mean 'vlbert'?"],
+    "mmgen_masked": ["generator.type: no generator is called 'masked'"],
+    "mmgen_probes": [
+        "probes.attention.type: no probe is called 'attention'",
+        "probes.similarity.type: no probe is called 'similarity'",
+        "probes.grounding.type: no probe is called 'grounding'",
+    ],
+    "mmgen_regions": ["inputs.image.type: no embedder is called 'regions'; did you mean 'vlbert_regions'?"],
+    "mmgen_scenes": [
+        "data.type: no dataset is called 'scenes'; did you mean 'scene_pairs'?",
+        "metrics.meaning.type: no metric is called 'discovery'; did you mean 'diversity'?",
+    ],
+    "mmgen_text": ["inputs.caption.type: no embedder is called 'text'"],
+}
+
+
+@pytest.fixture(scope="module")
+def plugins():
+    loaded, broken = load(hookspecs.GROUP)
+    assert not broken
+    return loaded
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_rest_loads_and_what_the_main_recipe_needs_is_named(plugins, module):
+    registry = collect([(source, plugin) for source, plugin in plugins if plugin.__name__ != module])
+    assert registry.broken == () and registry.conflicts() == []
+    assert module not in {part.config.__module__.split(".")[0] for part in registry.parts}
+    if module not in NEEDED:
+        assert load_recipe(RECIPE, registry)[0].name == "bertgen_vqa"
+        return
+    with pytest.raises(RecipeError) as error:
+        load_recipe(RECIPE, registry)
+    lines = [line for line in str(error.value).splitlines() if not line.startswith("  installed ")]
+    assert [line.removeprefix(f"{RECIPE}:").partition(": ")[2] for line in lines] == NEEDED[module]
+
+
+def test_what_is_named_is_one_of_the_entry_points():
+    assert {*NEEDED} < {*MODULES}
