@@ -12,6 +12,7 @@ from .configs import (
     MetricConfig,
     ObjectiveConfig,
     ProbeConfig,
+    RendererConfig,
 )
 from .decoding import Decoding
 from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, UnavailableError
@@ -38,6 +39,7 @@ __all__ = [
     "PluginError",
     "ProbeConfig",
     "RecipeError",
+    "RendererConfig",
     "RunError",
     "UnavailableError",
     "hookimpl",

@@ -70,6 +70,8 @@ class PartConfig(Config):
 
     kind: ClassVar[str]
     in_recipes: ClassVar[bool] = True  # whether a recipe can name parts of this kind
+    place: ClassVar[str] = ""  # where parts of this kind are named, if that is no table of a recipe
+    usage: ClassVar[str] = ""  # what a person does with a part of this kind that has no keys; {name} is its name
     type: str
 
 
@@ -251,12 +253,37 @@ class ProbeConfig(PartConfig):
         raise NotImplementedError
 
 
+class RendererConfig(PartConfig):
+    """Shows predictions to people: a card on the page and a line in the terminal, for one task.
+
+    renders   kinds of the predictions that it shows
+    labels    names of labels that the objective must need: what the prediction is about
+    datasets  `type`s of the data sets whose examples it knows; by default any
+
+    Of the renderers that fit a step, one that names data sets wins, then the one that names more labels. Two that are
+    equal in this are an error once the step is shown.
+    """
+
+    kind: ClassVar[str] = "renderer"
+    in_recipes: ClassVar[bool] = False
+    place: ClassVar[str] = "cards of report.html, lines of `mmgen run`"
+    usage: ClassVar[str] = "It shows predictions in report.html and in the terminal; there is nothing to set."
+    renders: ClassVar[frozenset[Gives]] = frozenset()
+    labels: ClassVar[tuple[str, ...]] = ()
+    datasets: ClassVar[tuple[str, ...]] = ()
+
+    def build(self) -> "parts.Renderer":
+        raise NotImplementedError
+
+
 class CommandConfig(PartConfig):
     """A command of `mmgen`: `type` is its name, the first line of the docstring its line in `mmgen --help`, under the
     heading `group`. `build` imports the command's module: when somebody calls the command or asks for its own help."""
 
     kind: ClassVar[str] = "command"
     in_recipes: ClassVar[bool] = False
+    place: ClassVar[str] = "mmgen NAME"
+    usage: ClassVar[str] = "`mmgen {name} --help` shows its options."
     group: ClassVar[str] = "Of other packages"
 
     def build(self) -> "click.Command":

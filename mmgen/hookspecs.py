@@ -69,6 +69,12 @@ def register_probes() -> Iterable[type[configs.ProbeConfig]]:
 
 
 @hookspec
+def register_renderers() -> Iterable[type[configs.RendererConfig]]:
+    """Config classes of renderers (`mmgen.RendererConfig`): an example and a prediction as a card and a line."""
+    return ()
+
+
+@hookspec
 def register_commands() -> Iterable[type[configs.CommandConfig]]:
     """Config classes of commands (`mmgen.CommandConfig`): `mmgen NAME`."""
     return ()

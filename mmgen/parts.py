@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from torch import Tensor, nn
 
+from .cards import Card
 from .errors import DataError, UnavailableError
 from .progress import Progress
 from .tensors import Encoded, Example, Generation, Hiding, ResolvedExample, Scores, Segment, Slots
@@ -299,3 +300,19 @@ class Probe(abc.ABC):
     def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
         """Writes files into the folder `out`, which is there and empty. Raises UnavailableError or DataError, in one
         line, when nothing can be had of any step; what a step cannot give is a note. Leaves models as they were."""
+
+
+class Renderer(abc.ABC):
+    """Shows an example and a prediction to people. The example has one of each input's alternatives, and no labels
+    where nobody knows them. The prediction is a `tensors.Prediction` of a kind that the config `renders`, or for "text"
+    a `tensors.Generation`.
+
+    An exception is reported with the renderer's name, and the prediction is then shown as JSON."""
+
+    @abc.abstractmethod
+    def card(self, example: Example, prediction: Any) -> Card:
+        """What the page shows: see `mmgen.cards.Card`."""
+
+    @abc.abstractmethod
+    def line(self, example: Example, prediction: Any) -> str:
+        """The prediction in some 40 characters, for the terminal."""

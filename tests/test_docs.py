@@ -92,6 +92,7 @@ def test_every_hook_is_on_the_page_with_its_base_class():
         parts.Dataset,
         parts.Metric,
         parts.Probe,
+        parts.Renderer,
     ],
 )
 def test_every_method_of_a_contract_is_on_the_page(part):

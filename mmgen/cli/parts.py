@@ -72,8 +72,8 @@ def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
 
 
 def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]:
-    if not part.config.in_recipes:
-        yield f"  `mmgen {part.name} --help` shows its options."
+    if part.config.usage:
+        yield f"  {part.config.usage.format(name=part.name)}"
     elif not keys:
         yield "  It has no keys of its own."
     for name, value, default, description in keys:

@@ -90,7 +90,7 @@ def _write_result_file(
 
 
 def _print(line: Mapping) -> None:
-    from ..report import corners
+    from ..cards import corners
 
     tell(line["id"])
     if "error" in line:

@@ -59,8 +59,8 @@ def reference(registry: Registry) -> str:
 def place(kind: str) -> str:
     """Where parts of a kind are named."""
     places = {kind: f"[{table}]" for table, kind in PARTS.items()}
-    places |= {kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()} | {"command": "mmgen NAME"}
-    return places.get(kind, f"a table `{kind}` inside an input")
+    places |= {kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()}
+    return places.get(kind) or KINDS[kind][1].place or f"a table `{kind}` inside an input"
 
 
 def _part(part: Part) -> list[str]:

@@ -2,20 +2,22 @@
 
 from .compare import compare
 from .page import SHOWN, try_page, write_page
-from .samples import answered, corners, samples
+from .rendering import StepRenderer, step_renderer
+from .samples import answered, samples
 from .table import gather_all, markdown, of_scores, over_seeds, remarks, write_tables
 
 __all__ = [
     "SHOWN",
+    "StepRenderer",
     "answered",
     "compare",
-    "corners",
     "gather_all",
     "markdown",
     "of_scores",
     "over_seeds",
     "remarks",
     "samples",
+    "step_renderer",
     "try_page",
     "write_page",
     "write_tables",

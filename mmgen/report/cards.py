@@ -7,31 +7,30 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..cards import Card, Piece, letter
 from ..data.seeds import resolve
-from ..errors import RunError
-from ..features.mentions_config import BEHIND
-from ..recipe.tables import GENERATOR, Recipe
+from ..recipe.tables import Recipe
 from ..storage import generations, predictions
 from ..storage.run_folder import RunFolder
-from ..tensors import Example, Generation, Prediction
+from ..tensors import Example, Generation
 from .attention import AttentionPanel
-from .frames import Box, Frame, outlines
-from .mentions import Mention, Numbers, Piece, are_mentions
+from .frames import Box, Frame, outlines, placed
 from .pictures import Shot
-from .predicted import Truth, letter, summary_of, truth_of
+from .rendering import Answer, StepRenderer
 
 PEOPLE = 6  # texts by people that a card shows
 
-Answers = Mapping[str, "Generation | Prediction"]  # example id -> what a step answered
+Answers = Mapping[str, Answer]  # example id -> what a step answered
 
 
 @dataclass(frozen=True)
 class Gallery:
     """Examples of one data set, and what steps answered for them.
 
-    number   of the galleries of a page, from 0
-    total    how many examples there are; `examples` are those that are shown
-    answers  step -> example id -> the best text, or the prediction
+    number     of the galleries of a page, from 0
+    total      how many examples there are; `examples` are those that are shown
+    answers    step -> example id -> the best text, or the prediction
+    renderers  step -> what shows its answers
     """
 
     number: int
@@ -40,6 +39,7 @@ class Gallery:
     examples: Sequence[Example]
     total: int
     answers: Mapping[str, Answers]
+    renderers: Mapping[str, StepRenderer]
 
     def key(self, example: Example) -> str:
         """What tells a card from all others of a page."""
@@ -48,16 +48,10 @@ class Gallery:
 
 def answers_of(recipe: Recipe, folder: RunFolder, step: str) -> Answers:
     """What a step wrote or predicted. Raises RunError."""
-    if recipe.makes_texts(step):
+    predicts = recipe.predicts(step)
+    if predicts is None or predicts[1] == "text":
         return generations.best(folder.step(step))
-    made, (_, kind) = predictions.read(folder.step(step)), recipe.predicts(step) or ("", "label")
-    for number, one in enumerate(made, 1):
-        try:
-            summary_of(one, kind, Truth({}, box=(0.0, 0.0, 1.0, 1.0)))
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
-            place = f"{folder.step(step) / predictions.FILE}:{number}"
-            raise RunError(f"{place}: damaged: no {kind}: {error}; delete the file and run again") from None
-    return {one.id: one for one in made}
+    return {one.id: one for one in predictions.read(folder.step(step), predicts[1])}
 
 
 def card(
@@ -69,33 +63,31 @@ def card(
     boxes: Sequence[Box] | None = None,
 ) -> dict[str, Any]:
     """What the template shows of an example. `boxes`: of its first picture, where known."""
-    frame = Frame(tuple(shots)) if shots else None
-    truths = {step: _truth(recipe, step, example) for step in gallery.steps}
-    answered = [
-        _answer(recipe, step, made[example.id], panel, truths[step])
-        for step, made in gallery.answers.items()
-        if example.id in made
-    ]
-    chosen = {
-        each["step"]: each["summary"].box for each in answered if each["summary"] and each["summary"].box is not None
+    frame, resolved = Frame(tuple(shots)) if shots else None, resolve(example)
+    cards = {
+        step: gallery.renderers[step].card(resolved, answers[example.id])
+        for step, answers in gallery.answers.items()
+        if example.id in answers
     }
-    right = next((truth.box for truth in truths.values() if truth.box is not None), None)
-    alone, numbers = frame is not None and len(frame.shots) == 1, Numbers()
-    drawn = outlines(chosen, right) if alone else []
-    read, choices = _read(recipe, gallery, example, panel, truths, numbers), _choices(truths, numbers)
+    alone, shared = frame is not None and len(frame.shots) == 1, _shared(cards)
+    chosen = {step: card.box for step, card in cards.items() if card.box is not None}
+    objects = [boxes[place] if place < len(boxes) else None for place in shared.objects] if boxes is not None else []
     return {
         "key": gallery.key(example),
         "id": example.id,
         "gallery": gallery.number,
         "frame": frame,
-        "outlines": drawn,
+        "outlines": outlines(chosen, shared.right_box) if alone else [],
         "regions": sum(map(len, panel.boxes.values())) if panel.weights else 0,
-        "mentioned": numbers.placed(boxes) if alone and boxes is not None else [],
-        "read": read,
-        "choices": choices,
-        "answers": answered,
+        "objects": [placed(number, box) for number, box in enumerate(objects, 1) if box is not None] if alone else [],
+        "read": _read(recipe, gallery, resolved, panel, shared.texts),
+        "choices": [
+            {"letter": letter(place), "pieces": choice.pieces, "right": choice.right}
+            for place, choice in enumerate(shared.choices)
+        ],
+        "answers": [_answer(step, gallery.answers[step][example.id], panel, card) for step, card in cards.items()],
         "people": _counted(example.targets),
-        "right": [] if example.targets else _unsaid(truths, answered),
+        "right": [] if example.targets else _unsaid(shared.answers, [*cards.values()]),
     }
 
 
@@ -108,25 +100,26 @@ def compact(panel: AttentionPanel, frame: Frame | None) -> dict[str, Any]:
     return found
 
 
-def _truth(recipe: Recipe, step: str, example: Example) -> Truth:
-    predicts = recipe.predicts(step)
-    if predicts is None or predicts[0] == GENERATOR:
-        return Truth({})
-    objective, kind = predicts
-    names = dict.fromkeys((*recipe.objectives[objective].labels, *recipe.objectives[objective].fills()))
-    return truth_of({name: example.labels[name] for name in names if name in example.labels}, kind)
+def _shared(cards: Mapping[str, Card]) -> Card:
+    """What the cards of several steps say of their example, each thing once. Cards that number objects in another way
+    than the first that numbers any are left out."""
+    objects = next((card.objects for card in cards.values() if card.objects), ())
+    alike = [card for card in cards.values() if card.objects in ((), objects)]
+    return Card(
+        right_box=next((card.right_box for card in alike if card.right_box is not None), None),
+        answers=next((card.answers for card in alike if card.answers), ()),
+        choices=next((card.choices for card in alike if card.choices), ()),
+        texts={field: pieces for card in reversed(alike) for field, pieces in card.texts.items()},
+        objects=objects,
+    )
 
 
-def _answer(
-    recipe: Recipe, step: str, made: Generation | Prediction, panel: AttentionPanel, truth: Truth
-) -> dict[str, Any]:
-    if isinstance(made, Prediction):
-        predicts = recipe.predicts(step)
-        assert predicts is not None  # it has just predicted
-        return {"step": step, "words": [], "seen": False, "summary": summary_of(made, predicts[1], truth)}
-    words = panel.words.get(step) or [made.text]
+def _answer(step: str, answer: Answer, panel: AttentionPanel, card: Card) -> dict[str, Any]:
+    if not isinstance(answer, Generation) or card.bars or card.line:
+        return {"step": step, "words": [], "seen": False, "card": card}
+    words = panel.words.get(step) or [answer.text]
     seen = bool(panel.weights.get("last", {}).get(step))  # not so where nothing was written
-    return {"step": step, "words": words, "seen": seen, "summary": None}
+    return {"step": step, "words": words, "seen": seen, "card": None}
 
 
 def _read(
@@ -134,17 +127,16 @@ def _read(
     gallery: Gallery,
     example: Example,
     panel: AttentionPanel,
-    truths: Mapping[str, Truth],
-    numbers: Numbers,
+    pieces: Mapping[str, Sequence[Piece]],
 ) -> list[dict[str, Any]]:
-    """The texts among the inputs, each once, in words where attention is known; what a box is of is marked."""
-    resolved = resolve(example)
+    """The texts among the inputs of a resolved example, each once, in words where attention is known; else in the
+    `pieces` of their fields."""
     found: list[dict[str, Any]] = []
     for name, config in recipe.inputs.items():
         if any(name in recipe.steps[step].inputs for step in gallery.steps):
             units = [] if name in panel.boxes else panel.units.get(name, [])
-            texts = [*config.texts(resolved)] or [
-                value for field in config.reads if isinstance(value := resolved.inputs.get(field), str) and " " in value
+            texts = [*config.texts(example)] or [
+                value for field in config.reads if isinstance(value := example.inputs.get(field), str) and " " in value
             ]  # keys have no spaces
             text = "\n".join(texts)
             same = next((each for each in found if text and each["text"] == text), None)
@@ -152,31 +144,14 @@ def _read(
                 same["called"] += f", {name}"
                 same |= {"name": name, "units": units} if units else {}
             elif units or texts:
-                mentions = _mentions(resolved, config.reads) if len(texts) == 1 and not units else ()
-                parts = numbers.pieces(text, mentions)
-                found.append({"name": name, "called": name, "text": text, "units": units, "parts": parts})
-    spans = {truth.span for truth in truths.values() if truth.span}
-    plain = [each for each in found if not each["units"]]
-    if len(spans) == 1 and len(plain) == 1:
-        ((first, end),), text = spans, plain[0]["text"]
-        plain[0]["parts"] = [Piece(text[:first]), Piece(text[first:end], marked=True), Piece(text[end:])]
+                fitting = [pieces[field] for field in config.reads if _text(pieces.get(field, ())) == text]
+                parts = fitting[0] if fitting else [Piece(text)]
+                found.append({"name": name, "called": name, "text": text, "units": units, "pieces": parts})
     return found
 
 
-def _mentions(example: Example, fields: Sequence[str]) -> Sequence[Mention]:
-    """The mentions of the text of one of these fields, where the example has them."""
-    known = [example.shown(f"{field}{BEHIND}") for field in fields]
-    return next((each for each in known if each and are_mentions(each)), ())
-
-
-def _choices(truths: Mapping[str, Truth], numbers: Numbers) -> list[dict[str, Any]]:
-    """The texts that steps chose from."""
-    truth = next((truth for truth in truths.values() if truth.choices), Truth({}))
-    mentions = truth.mentions or ((),) * len(truth.choices)
-    return [
-        {"letter": letter(place), "parts": numbers.pieces(text, own), "right": place == truth.choice}
-        for place, (text, own) in enumerate(zip(truth.choices, mentions, strict=True))
-    ]
+def _text(pieces: Sequence[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
 
 
 def _counted(texts: Sequence[str]) -> dict[str, Any]:
@@ -185,11 +160,7 @@ def _counted(texts: Sequence[str]) -> dict[str, Any]:
     return {"texts": counted[:PEOPLE], "more": max(0, len(counted) - PEOPLE)}
 
 
-def _unsaid(truths: Mapping[str, Truth], answered: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Answers that are right, best first, where the bars of some step do not show them all."""
-    answers = next((truth.answers for truth in truths.values() if truth.answers), {})
-    right = [answer for answer, weight in sorted(answers.items(), key=lambda pair: -pair[1]) if weight > 0]
-    shown = [
-        {bar.text for bar in each["summary"].bars} for each in answered if each["summary"] and each["summary"].bars
-    ]
-    return [] if all(set(right) <= each for each in shown) else right[:PEOPLE]
+def _unsaid(answers: Sequence[str], cards: Sequence[Card]) -> list[str]:
+    """Right answers, where the bars of some step do not show them all."""
+    bars = [{bar.text for bar in card.bars} for card in cards if card.bars]
+    return [] if all({*answers} <= texts for texts in bars) else [*answers[:PEOPLE]]

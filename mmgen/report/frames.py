@@ -52,10 +52,7 @@ def outlines(chosen: Mapping[str, Box], right: Box | None) -> list[dict[str, Any
         drawn.append(
             {
                 "step": step,
-                "x": round(x0, 4),
-                "y": round(y0, 4),
-                "width": round(max(0.0, x1 - x0), 4),
-                "height": round(max(0.0, y1 - y0), 4),
+                **_sides((x0, y0, x1, y1)),
                 "dashes": f"{DASH} {DASH * (len(alike) - 1)}" if len(alike) > 1 else "",
                 "offset": -DASH * alike.index(step),
             }
@@ -63,8 +60,19 @@ def outlines(chosen: Mapping[str, Box], right: Box | None) -> list[dict[str, Any
     return drawn
 
 
+def placed(number: int, box: Box) -> dict[str, Any]:
+    """The box of an object, to be drawn with its number."""
+    return {"number": number, **_sides(box)}
+
+
+def _sides(box: Box) -> dict[str, float]:
+    x0, y0, x1, y1 = box
+    sides = {"x": x0, "y": y0, "width": max(0.0, x1 - x0), "height": max(0.0, y1 - y0)}
+    return {name: round(side, 4) for name, side in sides.items()}
+
+
 def overlap(one: Box, other: Box) -> float:
-    """Intersection over union of two boxes; 0 where both are empty."""
+    """How much of each other two boxes hide: their intersection over their union; 0 where both are empty."""
 
     def area(x0: float, y0: float, x1: float, y1: float) -> float:
         return max(0.0, x1 - x0) * max(0.0, y1 - y0)

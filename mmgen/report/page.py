@@ -27,6 +27,7 @@ from .attention import AttentionPanel, attention_panel
 from .cards import Gallery, answers_of, card, compact
 from .frames import Frame
 from .page_table import page_table, row_intervals
+from .rendering import step_renderer
 from .web_page import render
 
 SHOWN = 200  # test examples of a page
@@ -129,7 +130,8 @@ def _galleries(
         examples = [split[place * len(split) // count] for place in range(count)]
         answers = {step: answers_of(recipe, folder, step) for step in names}
         called = table.data_name(recipe, names[0], datasets.dataset_of(names[0]))
-        found.append(Gallery(number, called, tuple(names), examples, len(split), answers))
+        renderers = {step: step_renderer(recipe, step) for step in names}
+        found.append(Gallery(number, called, tuple(names), examples, len(split), answers, renderers))
     return found
 
 
@@ -155,7 +157,8 @@ def _cards(
             boxes = found[example.id][0].boxes if own else None
             cards.append(card(recipe, gallery, example, panel, own, boxes))
             data[gallery.key(example)] = compact(panel, Frame(own) if own else None)
-        notes += [note for note in (reason, broken, no_attention) if note]
+        unshown = [note for renderer in gallery.renderers.values() for note in renderer.notes]
+        notes += [note for note in (reason, broken, no_attention, *unshown) if note]
     return cards, data, [*dict.fromkeys(notes)]
 
 

@@ -8,9 +8,11 @@ from torch import Tensor
 
 from .. import report
 from ..data.datasets import Datasets
+from ..errors import PluginError
 from ..evaluation import generate, predict, score
 from ..model import Model
 from ..parts import Metric
+from ..progress import Progress
 from ..recipe.tables import Recipe
 from ..storage import decodings, generations, kept_start, predictions
 from ..storage.run_folder import RunFolder
@@ -72,10 +74,20 @@ def score_step(
         score_again(each, decodings.label(name, each.name), test, judging, progress)
     if predicts[1] == "text":
         texts = generations.read(place)
-        scores, said = score.score(name, texts, test, judging, place, progress), report.samples(texts, test)
+        scores = score.score(name, texts, test, judging, place, progress)
+        said = report.samples(texts, test, _renderer(recipe, name, progress))
     else:
         made = predictions.read(place)
         scores = score.score_predictions(name, made, test, judging, place / predictions.FILE, progress)
-        said = report.answered(made, test)
+        said = report.answered(made, test, _renderer(recipe, name, progress))
     score.write_scores(place, scores)
     progress.say(said)
+
+
+def _renderer(recipe: Recipe, step: str, progress: Progress) -> report.StepRenderer:
+    """What shows a step's predictions. A run goes on where two renderers fit: it says so, and shows JSON."""
+    try:
+        return report.step_renderer(recipe, step)
+    except PluginError as error:
+        progress.say(str(error))
+        return report.StepRenderer()

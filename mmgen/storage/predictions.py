@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
+from ..configs import Gives
 from ..errors import RunError
 from ..tensors import Prediction
 from .generations import text_of
@@ -13,17 +18,60 @@ from .generations import text_of
 FILE = "predictions.jsonl"
 LINE = TypeAdapter(Prediction)
 
+Box = Annotated[list[float], Field(min_length=4, max_length=4)]
 
-def read(folder: Path) -> list[Prediction]:
-    """The prediction of every example. Raises RunError for a file that is missing or damaged."""
+
+@dataclass(frozen=True)
+class Label:
+    """The value of a label: more keys may be there."""
+
+    label: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The value of a choice."""
+
+    choice: Annotated[int, Field(ge=0)]
+    probabilities: list[float]
+
+
+@dataclass(frozen=True)
+class Region:
+    """The value of a region."""
+
+    box: Box
+
+
+VALUES: dict[str, TypeAdapter[Any]] = {
+    "label": TypeAdapter(Label),
+    "choice": TypeAdapter(Choice),
+    "region": TypeAdapter(Region),
+    "boxes": TypeAdapter(list[Box]),
+}  # kind of prediction -> its values, as `mmgen.tensors.Prediction` has them
+
+
+def read(folder: Path, kind: Gives | None = None) -> list[Prediction]:
+    """The prediction of every example, of this kind where that is known. Raises RunError for a file that is missing or
+    damaged."""
     path = folder / FILE
     text = text_of(path)
     found = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
-        try:
-            found.append(LINE.validate_json(line))
-        except ValidationError as error:
-            first = error.errors()[0]
-            what = ".".join(map(str, (*first["loc"], first["msg"])))
-            raise RunError(f"{path}:{number}: damaged: {what}; delete the file and run again") from None
+        with _damage(f"{path}:{number}: damaged"):
+            prediction = LINE.validate_json(line)
+        if kind is not None:
+            with _damage(f"{path}:{number}: damaged: no {kind}"):
+                VALUES[kind].validate_python(prediction.value)
+        found.append(prediction)
     return found
+
+
+@contextlib.contextmanager
+def _damage(place: str) -> Iterator[None]:
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        what = ".".join(map(str, (*first["loc"], first["msg"])))
+        raise RunError(f"{place}: {what}; delete the file and run again") from None

@@ -26,6 +26,7 @@ from .greedy import Greedy
 from .metric import MetricSuite
 from .objective import ObjectiveSuite
 from .probe import ProbeSuite
+from .renderer import RendererSuite
 from .suite import Suite, failures
 from .tiny import Tiny, TinyBackbone
 from .toy import TEXTS, Toy, ToyDataset, Words
@@ -43,6 +44,7 @@ __all__ = [
     "MetricSuite",
     "ObjectiveSuite",
     "ProbeSuite",
+    "RendererSuite",
     "Suite",
     "Tiny",
     "TinyBackbone",

@@ -1,15 +1,15 @@
 """The tasks that VisualBERT and VL-BERT are judged by: VQA, NLVR2, VCR, referring expressions and Flickr30K Entities,
 and COCO's captions. Each folder has everything about one: the configs, the published files read and written, the
-objective, the metric, the result file, and the drawn version."""
+objective, the metric, the result file, the card, and the drawn version."""
 
 import mmgen
 
 from .captions.config import CocoCaptions
-from .flickr30k.config import Flickr30kEntities, PhraseRecall, PhraseRegions, ScenePhrases
-from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, TrueOrFalse
-from .refcoco.config import BoxAccuracy, Refcoco, RegionChoice, SceneExpressions
-from .vcr.config import ChoiceAccuracy, MultipleChoice, SceneChoices, Vcr, VcrTexts
-from .vqa.config import AnswerClasses, SceneAnswers, VqaAccuracy, VqaAnswers
+from .flickr30k.config import Flickr30kEntities, PhraseBoxes, PhraseRecall, PhraseRegions, ScenePhrases
+from .nlvr2.config import Nlvr2, PairAccuracy, ScenePairs, TrueOrFalse, TruthBars
+from .refcoco.config import BoxAccuracy, ChosenRegion, Refcoco, RegionChoice, SceneExpressions
+from .vcr.config import ChoiceAccuracy, Choices, MultipleChoice, NamedTexts, SceneChoices, Vcr, VcrTexts
+from .vqa.config import AnswerBars, AnswerClasses, SceneAnswers, VqaAccuracy, VqaAnswers
 
 
 @mmgen.hookimpl
@@ -26,3 +26,8 @@ def register_objectives():
 def register_datasets():
     published = [VqaAnswers, Nlvr2, Vcr, VcrTexts, Refcoco, Flickr30kEntities, CocoCaptions]
     return [*published, SceneAnswers, SceneExpressions, ScenePairs, ScenePhrases, SceneChoices]
+
+
+@mmgen.hookimpl
+def register_renderers():
+    return [AnswerBars, TruthBars, Choices, NamedTexts, ChosenRegion, PhraseBoxes]

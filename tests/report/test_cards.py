@@ -16,8 +16,6 @@ from mmgen.report import gather_all, write_page
 from mmgen.report.attention import AttentionPanel
 from mmgen.report.cards import compact
 from mmgen.report.frames import Frame, outlines, overlap
-from mmgen.report.mentions import Numbers, Piece
-from mmgen.report.predicted import Truth, summary_of, truth_of
 from mmgen.storage import predictions
 from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Prediction
@@ -93,66 +91,6 @@ def cards(page, gallery):
 def words(html):
     """What a person reads, without the marks between."""
     return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
-
-
-# --- what a card says of a prediction
-
-
-def test_a_label_has_bars_of_its_likeliest_answers_and_what_is_right():
-    shares = {"a": 0.1, "b": 0.6, "c": 0.2, "d": 0.004, "e": 0.09, "f": 0.006}
-    found = summary_of(
-        Prediction("x", {"label": "b", "probabilities": shares}, 0.6), "label", Truth({"c": 0.3, "e": 0.0})
-    )
-    assert [(bar.text, bar.share) for bar in found.bars] == [("b", 60), ("c", 20), ("a", 10), ("e", 9), ("f", 0.6)]
-    assert [bar.text for bar in found.bars if bar.right] == ["c"] and [bar.chosen for bar in found.bars][:2] == [
-        True,
-        False,
-    ]
-
-
-@pytest.mark.parametrize(
-    "value, answers",
-    [
-        (True, {"True": 1.0}),
-        ("red", {"red": 1.0}),
-        (("red", "blue"), {"red": 1.0, "blue": 1.0}),
-        ({"red": 0.9}, {"red": 0.9}),
-        (3, {}),
-        ({}, {}),
-    ],
-)
-def test_right_answers_follow_from_what_a_label_is(value, answers):
-    assert truth_of({"any": value}, "label").answers == answers
-
-
-def test_a_region_is_right_from_an_overlap_of_half_on():
-    truth = truth_of({"box": (0.0, 0.0, 0.4, 1.0)}, "region")
-    for box, line, right in (((0.0, 0.0, 0.2, 1.0), "overlap 50", True), ((0.0, 0.0, 0.19, 1.0), "overlap 47", False)):
-        found = summary_of(Prediction("x", {"box": [*box], "index": 0}, 0.25), "region", truth)
-        assert found.line.startswith(line) and found.right is right and found.sure == 25 and found.box == [*box]
-    unknown = summary_of(Prediction("x", {"box": [0, 0, 1, 1], "index": 0}, 0.25), "region", truth_of({}, "region"))
-    assert unknown.right is None and unknown.line == "a region"
-
-
-def test_boxes_have_the_rank_of_the_first_that_is_right():
-    truth = truth_of({"phrases": ((3, 9, (0.0, 0.0, 0.5, 0.5)), (12, 15, (0.5, 0.5, 1.0, 1.0)))}, "boxes")
-    assert truth.span == (3, 9)
-    right, wrong = [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0]
-    lines = [
-        summary_of(Prediction("x", boxes, 0.5), "boxes", truth).line for boxes in ([wrong, right], [right], [wrong], [])
-    ]
-    assert lines == [
-        "right at rank 2 of 2",
-        "right at rank 1 of 1, overlap 100\u202f%",
-        "none of 1 boxes is right",
-        "no box",
-    ]
-
-
-def test_labels_that_are_empty_are_neither_choices_nor_boxes():
-    assert truth_of({"mentions": (), "choices": ("a", "b"), "choice": 1}, "choice") == Truth({}, ("a", "b"), 1)
-    assert truth_of({"phrases": (), "box": (0, 0, 1, 1)}, "region").box == (0, 0, 1, 1)
-    assert truth_of({"choices": ("a", "b"), "choice": True}, "choice").choice is None
 
 
 def test_boxes_of_no_size_overlap_nothing():
@@ -237,13 +175,6 @@ def test_words_that_mean_a_region_have_the_number_of_its_box(made, page):
     assert boxes == [pytest.approx((x0, y0, x1 - x0), abs=1e-4) for x0, y0, x1, _ in expected]
     numbers = re.findall(r'class="number" aria-hidden="true" style="left: (.*?)%; top: .*?%">(\d)<', inner)
     assert numbers == [(f"{100 * box[0]:.1f}", str(place)) for place, box in enumerate(expected, 1)]
-
-
-def test_mentions_outside_of_a_text_are_left_out():
-    numbers = Numbers()
-    mentions = ((2, 9, (0,)), (2, 5, (3,)), (3, 4, (1,)))
-    assert numbers.pieces("a cat", mentions) == [Piece("a "), Piece("cat", False, (1,))]
-    assert numbers.placed([(0.0, 0.0, 1.0, 1.0)]) == []  # a box that nobody knows
 
 
 def test_a_text_that_two_inputs_read_stands_there_once(made):

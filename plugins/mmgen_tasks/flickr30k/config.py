@@ -101,3 +101,16 @@ class ScenePhrases(Proposals):
         from .drawn import DrawnPhrases
 
         return DrawnPhrases(self)
+
+
+class PhraseBoxes(mmgen.RendererConfig):
+    """Flickr30K Entities: a phrase marked in its caption, the likeliest box, and the rank of the right one."""
+
+    type: Literal["flickr30k"] = "flickr30k"
+    renders = frozenset({"boxes"})
+    labels = ("phrases",)
+
+    def build(self):
+        from .card import PhraseCard
+
+        return PhraseCard()

@@ -92,3 +92,16 @@ class ScenePairs(Drawn):
         from .drawn import DrawnPairs
 
         return DrawnPairs(self)
+
+
+class TruthBars(mmgen.RendererConfig):
+    """NLVR2: how sure a step is that a statement is true, and whether it is."""
+
+    type: Literal["nlvr2"] = "nlvr2"
+    renders = frozenset({"label"})
+    labels = ("truth",)
+
+    def build(self):
+        from .card import TruthCard
+
+        return TruthCard()

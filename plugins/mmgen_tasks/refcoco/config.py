@@ -133,3 +133,16 @@ class SceneExpressions(Proposals):
         from .drawn import DrawnExpressions
 
         return DrawnExpressions(self)
+
+
+class ChosenRegion(mmgen.RendererConfig):
+    """Referring expressions: the chosen region beside the right one, and how much they overlap."""
+
+    type: Literal["refcoco"] = "refcoco"
+    renders = frozenset({"region"})
+    labels = ("box",)
+
+    def build(self):
+        from .card import RegionCard
+
+        return RegionCard()

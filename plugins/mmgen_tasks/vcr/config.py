@@ -134,3 +134,29 @@ class SceneChoices(Drawn):
         from .drawn import DrawnChoices
 
         return DrawnChoices(self)
+
+
+class Choices(mmgen.RendererConfig):
+    """VCR: the choices, which of them is right, and the words that name objects of the picture."""
+
+    type: Literal["vcr"] = "vcr"
+    renders = frozenset({"choice"})
+    labels = ("choices", "choice")
+
+    def build(self):
+        from .card import ChoiceCard
+
+        return ChoiceCard()
+
+
+class NamedTexts(mmgen.RendererConfig):
+    """VCR's texts: the words that name objects, where a step writes, or tells right choices from wrong ones."""
+
+    type: Literal["vcr_texts"] = "vcr_texts"
+    renders = frozenset({"text", "label"})
+    datasets = ("vcr", "vcr_texts", "scene_choices")
+
+    def build(self):
+        from .card import NamedTextsCard
+
+        return NamedTextsCard()

@@ -138,3 +138,16 @@ class SceneAnswers(Drawn):
         from .drawn import DrawnAnswers
 
         return DrawnAnswers(self)
+
+
+class AnswerBars(mmgen.RendererConfig):
+    """VQA: the most probable answers as bars, and which of them people gave."""
+
+    type: Literal["vqa"] = "vqa"
+    renders = frozenset({"label"})
+    labels = ("answers",)
+
+    def build(self):
+        from .card import AnswerCard
+
+        return AnswerCard()

@@ -1,0 +1,82 @@
+"""Renderers of a run's steps: which one fits a step, and what is shown where none does, or where it fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from ..cards import Card, as_json, checked_card
+from ..configs import RendererConfig
+from ..data.checked import Owned
+from ..errors import PluginError
+from ..parts import Renderer
+from ..recipe.tables import GENERATOR, Recipe
+from ..registry import Part, Registry, installed
+from ..tensors import Example, Generation, Prediction
+
+Answer = Generation | Prediction
+
+
+@dataclass
+class StepRenderer:
+    """Shows the answers of one step. An error of its renderer costs the card or the line, never the page or the run.
+
+    config  class of the renderer's config; None where no renderer fits the step
+    notes   what went wrong, one line for a renderer, for people to read
+    """
+
+    config: type[RendererConfig] | None = None
+    notes: list[str] = field(default_factory=list)
+    _built: Renderer | None = None
+
+    def card(self, example: Example, answer: Answer) -> Card:
+        """The renderer's card, or a plain one: the JSON of a prediction; nothing for a text, which shows itself."""
+        try:
+            if renderer := self._renderer():
+                return checked_card(renderer.card(example, answer))
+        except Exception as error:  # of any kind: the renderer may be anybody's
+            self._note(error, "card", example)
+        return Card(line=as_json(answer.value), confidence=answer.score) if isinstance(answer, Prediction) else Card()
+
+    def line(self, example: Example, answer: Answer) -> str:
+        """The renderer's line, or a plain one: the text, or the JSON of a prediction."""
+        try:
+            if renderer := self._renderer():
+                line = renderer.line(example, answer)
+                if not isinstance(line, str):
+                    raise ValueError(f"returned {line!r:.60}; expected a string")
+                return line
+        except Exception as error:
+            self._note(error, "line", example)
+        return as_json(answer.value) if isinstance(answer, Prediction) else answer.text
+
+    def _renderer(self) -> Renderer | None:
+        if self._built is None and self.config is not None:
+            self._built = self.config.model_validate({}).build()
+        return self._built
+
+    def _note(self, error: Exception, method: str, example: Example) -> None:
+        if not self.notes:
+            text = " ".join(str(error).split())
+            reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
+            self.notes.append(
+                f"{Owned('renderer', 'renderer', self.config)}: {method} of '{example.id}': {reason}; what it "
+                "cannot show is shown as JSON"
+            )
+
+
+def step_renderer(recipe: Recipe, step: str, registry: Registry | None = None) -> StepRenderer:
+    """The renderer that fits a step best (`RendererConfig`). Raises PluginError where two fit equally well."""
+    objective, kind = recipe.predicts(step) or (GENERATOR, "text")
+    labels = () if objective == GENERATOR else recipe.objectives[objective].labels
+    data = (recipe.own_data(step) or recipe.data).type
+    ranks: dict[Part, tuple[bool, int]] = {}
+    for part in (registry or installed()).of_kind("renderer"):
+        config = cast(type[RendererConfig], part.config)
+        if kind in config.renders and {*config.labels} <= {*labels} and data in (config.datasets or [data]):
+            ranks[part] = (bool(config.datasets), len(config.labels))
+    best = [part for part, rank in ranks.items() if rank == max(ranks.values())]
+    if len(best) > 1:
+        names = " and ".join(f"'{part.name}' ({part.source})" for part in best)
+        raise PluginError(f"step '{step}': two renderers fit its {kind} of '{data}': {names}; uninstall one of them")
+    return StepRenderer(cast(type[RendererConfig], best[0].config) if best else None)

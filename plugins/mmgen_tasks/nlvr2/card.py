@@ -1,0 +1,20 @@
+"""NLVR2's card: how sure a step is that a statement is true, and whether it is."""
+
+from __future__ import annotations
+
+from mmgen_vl.cards import label_card
+
+from mmgen.cards import Card
+from mmgen.parts import Renderer
+from mmgen.tensors import Example, Prediction
+
+
+class TruthCard(Renderer):
+    """ "True" and "False" as bars (label "truth": a bool)."""
+
+    def card(self, example: Example, prediction: Prediction) -> Card:
+        truth = example.labels.get("truth")
+        return label_card(prediction, {} if truth is None else {str(truth): 1.0})
+
+    def line(self, example: Example, prediction: Prediction) -> str:
+        return prediction.value["label"]

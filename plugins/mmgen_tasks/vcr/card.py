@@ -1,0 +1,50 @@
+"""VCR's cards: choices with the right one, and the words of its texts that name objects of the picture."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmgen_vl.cards import NamedObjects, label_card
+
+from mmgen.cards import Bar, Card, Choice, letter
+from mmgen.parts import Renderer
+from mmgen.tensors import Example, Generation, Prediction
+
+
+class ChoiceCard(Renderer):
+    """A bar a choice, and the choices' texts (labels "choices", "choice" and "choice_mentions")."""
+
+    def card(self, example: Example, prediction: Prediction) -> Card:
+        labels, best = example.labels, prediction.value["choice"]
+        texts, right, named = labels.get("choices", ()), labels.get("choice"), NamedObjects()
+        mentions = labels.get("choice_mentions") or [()] * len(texts)
+        questions = named.texts(example)
+        choices = [named.pieces(text, places) for text, places in zip(texts, mentions, strict=True)]
+        shares = prediction.value["probabilities"]
+        return Card(
+            bars=tuple(Bar(letter(place), share, place == best, place == right) for place, share in enumerate(shares)),
+            right=None if right is None else best == right,
+            choices=tuple(Choice(pieces, place == right) for place, pieces in enumerate(choices)),
+            texts=questions,
+            objects=named.objects,
+        )
+
+    def line(self, example: Example, prediction: Prediction) -> str:
+        texts, best = example.labels.get("choices"), prediction.value["choice"]
+        return texts[best] if texts else letter(best)
+
+
+class NamedTextsCard(Renderer):
+    """What VCR's texts name, where a step writes, or tells right choices from wrong ones (label "truth")."""
+
+    def card(self, example: Example, prediction: Prediction | Generation) -> Card:
+        named = NamedObjects()
+        texts = named.texts(example)
+        if isinstance(prediction, Generation):
+            return Card(texts=texts, objects=named.objects)
+        truth = example.labels.get("truth")
+        answers = label_card(prediction, {} if truth is None else {str(truth): 1.0})
+        return replace(answers, texts=texts, objects=named.objects)
+
+    def line(self, example: Example, prediction: Prediction | Generation) -> str:
+        return prediction.text if isinstance(prediction, Generation) else prediction.value["label"]

@@ -1,0 +1,19 @@
+"""VQA's card: the most probable answers as bars, and the answers of people."""
+
+from __future__ import annotations
+
+from mmgen_vl.cards import label_card
+
+from mmgen.cards import Card
+from mmgen.parts import Renderer
+from mmgen.tensors import Example, Prediction
+
+
+class AnswerCard(Renderer):
+    """An answer is right if any person gave it (label "answers": {answer: weight})."""
+
+    def card(self, example: Example, prediction: Prediction) -> Card:
+        return label_card(prediction, example.labels.get("answers", {}))
+
+    def line(self, example: Example, prediction: Prediction) -> str:
+        return prediction.value["label"]

@@ -1,0 +1,70 @@
+"""Cards of tasks about pictures: labels as bars, boxes beside the right one, and texts whose words name objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from mmgen.cards import Bar, Box, Card, Piece
+from mmgen.features.mentions_config import BEHIND
+from mmgen.tensors import Example, Prediction
+
+from .boxes import RIGHT, iou
+
+BARS = 5  # answers of a label that are shown
+LEAST = 0.005  # the share from which on the third and those after it are shown
+
+Mention = tuple[int, int, Sequence[int]]  # first character, end, which objects
+
+
+def label_card(prediction: Prediction, answers: Mapping[str, float]) -> Card:
+    """A label's most probable answers as bars. `answers`: how right each answer is, from 0 to 1; empty where nobody
+    knows."""
+    best = prediction.value["label"]
+    shares = prediction.value.get("probabilities") or {best: prediction.score}
+    order = sorted(shares.items(), key=lambda pair: -pair[1])
+    shown = [pair for place, pair in enumerate(order[:BARS]) if place < 2 or pair[1] >= LEAST]
+    by_weight = sorted(answers.items(), key=lambda pair: -pair[1])
+    return Card(
+        bars=tuple(Bar(text, share, text == best, answers.get(text, 0) > 0) for text, share in shown),
+        right=answers.get(best, 0) > 0 if answers else None,
+        answers=tuple(answer for answer, weight in by_weight if weight > 0),
+    )
+
+
+def overlap(box: Sequence[float], right: Sequence[float]) -> tuple[float, bool]:
+    """Intersection over union of a box and the right one, and whether it is enough to be right."""
+    shared = float(iou(box, right)[0, 0])
+    return shared, shared >= RIGHT
+
+
+def as_box(numbers: Sequence[float]) -> Box:
+    """A box out of JSON as a card has it."""
+    x0, y0, x1, y1 = numbers
+    return (x0, y0, x1, y1)
+
+
+class NamedObjects:
+    """Numbers, from 1, of the objects that a card's texts name, in the order in which the texts do."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[int, int] = {}
+
+    @property
+    def objects(self) -> tuple[int, ...]:
+        """The objects in the order of their numbers: `Card.objects`."""
+        return tuple(self._numbers)
+
+    def pieces(self, text: str, mentions: Iterable[Mention]) -> tuple[Piece, ...]:
+        """The text in pieces; mentions that do not fit into it are left out."""
+        pieces, end = [], 0
+        for first, stop, objects in sorted(mentions):
+            if end <= first < stop <= len(text):
+                numbers = tuple(self._numbers.setdefault(place, len(self._numbers) + 1) for place in objects)
+                pieces += [Piece(text[end:first]), Piece(text[first:stop], numbers=numbers)]
+                end = stop
+        return tuple(piece for piece in (*pieces, Piece(text[end:])) if piece.text)
+
+    def texts(self, example: Example) -> dict[str, tuple[Piece, ...]]:
+        """The inputs of an example whose mentions of objects are known, in pieces: `Card.texts`."""
+        fields = [name for name in example.inputs if f"{name}{BEHIND}" in example.inputs]
+        return {name: self.pieces(example.inputs[name], example.shown(f"{name}{BEHIND}")) for name in fields}
