@@ -4,10 +4,10 @@ through one linear layer behind the text. It learns with any objective, and writ
 from typing import ClassVar, Literal
 
 from mmgen_encoders import Encoder
+from mmgen_vl.mentions_config import MentionsConfig
 from pydantic import Field
 
 import mmgen
-from mmgen.features.mentions_config import MentionsConfig
 
 
 class VisualBert(Encoder):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import torch
+from mmgen_vl.mentions import MentionedReader, Mentions, columns, mentioning
 from torch import Tensor
 
 from mmgen.errors import PluginError
 from mmgen.features.embedder import StoredEmbedder
-from mmgen.features.mentions import MentionedReader, Mentions, columns, mentioning
 from mmgen.parts import Backbone
 from mmgen.tensors import Segment, Slots
 

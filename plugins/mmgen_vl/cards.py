@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from mmgen.cards import Bar, Box, Card, Piece
-from mmgen.features.mentions_config import BEHIND
 from mmgen.tensors import Example, Prediction
 
 from .boxes import RIGHT, iou
+from .mentions_config import BEHIND
 
 BARS = 5  # answers of a label that are shown
 LEAST = 0.005  # the share from which on the third and those after it are shown

@@ -4,10 +4,10 @@ and writes with the masked generator."""
 from typing import ClassVar, Literal
 
 from mmgen_encoders import Encoder
+from mmgen_vl.mentions_config import MentionsConfig
 from pydantic import Field
 
 import mmgen
-from mmgen.features.mentions_config import MentionsConfig
 
 
 class VlBert(Encoder):

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from mmgen_vl.mentions import MentionedReader, Mentions, mentioning
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from mmgen.errors import DataError
 from mmgen.features.embedder import StoredEmbedder
 from mmgen.features.hiding import hide_regions
-from mmgen.features.mentions import MentionedReader, Mentions, mentioning
 from mmgen.features.regions import Regions
 from mmgen.parts import Backbone
 from mmgen.tensors import Hiding, ResolvedExample, Segment, Slots

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from ..errors import DataError
-from ..sequence import letters, slots_between
-from ..tensors import Example, ResolvedExample, Slots
-from .embedder import StoreReader
+from mmgen.errors import DataError
+from mmgen.features.embedder import StoreReader
+from mmgen.features.regions import Regions
+from mmgen.sequence import letters, slots_between
+from mmgen.tensors import Example, ResolvedExample, Slots
+
 from .mentions_config import BEHIND, MentionsConfig
-from .regions import Regions
 
 
 class Mentions:

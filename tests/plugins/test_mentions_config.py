@@ -4,9 +4,9 @@ from typing import Literal
 
 import pytest
 from mmgen_visualbert import VisualBertRegions
+from mmgen_vl.mentions_config import MentionsConfig
 from mmgen_vlbert import VlBertRegions
 
-from mmgen.features.mentions_config import MentionsConfig
 from mmgen.tensors import All
 
 

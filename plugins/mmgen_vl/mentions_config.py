@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ..configs import FeaturesConfig
+import mmgen
 
 if TYPE_CHECKING:
-    from ..tensors import All
+    from mmgen.tensors import All
 
 BEHIND = "_mentions"  # behind the name of a text: the field with its mentions
 
 
-class MentionsConfig(FeaturesConfig):
+class MentionsConfig(mmgen.FeaturesConfig):
     """Regions out of a store, some of which the words of texts mean."""
 
     mentions: tuple[str, ...] = Field(
@@ -33,7 +33,7 @@ class MentionsConfig(FeaturesConfig):
 
 def asked_mentions(value: Any) -> All:
     """A query's mentions as an example has them. Raises ValueError."""
-    from ..tensors import All  # torch
+    from mmgen.tensors import All  # torch
 
     mistake = (
         f"{str(value)[:60]} is no list of mentions, [first letter, end, [objects]]; letters and objects count from 0"
