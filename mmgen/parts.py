@@ -310,9 +310,9 @@ class Renderer(abc.ABC):
     An exception is reported with the renderer's name, and the prediction is then shown as JSON."""
 
     @abc.abstractmethod
-    def card(self, example: Example, prediction: Any) -> Card:
+    def card(self, example: ResolvedExample, prediction: Any) -> Card:
         """What the page shows: see `mmgen.cards.Card`."""
 
     @abc.abstractmethod
-    def line(self, example: Example, prediction: Any) -> str:
+    def line(self, example: ResolvedExample, prediction: Any) -> str:
         """The prediction in some 40 characters, for the terminal."""

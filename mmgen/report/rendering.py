@@ -12,7 +12,7 @@ from ..errors import PluginError
 from ..parts import Renderer
 from ..recipe.tables import GENERATOR, Recipe
 from ..registry import Part, Registry, installed
-from ..tensors import Example, Generation, Prediction
+from ..tensors import Generation, Prediction, ResolvedExample
 
 Answer = Generation | Prediction
 
@@ -29,7 +29,7 @@ class StepRenderer:
     notes: list[str] = field(default_factory=list)
     _built: Renderer | None = None
 
-    def card(self, example: Example, answer: Answer) -> Card:
+    def card(self, example: ResolvedExample, answer: Answer) -> Card:
         """The renderer's card, or a plain one: the JSON of a prediction; nothing for a text, which shows itself."""
         try:
             if renderer := self._renderer():
@@ -38,7 +38,7 @@ class StepRenderer:
             self._note(error, "card", example)
         return Card(line=as_json(answer.value), confidence=answer.score) if isinstance(answer, Prediction) else Card()
 
-    def line(self, example: Example, answer: Answer) -> str:
+    def line(self, example: ResolvedExample, answer: Answer) -> str:
         """The renderer's line, or a plain one: the text, or the JSON of a prediction."""
         try:
             if renderer := self._renderer():
@@ -55,7 +55,7 @@ class StepRenderer:
             self._built = self.config.model_validate({}).build()
         return self._built
 
-    def _note(self, error: Exception, method: str, example: Example) -> None:
+    def _note(self, error: Exception, method: str, example: ResolvedExample) -> None:
         if not self.notes:
             text = " ".join(str(error).split())
             reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".rstrip(": ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from mmgen.cards import Bar, Box, Card, Piece
-from mmgen.tensors import Example, Prediction
+from mmgen.tensors import Prediction, ResolvedExample
 
 from .boxes import RIGHT, iou
 from .mentions_config import BEHIND
@@ -64,7 +64,7 @@ class NamedObjects:
                 end = stop
         return tuple(piece for piece in (*pieces, Piece(text[end:])) if piece.text)
 
-    def texts(self, example: Example) -> dict[str, tuple[Piece, ...]]:
+    def texts(self, example: ResolvedExample) -> dict[str, tuple[Piece, ...]]:
         """The inputs of an example whose mentions of objects are known, in pieces: `Card.texts`."""
         fields = [name for name in example.inputs if f"{name}{BEHIND}" in example.inputs]
         return {name: self.pieces(example.inputs[name], example.shown(f"{name}{BEHIND}")) for name in fields}

@@ -8,7 +8,7 @@ from mmgen_vl.cards import as_box, overlap
 
 from mmgen.cards import Box, Card, Piece, corners
 from mmgen.parts import Renderer
-from mmgen.tensors import Example, Prediction
+from mmgen.tensors import Prediction, ResolvedExample
 
 
 class PhraseCard(Renderer):
@@ -17,7 +17,7 @@ class PhraseCard(Renderer):
 
     caption = "caption"
 
-    def card(self, example: Example, prediction: Prediction) -> Card:
+    def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         phrases, boxes = example.labels.get("phrases"), prediction.value
         first, end, right = phrases[0] if phrases else (0, 0, None)
         text = example.inputs.get(self.caption, "")
@@ -32,7 +32,7 @@ class PhraseCard(Renderer):
             else {},
         )
 
-    def line(self, example: Example, prediction: Prediction) -> str:
+    def line(self, example: ResolvedExample, prediction: Prediction) -> str:
         boxes = prediction.value
         if not boxes:
             return "no box"

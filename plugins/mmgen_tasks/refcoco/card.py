@@ -6,13 +6,13 @@ from mmgen_vl.cards import as_box, overlap
 
 from mmgen.cards import Card, corners
 from mmgen.parts import Renderer
-from mmgen.tensors import Example, Prediction
+from mmgen.tensors import Prediction, ResolvedExample
 
 
 class RegionCard(Renderer):
     """How much the chosen box and the right one overlap (label "box"; of several pictures, on the first)."""
 
-    def card(self, example: Example, prediction: Prediction) -> Card:
+    def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         box, right = as_box(prediction.value["box"]), example.labels.get("box")
         if right is None:
             return Card(line="a region", confidence=prediction.score, box=box)
@@ -26,5 +26,5 @@ class RegionCard(Renderer):
             right_box=as_box(right),
         )
 
-    def line(self, example: Example, prediction: Prediction) -> str:
+    def line(self, example: ResolvedExample, prediction: Prediction) -> str:
         return corners(prediction.value["box"])

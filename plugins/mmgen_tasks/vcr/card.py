@@ -8,13 +8,13 @@ from mmgen_vl.cards import NamedObjects, label_card
 
 from mmgen.cards import Bar, Card, Choice, letter
 from mmgen.parts import Renderer
-from mmgen.tensors import Example, Generation, Prediction
+from mmgen.tensors import Generation, Prediction, ResolvedExample
 
 
 class ChoiceCard(Renderer):
     """A bar a choice, and the choices' texts (labels "choices", "choice" and "choice_mentions")."""
 
-    def card(self, example: Example, prediction: Prediction) -> Card:
+    def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         labels, best = example.labels, prediction.value["choice"]
         texts, right, named = labels.get("choices", ()), labels.get("choice"), NamedObjects()
         mentions = labels.get("choice_mentions") or [()] * len(texts)
@@ -29,7 +29,7 @@ class ChoiceCard(Renderer):
             objects=named.objects,
         )
 
-    def line(self, example: Example, prediction: Prediction) -> str:
+    def line(self, example: ResolvedExample, prediction: Prediction) -> str:
         texts, best = example.labels.get("choices"), prediction.value["choice"]
         return texts[best] if texts else letter(best)
 
@@ -37,7 +37,7 @@ class ChoiceCard(Renderer):
 class NamedTextsCard(Renderer):
     """What VCR's texts name, where a step writes, or tells right choices from wrong ones (label "truth")."""
 
-    def card(self, example: Example, prediction: Prediction | Generation) -> Card:
+    def card(self, example: ResolvedExample, prediction: Prediction | Generation) -> Card:
         named = NamedObjects()
         texts = named.texts(example)
         if isinstance(prediction, Generation):
@@ -46,5 +46,5 @@ class NamedTextsCard(Renderer):
         answers = label_card(prediction, {} if truth is None else {str(truth): 1.0})
         return replace(answers, texts=texts, objects=named.objects)
 
-    def line(self, example: Example, prediction: Prediction | Generation) -> str:
+    def line(self, example: ResolvedExample, prediction: Prediction | Generation) -> str:
         return prediction.text if isinstance(prediction, Generation) else prediction.value["label"]

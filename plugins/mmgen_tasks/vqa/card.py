@@ -6,14 +6,14 @@ from mmgen_vl.cards import label_card
 
 from mmgen.cards import Card
 from mmgen.parts import Renderer
-from mmgen.tensors import Example, Prediction
+from mmgen.tensors import Prediction, ResolvedExample
 
 
 class AnswerCard(Renderer):
     """An answer is right if any person gave it (label "answers": {answer: weight})."""
 
-    def card(self, example: Example, prediction: Prediction) -> Card:
+    def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         return label_card(prediction, example.labels.get("answers", {}))
 
-    def line(self, example: Example, prediction: Prediction) -> str:
+    def line(self, example: ResolvedExample, prediction: Prediction) -> str:
         return prediction.value["label"]
