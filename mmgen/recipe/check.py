@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,6 +19,8 @@ from .paths import counted
 from .tables import NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, laid_over
+
+AnyConfig = TypeVar("AnyConfig", bound=Config)
 
 
 def _line(problem: str) -> tuple[str, int]:
@@ -79,14 +81,14 @@ class _Check:
         )
         return part
 
-    def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] | None = None) -> Any:
+    def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] = {}) -> Any:
         """A config from a table; as JSON and strictly, so that "5" is no number, and a list may be a tuple. `parts`:
         what is inside of it, checked already."""
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
         table = counted(cls, table, lambda key: self.layers.folder((*path, key)))
         found, wrong = _checked(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
-        if parts is not None:
+        if parts:
             wrong = [mistake for mistake in wrong if mistake["loc"] and mistake["loc"][0] not in parts]
             if not wrong:
                 found, wrong = _checked(lambda: cls.model_validate({**table, **parts}))
@@ -135,15 +137,14 @@ class _Check:
         source: SourceConfig | None = self.table(SourceConfig, own, path, {"data": data or DatasetConfig(type="")})
         return source if data else None
 
-    def top(self, values: dict[str, Any]) -> None:
-        """The recipe's own keys."""
-        try:
-            Recipe.model_validate(values)
-        except ValidationError as error:
-            for mistake in error.errors():
-                # parts and tables have been checked one by one; what is None there has been reported
-                if len(mistake["loc"]) == 1 and values.get(str(mistake["loc"][0]), "") is not None:
-                    self.mistakes(Recipe, [mistake], ())
+    def top(self, values: dict[str, Any]) -> Recipe | None:
+        """The recipe, of its own keys and of parts and tables that are checked. None where there is a problem."""
+        recipe, mistakes = _checked(lambda: Recipe.model_validate(values))
+        for mistake in mistakes:
+            # parts and tables have been checked one by one; what is None there has been reported
+            if len(mistake["loc"]) == 1 and values.get(str(mistake["loc"][0]), "") is not None:
+                self.mistakes(Recipe, [mistake], ())
+        return recipe
 
     def fits(self, built: Mapping[str, Any]) -> None:
         """Steps name inputs that exist and start from steps that exist, without going in a circle; the generator has
@@ -216,7 +217,7 @@ class _Check:
                 )
 
 
-def _checked(validate: Callable[[], Config]) -> tuple[Config | None, list[Any]]:
+def _checked(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list[Any]]:
     """What pydantic makes of values, or its errors."""
     try:
         return validate(), []

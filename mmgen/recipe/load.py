@@ -86,8 +86,9 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
     built["steps"] = steps and {
         name: step if step is None else check.step(step, whole, ("steps", name)) for name, step in steps.items()
     }
-    check.top({**values, **built})
+    recipe = check.top({**values, **built})
     check.fits(built)
     if check.problems:
         raise RecipeError("\n".join(sorted(check.problems, key=_line)))
-    return Recipe(**values, **built)
+    assert recipe is not None  # what makes it none is among the problems
+    return recipe
