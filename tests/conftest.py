@@ -1,4 +1,4 @@
-"""Tests run offline and on few threads; real data and weights are used where a checkout has them beside it."""
+"""Tests run offline and on few threads; real data and weights are used where they are (see `kit.beside`)."""
 
 import gc
 import os

@@ -20,9 +20,10 @@ from mmgen.data.seeds import resolve
 from mmgen.decoding import Decoding
 from mmgen.errors import RunError
 from mmgen.evaluation.generate import generate
-from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry
+from mmgen.oom import ADVICE_FEWER_TEXTS, ADVICE_SMALLER, OomRetry, halves, out_of_memory, targets_parted
 from mmgen.parts import Picture
 from mmgen.report import attention as looks
+from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
 
@@ -251,3 +252,46 @@ def test_pictures_are_described_the_same_in_halves(caplog):
         == "extracting features: out of memory with a single picture ('0'); use a smaller network, smaller pictures "
         "(image_size), or a larger device"
     )
+
+
+# --- what it is, and where examples are cut -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "short"),
+    [
+        (torch.OutOfMemoryError("HIP out of memory"), True),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:121] DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+                "9 bytes."
+            ),
+            True,
+        ),
+        (MemoryError(), True),
+        (RuntimeError("could not create a primitive"), True),
+        (RuntimeError("could not create a primitive descriptor for a matmul primitive"), False),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"), True),
+        (
+            torch.AcceleratorError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+            True,
+        ),
+        (torch.AcceleratorError("CUDA error: device-side assert triggered"), False),
+        (RuntimeError("std::bad_alloc"), True),
+        (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
+        (KeyError("memory"), False),
+    ],
+)
+def test_what_counts_as_out_of_memory(error, short):
+    assert out_of_memory(error) is short
+
+
+def test_examples_are_cut_between_their_targets_too():
+    one, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
+    assert halves([one, two, three], targets_parted) == [[one], [two, three]]
+    assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], targets_parted)] == [
+        [("3", 1)],
+        [("3", 2)],
+    ]
+    assert halves([one], targets_parted) == [[one]] and halves([three]) == [[three]]

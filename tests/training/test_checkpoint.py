@@ -1,12 +1,11 @@
 """Files of weights: equal ones byte by byte, older ones still read, and nothing left of a writer that was killed."""
 
 import json
-import signal
 
 import pytest
 import torch
 from kit import toys
-from kit.training import learner_of
+from kit.training import learn, learner_of
 from safetensors.torch import save_file
 
 from mmgen.errors import RunError
@@ -14,7 +13,6 @@ from mmgen.files import clear_partials
 from mmgen.recipe.tables import Step, Training
 from mmgen.storage.weights import ABOUT, CHECKSUM, read_tensors, write_tensors
 from mmgen.training.optimizer import make_optimizer, rates
-from mmgen.training.signals import HEEDED, handling
 
 TENSORS = {"b": torch.arange(6.0).view(2, 3), "a": torch.ones(2)}
 
@@ -55,22 +53,6 @@ def test_what_a_killed_writer_left_is_cleared(tmp_path):
     assert sorted((tmp_path / "steps/s").iterdir()) == sorted(kept)
 
 
-@pytest.mark.parametrize("number", HEEDED, ids=lambda number: number.name)
-def test_every_signal_that_asks_to_stop_is_heeded(number):
-    before, called = signal.getsignal(number), []
-    signal.signal(number, signal.SIG_DFL)
-    try:
-        with handling(lambda: called.append(number)):
-            signal.raise_signal(number)
-        assert called == [number] and signal.getsignal(number) is signal.SIG_DFL
-        signal.signal(number, signal.SIG_IGN)  # as nohup does
-        with handling(lambda: called.append(number)):
-            signal.raise_signal(number)
-        assert called == [number]
-    finally:
-        signal.signal(number, before)
-
-
 def rates_of(names, **training):
     parameters = {name: torch.nn.Parameter(torch.ones(2)) for name in names}
     learning = Step(inputs=("caption",), learn=("backbone",), training=Training(learning_rate=0.5, **training))
@@ -91,3 +73,12 @@ def test_padding_is_what_the_rows_hold(tmp_path):
     learner.update(0, [(0, batch)])
     rows, _ = model.rows(batch, batch.tail)
     assert learner.accumulator.slots.tolist() == [int(rows.layout.real.sum()), rows.layout.real.numel()]
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path):
+    (tmp_path / "s").mkdir()
+    write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": "{"})
+    with pytest.raises(
+        RunError, match=r"s/checkpoint.safetensors: damaged, or its log.jsonl is: .*; delete it to learn this step anew"
+    ):
+        learn(tmp_path / "s", toys.model())

@@ -22,7 +22,8 @@ BESIDE = (
     "runs/test_run.py",
     "runs/test_seeds.py",
     "runs/test_warm_start.py",
-    "training/test_learner.py",
+    "training/test_accumulate.py",
+    "training/test_train.py",
 )
 PYTEST = ("-m", "pytest", "-q", "-p", "tools.gpu.measures.on_gpu", "-p", "no:cacheprovider", "-p", "no:randomly")
 

@@ -1,0 +1,87 @@
+"""A run's folder under settings that have changed: what is made with the old ones goes, what was learnt stays."""
+
+from pathlib import Path
+
+import pytest
+from kit import toys
+
+from mmgen.files import write_json
+from mmgen.recipe.load import load
+from mmgen.recipe.tables import Recipe
+from mmgen.registry import installed
+from mmgen.storage.run_folder import RunFolder
+
+BEAMS, VARIETY = "decoding.num_beams=3", "metrics.variety.type=diversity"
+STEP = {"weights.safetensors", "log.jsonl", "generations.jsonl", "scores.json"}
+DECODED = {"generations.jsonl", "scores.json"}  # of texts that were written with a decoding of their own
+
+
+def recipe(folder: Path, *sets: str) -> Recipe:
+    """The toy recipe with other settings, and runs in the folder."""
+    path = folder / "toy.toml"
+    path.write_text(toys.RECIPE)
+    return load(path, installed(), None, [f'output="{folder}/runs"', *sets])[0]
+
+
+@pytest.fixture
+def run(tmp_path) -> RunFolder:
+    """A run that is done, of small files."""
+    first = recipe(tmp_path)
+    run = RunFolder.of(first)
+    for step in first.steps:
+        for folder, names in ((run.step(step), STEP), (run.step(step) / "decodings/beams", DECODED)):
+            folder.mkdir(parents=True)
+            for name in names:
+                (folder / name).write_text("{}")
+    (run.path / "probes").mkdir()
+    for path in (run.path / "table.md", run.path / "report.html", run.path.parent / "table.md"):
+        path.write_text("as it was")
+    write_json(run.path / "recipe.json", first.identity())
+    return run
+
+
+def left(run: RunFolder) -> dict[str, set[str]]:
+    """What is in the folder of each step, and in that of its other decoding."""
+    return {
+        str(folder.relative_to(run.path / "steps")): {path.name for path in folder.iterdir() if path.is_file()}
+        for step in sorted((run.path / "steps").iterdir())
+        for folder in (step, step / "decodings/beams")
+    }
+
+
+def test_other_decoding_takes_texts_scores_and_what_looked_at_them_and_keeps_weights(run, tmp_path):
+    changed = recipe(tmp_path, BEAMS)
+    assert run.outdated(changed) == ("decoding",)
+    assert run.retire(changed) == (
+        "decoding has changed: texts are written anew, weights stay; probes/ is deleted, `mmgen probe` looks again"
+    )
+    kept = {"weights.safetensors", "log.jsonl"}
+    assert left(run) == {
+        "first": kept,
+        "first/decodings/beams": DECODED,
+        "second": kept,
+        "second/decodings/beams": DECODED,
+    }
+    shown = (run.path / "probes", run.path / "table.md", run.path / "report.html", run.path.parent / "table.md")
+    assert not [path for path in shown if path.exists()]
+    assert run.outdated(changed) == () and run.identity()["decoding"]["num_beams"] == 3
+
+
+def test_other_metrics_take_scores_alone(run, tmp_path):
+    changed = recipe(tmp_path, VARIETY)
+    assert run.outdated(changed) == ("metrics",)
+    assert run.retire(changed) == "metrics have changed: scores are made anew, weights stay"
+    assert left(run) == {
+        step + below: names - {"scores.json"}
+        for step in ("first", "second")
+        for below, names in (("", STEP), ("/decodings/beams", DECODED))
+    }
+    assert (run.path / "probes").exists() and not (run.path / "table.md").exists()
+    assert run.outdated(changed) == () and "variety" in run.identity()["metrics"]
+
+
+def test_a_run_that_has_made_nothing_yet_says_nothing(tmp_path):
+    run = RunFolder.of(recipe(tmp_path))
+    run.path.mkdir(parents=True)
+    changed = recipe(tmp_path, BEAMS)
+    assert run.outdated(changed) == () and run.retire(changed) == ""

@@ -1,0 +1,65 @@
+"""Signals that ask to stop: heeded once, and left as they were before."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from mmgen.training.signals import HEEDED, handling, interruptions
+
+
+@pytest.fixture
+def handlers():
+    """Signals as a terminal has them, however these tests were started."""
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL))
+    }
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_second_ctrl_c_does_not_wait(handlers):
+    with pytest.raises(KeyboardInterrupt), interruptions() as asked:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert asked.is_set()
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_that_is_ignored_stays_so(handlers):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with interruptions() as asked:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert not asked.is_set() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_elsewhere_than_in_the_main_thread_signals_are_left_alone(handlers):
+    found = []
+
+    def work():
+        with interruptions() as asked:
+            found.append((asked.is_set(), signal.getsignal(signal.SIGTERM)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(False, signal.SIG_DFL)]
+
+
+@pytest.mark.parametrize("number", HEEDED, ids=lambda number: number.name)
+def test_every_signal_that_asks_to_stop_is_heeded(number):
+    before, called = signal.getsignal(number), []
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        with handling(lambda: called.append(number)):
+            signal.raise_signal(number)
+        assert called == [number] and signal.getsignal(number) is signal.SIG_DFL
+        signal.signal(number, signal.SIG_IGN)  # as nohup does
+        with handling(lambda: called.append(number)):
+            signal.raise_signal(number)
+        assert called == [number]
+    finally:
+        signal.signal(number, before)

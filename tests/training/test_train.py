@@ -1,0 +1,141 @@
+"""A step that meets numbers that are not finite, or is asked to stop: what it keeps, what it says, how it goes on."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+from kit import toys
+from kit.training import apart, learn, learner_of, step
+
+from mmgen.data.collate import Collator
+from mmgen.data.plan import Plan, PlanOptions, Pool
+from mmgen.data.sources import Source
+from mmgen.errors import RunError
+from mmgen.storage.weights import read_tensors, state
+from mmgen.training.learner import Learner
+from mmgen.training.validate import validate
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(("spoil", "what"), [(torch.nan, "loss"), (torch.inf, "loss")])
+def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(tmp_path, spoil, what):
+    model, seen = toys.model(), []
+    forward = model.forward
+
+    def spoilt(batch):
+        seen.append(batch.ids)
+        loss = forward(batch)
+        return loss if len(seen) < 6 else replace(loss, sums={name: total * spoil for name, total in loss.sums.items()})
+
+    model.forward = spoilt
+    with pytest.raises(RunError) as error:
+        learn(tmp_path / "s", model, step(checkpoint_every=1))
+    number = json.loads(read_tensors(tmp_path / "s/checkpoint.safetensors")[1]["cursor"])["done"]
+    said = str(error.value)
+    assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
+    assert said.endswith(
+        "lower learning_rate or look at their features with `mmgen data check`; the last checkpoint is kept"
+    )
+    again = toys.model()
+    learner_of(again, tmp_path / "s")
+    assert all(tensor.isfinite().all() for tensor in state(again).values())
+
+
+def plan(bucket=1):
+    """That of `step()`; with its bucket of 16, examples come in another order."""
+    examples = toys.examples(20)
+    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch=6, bucket=bucket)
+    return Plan.make([Pool(Source(examples), Collator(toys.model(), ["caption"]))], options)
+
+
+def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
+    model = toys.model()
+    before = {name: tensor.clone() for name, tensor in state(model).items()}
+    weight = model.backbone.model.get_input_embeddings().weight
+    weight.register_hook(lambda gradient: gradient * torch.inf)
+    with pytest.raises(RunError, match=r"update 0: the gradient is not finite \(examples e"):
+        learn(tmp_path / "s", model)
+    assert all(tensor.equal(before[name]) for name, tensor in state(model).items())
+
+
+def test_clipping_is_in_the_log(tmp_path):
+    log = learn(tmp_path / "s", toys.model(), step(max_grad_norm=1.0))
+    assert [record["clipped"] for record in log] == [record["grad_norm"] > 1.0 for record in log]
+    ends = [record for record in log if "epoch_clipped" in record]
+    assert len(ends) == 2 and ends[-1] is log[-1]
+    of_last = [record for record in log if record["epoch"] >= 1]
+    assert ends[-1]["epoch_clipped"] == sum(record["clipped"] for record in of_last) / len(of_last)
+    assert "clipped" not in learn(tmp_path / "t", toys.model(), step(max_grad_norm=None))[0]
+
+
+def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
+    whole, stopped, seen = toys.model(), toys.model(), []
+    expected = learn(tmp_path / "whole", whole)
+    forward = stopped.forward
+
+    def interrupted(batch):
+        seen.append(1)
+        if len(seen) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+        return forward(batch)
+
+    stopped.forward = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        learn(tmp_path / "stopped", stopped)
+    assert len(whole_updates(plan(16), seen)) == done_in(tmp_path / "stopped") < len(expected)  # that one, and no more
+    again = toys.model()
+    assert learn(tmp_path / "stopped", again) == expected and apart(again, whole) == 0
+
+
+def whole_updates(plan, passes):
+    """The updates that so many passes are spread over."""
+    sizes, count = [len(update) for update in plan.updates], 0
+    while sum(sizes[:count]) < len(passes):
+        count += 1
+    return sizes[:count]
+
+
+def done_in(folder):
+    return json.loads(read_tensors(folder / "checkpoint.safetensors")[1]["cursor"])["done"]
+
+
+@pytest.mark.parametrize("keep", ["last", "best"])
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypatch, epoch, keep):
+    """It is made up for when the step goes on: the same log, the same best weights, the same bits."""
+    chosen, validation = step(keep=keep, learning_rate=0.05), toys.examples(5, seed=1)
+    whole, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
+    expected = learn(tmp_path / "whole", whole, chosen, validation=validation)
+    end = plan(16).epochs[epoch]
+    update = Learner.update
+
+    def interrupted(learner, number, *arguments, **more):
+        if number == end - 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return update(learner, number, *arguments, **more)
+
+    monkeypatch.setattr(Learner, "update", interrupted)
+    monkeypatch.setattr("mmgen.training.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
+    with pytest.raises(KeyboardInterrupt):
+        learn(tmp_path / "stopped", stopped, chosen, validation=validation)
+    assert len(validated) == epoch and done_in(tmp_path / "stopped") == end
+    monkeypatch.setattr(Learner, "update", update)
+    assert learn(tmp_path / "stopped", again, chosen, validation=validation) == expected and len(validated) == 2
+    assert apart(again, whole) == 0
+    assert {path.name for path in (tmp_path / "stopped").iterdir()} == {"log.jsonl", "weights.safetensors"}
+
+
+def test_a_stop_while_validating_is_not_put_off_by_an_update(tmp_path, monkeypatch):
+    def interrupted(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return validate(*arguments)
+
+    monkeypatch.setattr("mmgen.training.train.validate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        learn(tmp_path / "s", toys.model(), validation=toys.examples(5, seed=1))
+    assert done_in(tmp_path / "s") == plan(16).epochs[0]
+    assert "validation_loss" in json.loads((tmp_path / "s/log.jsonl").read_text().splitlines()[-1])
