@@ -1,7 +1,7 @@
-"""The benchmark that anybody can run: this framework beside the paper's own procedure and the decoders of transformers.
+"""The benchmark that anybody can run: this framework, the paper's own procedure and the decoders of transformers.
 
-Systems of one shape, random weights, the same made-up data, timed in turn in one process; times stand beside counted
-work, so that a gap has to be explained. `docs/performance.md` has what was measured.
+All systems have the same shape, random weights and the same synthetic data. They are timed in turn in one process.
+Measured times are shown next to counted work, so that every gap has to be explained. `docs/performance.md` has results.
 """
 
 from typing import ClassVar, Literal
@@ -10,7 +10,7 @@ import mmgen
 
 
 class Bench(mmgen.CommandConfig):
-    """Compare the speed with the paper's procedure and other decoders."""
+    """Compare speed with the paper's procedure and other decoders."""
 
     type: Literal["bench"] = "bench"
     group: ClassVar[str] = "Evaluate"

@@ -1,4 +1,4 @@
-"""The bench commands: how fast, beside the paper's procedure and the decoders of transformers."""
+"""The bench commands: speed compared with the paper's procedure and the decoders of transformers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What every bench command takes; `OPTIONS` has their help."""
+    """Options of every bench command; `OPTIONS` has their help."""
 
     layers: int
     width: int
@@ -40,23 +40,27 @@ OPTIONS = [
     click.option(
         "--layers", type=click.IntRange(1), default=12, show_default=True, help="Layers of every encoder and decoder."
     ),
-    click.option("--width", type=click.IntRange(8), default=768, show_default=True, help="Width of their states."),
+    click.option("--width", type=click.IntRange(8), default=768, show_default=True, help="Width of the hidden states."),
     click.option(
         "--words",
         type=click.IntRange(1000, 100_000),
         default=30_522,
         show_default=True,
-        help="Words of the vocabulary.",
+        help="Words in the vocabulary.",
     ),
-    click.option("--batch", type=click.IntRange(1), default=4, show_default=True, help="Images at a time."),
+    click.option("--batch", type=click.IntRange(1), default=4, show_default=True, help="Images per batch."),
     click.option(
-        "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Rounds that count; one more warms up."
+        "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Timed rounds, after one warm-up round."
     ),
     click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1."),
     click.option(
-        "--precision", type=click.Choice(["fp32", "bf16"]), default="fp32", show_default=True, help="Of the numbers."
+        "--precision",
+        type=click.Choice(["fp32", "bf16"]),
+        default="fp32",
+        show_default=True,
+        help="Number format of the forward pass.",
     ),
-    click.option("--threads", type=click.IntRange(1, 1024), help="Processor threads; by default torch's own choice."),
+    click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads; by default torch's choice."),
     click.option("--json", "as_json", is_flag=True, help="Print JSON: settings, every round, ratios, counted work."),
     click.option("--markdown", is_flag=True, help="Print a Markdown table."),
 ]
@@ -64,34 +68,34 @@ without_option = click.option(
     "--without",
     multiple=True,
     type=click.Choice(["naive", "BERT2BERT", "causal BERT"]),
-    help="Leave a system out. May be repeated.",
+    help="Leave out a system. May be repeated.",
 )
 
 compile_option = click.option(
-    "--compile", "compiled", is_flag=True, help="Encoders and decoders through torch.compile."
+    "--compile", "compiled", is_flag=True, help="Run encoders and decoders through torch.compile."
 )
 
 
-def takes_options(command: Callable) -> Callable:
-    """Gives a command the options that all share, as one argument."""
+def add_options(command: Callable) -> Callable:
+    """Pass the shared options to a command as one argument."""
     names = [field.name for field in fields(Options)]
 
     @functools.wraps(command)
-    def call(**given: Any) -> None:
-        shared = Options(**{name: given.pop(name) for name in names})
-        command(shared, **given)
+    def call(**arguments: Any) -> None:
+        shared = Options(**{name: arguments.pop(name) for name in names})
+        command(shared, **arguments)
 
     return together(*OPTIONS)(call)
 
 
 @click.group()
 def bench() -> None:
-    """Speed, measured side by side: this framework, the paper's procedure (one pass a target position), and
-    transformers' EncoderDecoderModel and BertLMHeadModel; one shape, random weights, the same made-up data."""
+    """Compare the speed of this framework, the paper's procedure (one pass per target position), and transformers'
+    EncoderDecoderModel and BertLMHeadModel. All have one shape, random weights and the same synthetic data."""
 
 
 @bench.command()
-@takes_options
+@add_options
 @without_option
 @compile_option
 @click.option(
@@ -100,90 +104,92 @@ def bench() -> None:
     "questions",
     multiple=True,
     type=click.IntRange(1),
-    help="Questions an image. May be repeated; by default 1, 3 and 5.",
+    help="Questions per image. May be repeated; by default 1, 3 and 5.",
 )
 @click.option(
     "--tokens",
     type=click.IntRange(2, 100),
     default=9,
     show_default=True,
-    help="Tokens of a question, its end included.",
+    help="Tokens per question, including the end token.",
 )
 def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...], compiled: bool, tokens: int) -> None:
-    """Time learning: a pass forward and back.
+    """Time training: forward and backward pass.
 
-    The optimiser's step is left out, being the same for all."""
-    settings = _settings(options, tokens, without, compiled)
-    from .run import measure_learning
+    The optimiser's step is left out because all systems share it."""
+    settings = _build_settings(options, tokens, without, compiled)
+    from .run import measure_training
 
     counts = tuple(dict.fromkeys(questions)) or (1, 3, 5)
-    _show(_measured(lambda say: measure_learning(settings, counts, say)), settings, "a question", options)
+    _print_results(
+        _run_with_status(lambda say: measure_training(settings, counts, say)), settings, "per question", options
+    )
 
 
 @bench.command()
-@takes_options
+@add_options
 @without_option
 @click.option(
     "--search",
     "searches",
     multiple=True,
     type=click.Choice(["greedy", "4 beams", "5 samples"]),
-    help="How to search. May be repeated; by default all three.",
+    help="Search method. May be repeated; by default all three.",
 )
 @click.option(
     "--tokens",
     type=click.IntRange(2, 100),
     default=20,
     show_default=True,
-    help="Tokens that every text gets; the end is forbidden.",
+    help="Tokens per text; the end token is forbidden.",
 )
 def decode(options: Options, searches: tuple[str, ...], without: tuple[str, ...], tokens: int) -> None:
-    """Time writing: whole searches, the prefix included."""
-    settings = _settings(options, tokens, without)
-    from .run import SEARCHES, measure_writing
+    """Time generation: complete searches, including the prefix."""
+    settings = _build_settings(options, tokens, without)
+    from .run import SEARCHES, measure_generation
 
-    wanted = {name: SEARCHES[name] for name in searches or SEARCHES}
-    results = _measured(lambda say: measure_writing(settings, wanted, say))
-    _show(results, settings, "a text (with beams: a beam)", options)
+    decodings = {name: SEARCHES[name] for name in searches or SEARCHES}
+    results = _run_with_status(lambda say: measure_generation(settings, decodings, say))
+    _print_results(results, settings, "per text (with beams: per beam)", options)
 
 
 @bench.command()
-@takes_options
-@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves into this file.")
+@add_options
+@click.option("--svg", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves to this file.")
 @click.option(
     "--tokens",
     type=click.IntRange(2, 100),
     default=9,
     show_default=True,
-    help="Tokens of a question to learn, its end included.",
+    help="Tokens per training question, including the end token.",
 )
 def scaling(options: Options, svg: Path | None, tokens: int) -> None:
-    """Time a range of images, questions and beams.
+    """Time different numbers of images, questions and beams.
 
-    A straight line goes through the times of each."""
+    A straight line is fitted to each curve."""
     if svg is not None and not svg.absolute().parent.is_dir():
-        raise MmgenError(f"--svg {svg}: there is no folder {svg.parent}")
-    settings = _settings(options, tokens, ("naive", "BERT2BERT", "causal BERT"))
+        raise MmgenError(f"--svg {svg}: folder {svg.parent} does not exist; create it")
+    settings = _build_settings(options, tokens, ("naive", "BERT2BERT", "causal BERT"))
     from . import scaling as curves
     from . import tables
-    from .run import described
+    from .run import describe
 
-    found = _measured(lambda say: curves.measure(settings, say))
+    results = _run_with_status(lambda say: curves.measure(settings, say))
     if svg is not None:
-        curves.draw(found, svg)
+        curves.draw(results, svg)
     if options.as_json:
         from dataclasses import asdict
 
-        named = [asdict(curve) | {"line": curve.line, "farthest": curve.off} for curve in found]
-        tell(json.dumps({"settings": described(settings), "curves": named}, indent=2), wrap=False)
+        rows = [asdict(curve) | {"line": curve.line, "farthest": curve.off} for curve in results]
+        tell(json.dumps({"settings": describe(settings), "curves": rows}, indent=2), wrap=False)
     elif options.markdown:
-        tell(tables.markdown_table(curves.HEADER, curves.rows(found)), wrap=False)
+        tell(tables.markdown_table(curves.HEADER, curves.rows(results)), wrap=False)
     else:
-        tell(tables.plain_table(curves.HEADER, curves.rows(found)), wrap=False)
+        tell(tables.plain_table(curves.HEADER, curves.rows(results)), wrap=False)
 
 
-def _settings(options: Options, tokens: int, without: tuple[str, ...], compiled: bool = False) -> Settings:
-    """What is measured. Raises MmgenError for a width that has no heads, and a device that is not there."""
+def _build_settings(options: Options, tokens: int, without: tuple[str, ...], compiled: bool = False) -> Settings:
+    """The settings of a benchmark. Raises MmgenError for a width that no heads divide, or an unavailable device."""
     quiet()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -193,13 +199,13 @@ def _settings(options: Options, tokens: int, without: tuple[str, ...], compiled:
 
     device, width = options.device, options.width
     if device.startswith("meta"):
-        raise MmgenError(f"--device {device}: not to be had here: it holds no numbers; cpu or cuda")
+        raise MmgenError(f"--device {device}: cannot run a benchmark because it stores no values; use cpu or cuda")
     if width % 4:
-        raise MmgenError(f"--width {width}: must be a multiple of 4, or of 64 for heads of BERT's size")
+        raise MmgenError(f"--width {width}: must be a multiple of 4 (a multiple of 64 gives heads of BERT's size)")
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise MmgenError(f"--device {device}: not to be had here: {str(error).splitlines()[0]}") from None
+        raise MmgenError(f"--device {device}: not available here: {str(error).splitlines()[0]}") from None
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     return Settings(
@@ -214,8 +220,8 @@ def _settings(options: Options, tokens: int, without: tuple[str, ...], compiled:
     )
 
 
-def _measured(measure: Callable[[Callable[[str], None]], list]) -> list:
-    """What `measure` finds. What goes on is said on the error stream, in a terminal only."""
+def _run_with_status(measure: Callable[[Callable[[str], None]], list]) -> list:
+    """Run `measure` and return its results. Progress is shown on stderr, if that is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -225,14 +231,14 @@ def _measured(measure: Callable[[Callable[[str], None]], list]) -> list:
         return measure(functools.partial(status.update))
 
 
-def _show(results: list, settings: Settings, unit: str, options: Options) -> None:
+def _print_results(results: list, settings: Settings, unit: str, options: Options) -> None:
     from . import tables
-    from .run import described
+    from .run import describe
 
-    about = described(settings)
+    description = describe(settings)
     if options.as_json:
-        tell(json.dumps(tables.as_json(results, about), indent=2), wrap=False)
+        tell(json.dumps(tables.as_json(results, description), indent=2), wrap=False)
     elif options.markdown:
-        tell(tables.markdown(results, about, unit), wrap=False)
+        tell(tables.markdown(results, description, unit), wrap=False)
     else:
-        tell(tables.plain(results, about, unit), wrap=False)
+        tell(tables.plain(results, description, unit), wrap=False)

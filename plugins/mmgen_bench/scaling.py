@@ -1,5 +1,4 @@
-"""Does cost grow linearly? Time over a range of images, questions an image, and beams, with a straight line through
-it."""
+"""Scaling curves: time over the number of images, questions per image, and beams, each with a fitted straight line."""
 
 from __future__ import annotations
 
@@ -13,18 +12,17 @@ import torch
 
 from mmgen.decoding import Decoding
 
-from .run import Settings, timed
+from .run import Settings, time_run
 from .systems import Ours
-from .workload import build, encoder_of, examples, forbid_end
+from .workload import build, draw_examples, encoder_of, forbid_end
 
 IMAGES, QUESTIONS, BEAMS = (2, 4, 8, 16, 32), (1, 2, 3, 5, 8), (1, 2, 4, 6, 8)
-LEARNT, WRITTEN = 3, 20  # questions an image where images vary; tokens of a text that is written
+QUESTIONS_PER_IMAGE, TOKENS_PER_TEXT = 3, 20  # while images vary; tokens of a generated text
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds of a whole batch over a count, and the straight line of least squares: seconds = start + slope x
-    count."""
+    """Seconds per batch over a count, and the least-squares line: seconds = start + slope x count."""
 
     over: str
     counts: tuple[int, ...]
@@ -39,7 +37,7 @@ class Curve:
 
     @property
     def off(self) -> float:
-        """The point farthest from the line, relative to the line."""
+        """Largest distance of a point from the line, relative to the line."""
         start, slope = self.line
         return max(
             abs(seconds / (start + slope * count) - 1) for count, seconds in zip(self.counts, self.seconds, strict=True)
@@ -47,48 +45,49 @@ class Curve:
 
 
 def measure(settings: Settings, say: Callable[[str], None] = lambda line: None) -> list[Curve]:
-    """Learning over images (three questions each) and over questions (of `settings.batch` images), writing over beams.
-    The counts of a curve are measured in turn, round after round; its points are medians."""
+    """Curves of training over images (three questions each) and over questions (`settings.batch` images), and of
+    generation over beams. The counts of a curve are timed in turn, round after round; its points are medians."""
     device = torch.device(settings.device)
     with tempfile.TemporaryDirectory(prefix="mmgen-bench-") as folder:
         torch.manual_seed(0)
-        model = build(settings.shape, max(*IMAGES, settings.batch), WRITTEN, Path(folder), settings.dropout)
+        model = build(settings.shape, max(*IMAGES, settings.batch), TOKENS_PER_TEXT, Path(folder), settings.dropout)
         forbid_end(encoder_of(model).get_output_embeddings(), model.backbone.end_id)
         ours = Ours(model, device)
 
-        def chosen(images: int, questions: int):
-            return examples(settings.shape, model, images, questions, settings.tokens)
+        def batch(images: int, questions: int):
+            return draw_examples(settings.shape, model, images, questions, settings.tokens)
 
-        learn_images = {count: ours.learn(chosen(count, LEARNT)) for count in IMAGES}
-        learn_questions = {count: ours.learn(chosen(settings.batch, count)) for count in QUESTIONS}
-        write_beams = {
-            count: ours.write(chosen(settings.batch, 1), Decoding(num_beams=count), WRITTEN) for count in BEAMS
+        image_runs = {count: ours.prepare_training(batch(count, QUESTIONS_PER_IMAGE)) for count in IMAGES}
+        question_runs = {count: ours.prepare_training(batch(settings.batch, count)) for count in QUESTIONS}
+        beam_runs = {
+            count: ours.prepare_generation(batch(settings.batch, 1), Decoding(num_beams=count), TOKENS_PER_TEXT)
+            for count in BEAMS
         }
         model.train()
         curves = [
-            _curve("images, learning", learn_images, ours, settings, say),
-            _curve("questions an image, learning", learn_questions, ours, settings, say),
+            _curve("images, training", image_runs, ours, settings, say),
+            _curve("questions per image, training", question_runs, ours, settings, say),
         ]
         model.eval()
         with torch.inference_mode():
-            return [*curves, _curve("beams, writing", write_beams, ours, settings, say)]
+            return [*curves, _curve("beams, generation", beam_runs, ours, settings, say)]
 
 
 def _curve(
     over: str, runs: dict[int, Callable[[], int]], ours: Ours, settings: Settings, say: Callable[[str], None]
 ) -> Curve:
-    taken: dict[int, list[float]] = {count: [] for count in runs}
+    times: dict[int, list[float]] = {count: [] for count in runs}
     for number in range(settings.rounds + 1):
         say(f"{over}: round {number} of {settings.rounds}")
         for count, run in runs.items():
-            seconds = timed(ours, run, settings)[0]
+            seconds = time_run(ours, run, settings)[0]
             if number:
-                taken[count].append(seconds)
-    return Curve(over, tuple(runs), tuple(median(seconds) for seconds in taken.values()))
+                times[count].append(seconds)
+    return Curve(over, tuple(runs), tuple(median(seconds) for seconds in times.values()))
 
 
 def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
-    """Over what, the counts and their ms, the line, how far the worst point is from it."""
+    """Table rows: what varies, the counts and their ms, the line, and the distance of the farthest point."""
     return [
         (
             curve.over,
@@ -101,21 +100,21 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
     ]
 
 
-HEADER = ("over", "counts", "ms a batch", "line, ms", "farthest point from it")
+HEADER = ("over", "counts", "ms per batch", "line, ms", "farthest point from line")
 
 
 def draw(curves: Sequence[Curve], path: Path) -> None:
-    """One picture, a panel a curve, as SVG."""
+    """Draw all curves as one SVG, one panel per curve."""
     from mmgen.plotting import colour, figure, svg
 
-    with figure(3.1 * len(curves), 2.6, salt="scaling") as drawn:
-        for place, curve in enumerate(curves, 1):
-            panel = drawn.add_subplot(1, len(curves), place)
+    with figure(3.1 * len(curves), 2.6, salt="scaling") as canvas:
+        for number, curve in enumerate(curves, 1):
+            panel = canvas.add_subplot(1, len(curves), number)
             start, slope = curve.line
             ends = (0, curve.counts[-1])
             panel.plot(ends, [start + slope * count for count in ends], color=colour(7), linewidth=1)
             panel.plot(curve.counts, curve.seconds, "o", color=colour(0), markersize=5)
             panel.set(xlabel=curve.over, xlim=(0, None), ylim=(0, None))
-            if place == 1:
-                panel.set_ylabel("seconds a batch")
-        path.write_text(svg(drawn), encoding="utf-8")
+            if number == 1:
+                panel.set_ylabel("seconds per batch")
+        path.write_text(svg(canvas), encoding="utf-8")

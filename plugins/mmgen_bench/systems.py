@@ -1,7 +1,7 @@
-"""The systems: each learns from a batch of images and writes texts for it, in its own way.
+"""The compared systems: each trains on a batch of images and generates texts for them by a different procedure.
 
-`learn` is a pass forward and back (the optimiser's step is the same for all, and left out); `write` is a whole search.
-Each returns how many questions or texts that was.
+The work of `prepare_training` is a forward and a backward pass (the optimiser's step, the same for all, is left out);
+the work of `prepare_generation` is a complete search. Both return the number of questions or texts.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from .workload import batch_of, encoder_of, forbid_end
 
 
 class System(abc.ABC):
-    """module: what is put on a device, trained, compiled."""
+    """A system to be timed. `module` is what is moved to a device, trained and compiled."""
 
     name: str
     module: nn.Module
 
     @abc.abstractmethod
-    def learn(self, chosen: Sequence[Example]) -> Callable[[], int]:
-        """The work as a function to be timed; whatever a loader would have done is done here."""
+    def prepare_training(self, examples: Sequence[Example]) -> Callable[[], int]:
+        """A function to be timed; the work of a data loader is already done before the function is returned."""
 
     @abc.abstractmethod
-    def write(self, chosen: Sequence[Example], options: Decoding, tokens: int) -> Callable[[], int]:
-        """As `learn`; every text gets the same number of tokens."""
+    def prepare_generation(self, examples: Sequence[Example], options: Decoding, tokens: int) -> Callable[[], int]:
+        """Like `prepare_training`, for a search in which every text has `tokens` tokens."""
 
     def compile(self) -> None:
-        """The encoder's own forward through torch.compile; shapes may vary."""
+        """Compile the encoder's forward with torch.compile, for varying shapes."""
         self.module.compile(dynamic=True)
 
 
@@ -54,22 +54,22 @@ class Ours(System):
         self.module = model.to(device)
         self.device = device
 
-    def learn(self, chosen):
-        batch = batch_of(self.module, chosen).to(self.device)
+    def prepare_training(self, examples):
+        batch = batch_of(self.module, examples).to(self.device)
 
         def run() -> int:
             self.module(batch).mean.backward()
-            return sum(len(example.targets) for example in chosen)
+            return sum(len(example.targets) for example in examples)
 
         return run
 
-    def write(self, chosen, options, tokens):
-        batch = batch_of(self.module, chosen, objectives=()).to(self.device)
+    def prepare_generation(self, examples, options, tokens):
+        batch = batch_of(self.module, examples, objectives=()).to(self.device)
 
         def run() -> int:
             texts = self.module.generator.generate(self.module, batch, options)
             return (
-                _written([text.tokens for found in texts for text in found], tokens)
+                _count_texts([generation.tokens for generations in texts for generation in generations], tokens)
                 // options.num_return_sequences
                 * rows_of(options)
             )
@@ -81,15 +81,15 @@ class Ours(System):
 
 
 class Naive(Ours):
-    """The paper's procedure (bertgen, section 3.2): X, y_<t and a [MASK] are encoded anew for every t. It runs on our
-    own encoder and attention, and so is slower by its procedure alone."""
+    """The paper's procedure (bertgen, section 3.2): X, y_<t and a [MASK] are encoded again for every t. It runs on our
+    encoder and attention, so only the procedure makes it slower."""
 
     name = NAIVE
 
-    def learn(self, chosen):
-        model, batch = self.module, batch_of(self.module, chosen).to(self.device)
+    def prepare_training(self, examples):
+        model, batch = self.module, batch_of(self.module, examples).to(self.device)
         questions = torch.tensor(
-            [model.backbone.encode_text(example.targets[0]) + [model.backbone.end_id] for example in chosen],
+            [model.backbone.encode_text(example.targets[0]) + [model.backbone.end_id] for example in examples],
             device=self.device,
         )
 
@@ -105,7 +105,7 @@ class Naive(Ours):
         return run
 
     def _encode(self, batch: Batch, written: Tensor) -> Tensor:
-        """The [MASK]'s state behind what is written, (B, H)."""
+        """State of a [MASK] that follows the tokens `written` so far: (B, T) -> (B, H)."""
         model, (rows, t) = self.module, written.shape
         prefix = model.prefix(batch)
         ids = torch.cat([written, written.new_full((rows, 1), model.backbone.mask_id)], 1)
@@ -115,25 +115,25 @@ class Naive(Ours):
         tail = model.written(prefix, ids, time - 1, Layout(role, torch.ones_like(ids), time))
         return model.backbone.encode(prefix.slots.followed_by(tail)).last[:, -1]
 
-    def write(self, chosen, options, tokens):
-        run = super().write(chosen, options, tokens)
-        model, kept = self.module, self.module.backbone
-        without: Any = copy.copy(kept)  # the same weights
-        without.caches = False
-        without.states_at = functools.partial(Backbone.states_at, without)  # the whole last layer
+    def prepare_generation(self, examples, options, tokens):
+        run = super().prepare_generation(examples, options, tokens)
+        model, backbone = self.module, self.module.backbone
+        uncached: Any = copy.copy(backbone)  # the same weights
+        uncached.caches = False
+        uncached.states_at = functools.partial(Backbone.states_at, uncached)  # the whole last layer
 
-        def naive() -> int:
-            model.backbone = without
+        def run_uncached() -> int:
+            model.backbone = uncached
             try:
                 return run()
             finally:
-                model.backbone = kept
+                model.backbone = backbone
 
-        return naive
+        return run_uncached
 
 
 class Front(nn.Module):
-    """`[CLS] W regions [SEP] caption` for the models of transformers: the same prefix, embedded; (B, P, E)."""
+    """Embeddings (B, P, E) of the same prefix, `[CLS] W regions [SEP] caption`, for the models of transformers."""
 
     def __init__(self, model: Model, words: nn.Module, shape: Shape) -> None:
         super().__init__()
@@ -150,105 +150,115 @@ class Front(nn.Module):
         return torch.cat([start, regions, end, self.words(captions)], 1)
 
 
-class Theirs(System):
-    """What both models of transformers share: a question is a row, and an image's prefix is embedded once."""
+class TransformersSystem(System):
+    """Base of both models of transformers: a question is a row, and an image's prefix is embedded once."""
 
     def __init__(self, ours: Model, network: Any, words: nn.Module, shape: Shape, device: torch.device) -> None:
         self.ours, self.network, self.device = ours, network, device
         self.front = Front(ours, words, shape)
         self.module = nn.ModuleList([network, self.front]).to(device)
 
-    def learn(self, chosen):
-        batch = batch_of(self.ours, chosen).to(self.device)
-        backbone, questions = self.ours.backbone, len(chosen[0].targets)
-        labels = torch.tensor(
-            [backbone.encode_text(text) + [backbone.end_id] for example in chosen for text in example.targets],
+    def prepare_training(self, examples):
+        batch = batch_of(self.ours, examples).to(self.device)
+        backbone, questions = self.ours.backbone, len(examples[0].targets)
+        target_ids = torch.tensor(
+            [backbone.encode_text(text) + [backbone.end_id] for example in examples for text in example.targets],
             device=self.device,
         )
-        told = torch.cat([torch.full_like(labels[:, :1], backbone.start_id), labels[:, :-1]], 1)
+        decoder_ids = torch.cat([torch.full_like(target_ids[:, :1], backbone.start_id), target_ids[:, :-1]], 1)
 
         def run() -> int:
             prefix = self.front(batch).repeat_interleave(questions, 0)
-            F.cross_entropy(self.logits(prefix, told).float().flatten(0, 1), labels.flatten()).backward()
-            return len(labels)
+            F.cross_entropy(self.logits(prefix, decoder_ids).float().flatten(0, 1), target_ids.flatten()).backward()
+            return len(target_ids)
 
         return run
 
     @abc.abstractmethod
-    def logits(self, prefix: Tensor, told: Tensor) -> Tensor:
+    def logits(self, prefix: Tensor, decoder_ids: Tensor) -> Tensor:
         """prefix (B, P, E), [CLS] y_1..y_(T-1) (B, T) -> (B, T, V)."""
 
-    def write(self, chosen, options, tokens):
-        batch = batch_of(self.ours, chosen, objectives=()).to(self.device)
+    def prepare_generation(self, examples, options, tokens):
+        batch = batch_of(self.ours, examples, objectives=()).to(self.device)
         backbone, beams = self.ours.backbone, options.num_beams
-        wanted = {
+        search_options = {
             "num_beams": beams,
             "do_sample": options.do_sample,
             "num_return_sequences": options.num_return_sequences,
             "top_k": 0 if options.do_sample else None,
         }
-        special = {"bos_token_id": backbone.start_id, "eos_token_id": backbone.end_id, "pad_token_id": backbone.pad_id}
+        special_ids = {
+            "bos_token_id": backbone.start_id,
+            "eos_token_id": backbone.end_id,
+            "pad_token_id": backbone.pad_id,
+        }
 
         def run() -> int:
             prefix = self.front(batch)
-            found = self.network.generate(
-                inputs_embeds=prefix, max_new_tokens=tokens, **wanted, **special, **self.more(prefix)
+            token_ids = self.network.generate(
+                inputs_embeds=prefix,
+                max_new_tokens=tokens,
+                **search_options,
+                **special_ids,
+                **self.extra_arguments(prefix),
             )
-            return _written(found[:, -tokens:].tolist(), tokens) // options.num_return_sequences * rows_of(options)
+            return (
+                _count_texts(token_ids[:, -tokens:].tolist(), tokens) // options.num_return_sequences * rows_of(options)
+            )
 
         return run
 
-    def more(self, prefix: Tensor) -> dict:
-        """Arguments of `generate` that only one of them has."""
+    def extra_arguments(self, prefix: Tensor) -> dict:
+        """Arguments of `generate` that only one of the two models needs."""
         return {}
 
     def compile(self) -> None:
         self.network.compile(dynamic=True)
 
 
-class Bert2Bert(Theirs):
+class Bert2Bert(TransformersSystem):
     """`EncoderDecoderModel` of two BERTs."""
 
     name = BERT2BERT
 
     def __init__(self, ours: Model, shape: Shape, device: torch.device, dropout: float | None) -> None:
         config = EncoderDecoderConfig.from_encoder_decoder_configs(
-            sizes(ours, shape, dropout), sizes(ours, shape, dropout)
+            bert_config(ours, shape, dropout), bert_config(ours, shape, dropout)
         )
         network: Any = EncoderDecoderModel(config)
         forbid_end(network.decoder.get_output_embeddings(), ours.backbone.end_id)
         super().__init__(ours, network, network.encoder.get_input_embeddings(), shape, device)
 
-    def logits(self, prefix, told):
-        return self.network(inputs_embeds=prefix, decoder_input_ids=told).logits
+    def logits(self, prefix, decoder_ids):
+        return self.network(inputs_embeds=prefix, decoder_input_ids=decoder_ids).logits
 
-    def more(self, prefix):
+    def extra_arguments(self, prefix):
         return {"decoder_start_token_id": self.ours.backbone.start_id}
 
 
-class Causal(Theirs):
-    """`BertLMHeadModel`: the prefix and the question in one row, every slot sees those before it."""
+class Causal(TransformersSystem):
+    """`BertLMHeadModel`: prefix and question in one row; every slot sees the slots before it."""
 
     name = CAUSAL
 
     def __init__(self, ours: Model, shape: Shape, device: torch.device, dropout: float | None) -> None:
-        config = sizes(ours, shape, dropout)
+        config = bert_config(ours, shape, dropout)
         config.is_decoder = True
         network: Any = BertLMHeadModel(config)
         forbid_end(network.get_output_embeddings(), ours.backbone.end_id)
         super().__init__(ours, network, network.get_input_embeddings(), shape, device)
 
-    def logits(self, prefix, told):
-        row = torch.cat([prefix, self.front.words(told[:, 1:])], 1)
+    def logits(self, prefix, decoder_ids):
+        row = torch.cat([prefix, self.front.words(decoder_ids[:, 1:])], 1)
         states = self.network.bert(
             inputs_embeds=row
-        ).last_hidden_state  # the head sees predicted slots only, as ours does
+        ).last_hidden_state  # the head is applied to predicted slots only, as in ours
         return self.network.cls(states[:, prefix.shape[1] - 1 :])
 
 
-def sizes(ours: Model, shape: Shape, dropout: float | None) -> BertConfig:
-    """Of our own encoder: the same layers, width, heads and vocabulary."""
-    own: dict[str, Any] = (
+def bert_config(ours: Model, shape: Shape, dropout: float | None) -> BertConfig:
+    """A config with the layers, width, heads and vocabulary of our encoder."""
+    rates: dict[str, Any] = (
         {} if dropout is None else {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     )
     return BertConfig(
@@ -258,17 +268,17 @@ def sizes(ours: Model, shape: Shape, dropout: float | None) -> BertConfig:
         num_attention_heads=shape.heads,
         intermediate_size=4 * shape.width,
         pad_token_id=ours.backbone.pad_id,
-        **own,
+        **rates,
     )
 
 
 def rows_of(options: Decoding) -> int:
-    """Texts that are written side by side for one image: beams or samples."""
+    """Number of texts generated together for one image: beams or samples."""
     return max(options.num_beams, options.num_return_sequences)
 
 
-def _written(texts: Sequence[Sequence[int]], tokens: int) -> int:
-    """How many texts; every one must have the same length, or times would not compare."""
+def _count_texts(texts: Sequence[Sequence[int]], tokens: int) -> int:
+    """Number of texts. Raises RuntimeError if their lengths differ, since times would not be comparable."""
     if any(len(text) != tokens for text in texts):
-        raise RuntimeError(f"texts of {sorted({len(text) for text in texts})} tokens where {tokens} were to be written")
+        raise RuntimeError(f"expected texts of {tokens} tokens but got {sorted({len(text) for text in texts})}")
     return len(texts)

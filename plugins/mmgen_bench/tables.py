@@ -1,4 +1,4 @@
-"""Results as a table in the terminal, as Markdown for a page, and as JSON for machines."""
+"""Formats results as a table for the terminal, as Markdown, and as JSON."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from mmgen.progress import table
 from .flops import NAIVE, OURS
 from .run import NAIVE_IMAGES, Ratio, Result
 
-NOTABLE = 0.15  # a ratio that is farther from the counted one wants an explanation
+NOTABLE = 0.15  # a ratio farther from the counted one needs an explanation
 HEADER = ("", "system", "ms", "spread", "times ours", "lowest-highest", "counted", "gap", "slots", "M mul-adds")
 
 
 def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
-    """One row a system and case; the case is named in its first row."""
+    """One row per system and case; only the first row of a case names it."""
     ours = {result.case: result for result in results if result.system == OURS}
-    made: list[tuple[str, ...]] = []
-    before = None
+    lines: list[tuple[str, ...]] = []
+    previous_case = None
     for result in results:
         ratio = Ratio.of(result, ours[result.case])
-        own = result.system == OURS
-        compared = (
+        is_ours = result.system == OURS
+        comparison = (
             ("1", "", "1", "")
-            if own
+            if is_ours
             else (
                 f"{ratio.measured:.2f}",
                 f"{ratio.low:.2f}-{ratio.high:.2f}",
@@ -33,50 +33,49 @@ def rows(results: Sequence[Result]) -> list[tuple[str, ...]]:
             )
         )
         work = (f"{result.work.slots:.1f}", f"{result.work.multiply_adds / 1e6:,.0f}")
-        made.append(
+        lines.append(
             (
-                "" if result.case == before else result.case,
+                "" if result.case == previous_case else result.case,
                 result.system,
                 f"{1000 * result.median:,.1f}",
                 f"{result.spread:.0%}",
-                *compared,
+                *comparison,
                 *work,
             )
         )
-        before = result.case
-    return made
+        previous_case = result.case
+    return lines
 
 
 def notes(settings: dict, unit: str) -> list[str]:
-    """What the table's numbers are, a line each."""
+    """Lines that explain the table's numbers."""
     shape = settings["shape"]
-    told = [
+    lines = [
         f"{shape['layers']} layers, {shape['width']} wide, {shape['vocabulary']:,} words; prefix of "
         f"{2 + shape['regions'] + shape['caption']} slots; "
-        f"{settings['tokens']} tokens a text, its end included; batches of {settings['batch']} images; "
+        f"{settings['tokens']} tokens per text, including the end token; batches of {settings['batch']} images; "
         f"{settings['precision']}{', compiled' if settings['compile'] else ''}",
         f"{settings['accelerator'] or settings['processor']}, {settings['threads']} "
         f"thread{'s' * (settings['threads'] != 1)}; torch {settings['torch']}, transformers {settings['transformers']}",
-        f"ms {unit}: median of {settings['rounds']} rounds, systems in turn; spread: slowest less fastest, over "
-        "the median",
-        f"times ours: median of the rounds' own ratios; counted: the ratio of multiply-adds; * more than {NOTABLE:.0%} "
+        f"ms {unit}: median of {settings['rounds']} rounds, systems in turn; spread: (slowest - fastest) / median",
+        f"times ours: median of the ratios of each round; counted: ratio of multiply-adds; * more than {NOTABLE:.0%} "
         "apart",
     ]
     if NAIVE in settings["systems"]:
-        told.append(
-            f"{NAIVE}: measured on {min(NAIVE_IMAGES, settings['batch'])} images with one question each, and scaled by "
-            "count"
+        lines.append(
+            f"{NAIVE}: measured on {min(NAIVE_IMAGES, settings['batch'])} images with one question each, scaled to one "
+            "question"
         )
-    return told
+    return lines
 
 
 def plain(results: Sequence[Result], settings: dict, unit: str) -> str:
-    """For the terminal, or a file."""
+    """Table and notes for a terminal or a text file."""
     return "\n".join([plain_table(HEADER, rows(results)), "", *notes(settings, unit)])
 
 
 def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they need to be: the first two to the left, numbers to the right."""
+    """Aligned columns: the first two to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(header, *body, strict=True)]
     lines = []
     for row in (header, *body):
@@ -89,7 +88,7 @@ def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def markdown(results: Sequence[Result], settings: dict, unit: str) -> str:
-    """A table and its notes, to be put into a page as they are."""
+    """Table and notes as Markdown."""
     return f"{markdown_table(HEADER, rows(results))}\n\n" + "\n".join(
         f"- {_plain(note)}" for note in notes(settings, unit)
     )
@@ -104,13 +103,13 @@ def _plain(text: str) -> str:
 
 
 def as_json(results: Sequence[Result], settings: dict) -> dict:
-    """Everything: settings, every round's seconds, ratios, counted work."""
+    """Settings, seconds of every round, ratios and counted work."""
     ours = {result.case: result for result in results if result.system == OURS}
-    found = []
+    result_rows = []
     for result in results:
         ratio = Ratio.of(result, ours[result.case])
-        found.append(
+        result_rows.append(
             asdict(result)
             | {"median": result.median, "spread": result.spread, "times_ours": asdict(ratio) | {"gap": ratio.gap}}
         )
-    return {"settings": settings, "results": found}
+    return {"settings": settings, "results": result_rows}

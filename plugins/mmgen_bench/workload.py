@@ -1,6 +1,6 @@
-"""What all systems learn from and write for: made-up images, captions and questions, and the models' front.
+"""The workload of all systems: our model, and synthetic images, captions and questions.
 
-Words are made up too, as many as the vocabulary wants, each one a token, so that every row has its stated length.
+Words are synthetic too: as many as the vocabulary has, each of them one token, so that every row has the stated length.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from .flops import Shape
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
-NEVER = -1e4  # the end token's bias while decoding: every system writes the same number of tokens
+NEVER = -1e4  # the end token's bias while decoding, so that every system generates the same number of tokens
 
 
-def words(count: int) -> list[str]:
-    """Four letters each."""
+def make_words(count: int) -> list[str]:
+    """`count` different words of four letters."""
     letters = itertools.product(string.ascii_lowercase, repeat=4)
     return ["".join(word) for word in itertools.islice(letters, count)]
 
 
 def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: float | None = None) -> Model:
-    """Our model with random weights, and a store of `images` images' features in the folder."""
+    """Our model with random weights; writes a feature store of `images` images to the folder."""
     store = folder / "regions.h5"
     if not store.exists():
-        _fill(store, shape, images)
+        _write_store(store, shape, images)
     sizes: dict[str, Any] = {
         "layers": shape.layers,
         "width": shape.width,
@@ -57,20 +57,20 @@ def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: flo
         "caption": _part(EmbedderConfig, "text", {}),
     }
     generator = _part(GeneratorConfig, "masked", {"max_tokens": max_tokens})
-    return compose(backbone, inputs, generator, texts=words(shape.vocabulary))
+    return compose(backbone, inputs, generator, texts=make_words(shape.vocabulary))
 
 
 def encoder_of(model: Model) -> PreTrainedModel:
-    """The encoder of transformers inside our model: `bert` is built by `mmgen_encoders`, whose backbones hold one."""
+    """The transformers encoder inside our model (`mmgen_encoders` builds `bert`, and its backbones hold one)."""
     assert isinstance(model.backbone, EncoderBackbone)
     return model.backbone.model
 
 
-def _part(of: type[Kind], name: str, settings: dict[str, Any]) -> Kind:
-    return part_from(of, name, tuple(f"{key}={value}" for key, value in settings.items()), installed())
+def _part(base: type[Kind], name: str, settings: dict[str, Any]) -> Kind:
+    return part_from(base, name, tuple(f"{key}={value}" for key, value in settings.items()), installed())
 
 
-def _fill(store: Path, shape: Shape, images: int) -> None:
+def _write_store(store: Path, shape: Shape, images: int) -> None:
     draw = np.random.default_rng(0)
     with StoreWriter(store, {"made": "random numbers"}) as writer:
         for image in range(images):
@@ -79,14 +79,14 @@ def _fill(store: Path, shape: Shape, images: int) -> None:
         writer.finish()
 
 
-def examples(shape: Shape, model: Model, images: int, questions: int, tokens: int) -> list[Example]:
-    """`questions` an image, each of `tokens` tokens with its end."""
+def draw_examples(shape: Shape, model: Model, images: int, questions: int, tokens: int) -> list[Example]:
+    """`images` examples with `questions` questions each, of `tokens` tokens including the end token."""
     draw = random.Random(0)
     vocabulary = model.backbone.tokenizer.get_vocab()
-    known = [word for word in words(shape.vocabulary) if word in vocabulary]
+    known_words = [word for word in make_words(shape.vocabulary) if word in vocabulary]
 
     def text(length: int) -> str:
-        return " ".join(draw.choices(known, k=length))
+        return " ".join(draw.choices(known_words, k=length))
 
     return [
         Example(
@@ -96,11 +96,11 @@ def examples(shape: Shape, model: Model, images: int, questions: int, tokens: in
     ]
 
 
-def batch_of(model: Model, chosen: Sequence[Example], objectives: Sequence[str] = ("generator",)) -> Batch:
-    return Collator(model, model.inputs, objectives)(chosen)
+def batch_of(model: Model, examples: Sequence[Example], objectives: Sequence[str] = ("generator",)) -> Batch:
+    return Collator(model, model.inputs, objectives)(examples)
 
 
 def forbid_end(head: torch.nn.Linear, end_id: int) -> None:
-    """From now on the end token is not chosen."""
+    """Prevent the head from choosing the end token."""
     with torch.no_grad():
         head.bias[end_id] = NEVER
