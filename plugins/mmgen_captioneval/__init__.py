@@ -1,4 +1,4 @@
-"""Caption metrics: BLEU, ROUGE-L, METEOR and CIDEr as in the COCO caption evaluation; and how much texts differ."""
+"""Caption metrics: BLEU, ROUGE-L, METEOR and CIDEr as in the COCO caption evaluation; and diversity of texts."""
 
 from typing import Literal
 
@@ -12,10 +12,12 @@ class CaptionScores(mmgen.MetricConfig):
 
     type: Literal["captioneval"] = "captioneval"
     tokenizer: Literal["auto", "java", "own"] = Field(
-        "auto", description="Stanford's, which needs Java; our own, which does not; or Stanford's where there is Java"
+        "auto", description='"java": Stanford\'s; "own": ours, without Java; "auto": Stanford\'s if Java is installed'
     )
-    meteor: bool = Field(True, description="METEOR too; it needs Java, up to 2 GB of memory, and some seconds to start")
-    patience: float = Field(120.0, gt=0, description="seconds without an answer after which Java is given up")
+    meteor: bool = Field(
+        True, description="also METEOR, which needs Java, up to 2 GB of memory and some seconds to start"
+    )
+    patience: float = Field(120.0, gt=0, description="seconds to wait for an answer from Java")
 
     def build(self):
         from .metric import CaptionMetric
@@ -24,7 +26,7 @@ class CaptionScores(mmgen.MetricConfig):
 
 
 class Diversity(mmgen.MetricConfig):
-    """How much texts differ from each other, in percent: distinct-1 and -2, share of unique texts, self-BLEU."""
+    """Diversity of texts in percent: distinct-1 and -2, share of unique texts, self-BLEU."""
 
     type: Literal["diversity"] = "diversity"
 

@@ -1,9 +1,8 @@
-"""METEOR 1.5: segments matched by its own Java program, and scores of any of them together from what that program
-counted.
+"""METEOR 1.5: its Java program matches the segments; the scores are computed here from the program's counts.
 
-The program is run guarded, since pycocoevalcap's runner hangs after an error and on newlines. It answers a line
+pycocoevalcap's own runner is not used, since it hangs after an error and on newlines. The program answers a line
 `SCORE ||| reference ||| ... ||| hypothesis` with the statistics of the hypothesis and its best reference. A score is a
-formula of their sums, so that scoring again without some segments (for an interval) needs no Java.
+formula of the summed statistics, so scoring a subset of the segments (for an interval) needs no Java.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy as np
 
 from mmgen.errors import UnavailableError
 
-from .java import complaint, java, one_line, shipped
+from .java import error_line, find_shipped_file, java, one_line
 
 PROGRAM = Path("meteor", "meteor-1.5.jar")
 STATISTICS = 23  # numbers that describe a segment
@@ -30,41 +29,42 @@ STAGES = np.array([1.0, 0.6, 0.8, 0.6])  # weights of exact matches, stems, syno
 
 
 def statistics(hypotheses: Sequence[str], references: Sequence[Sequence[str]], program: Program) -> np.ndarray:
-    """(Q, 23) counts of Q segments. Texts are words parted by spaces, already tokenised.
+    """(Q, 23) counts of Q segments. Texts are tokenised: words separated by spaces.
 
-    Raises UnavailableError when Java or the program is missing, fails, or gives no answer in time.
+    Raises UnavailableError if Java or the program is missing, fails or times out.
     """
     requests = [
         " ||| ".join(["SCORE", *map(_clean, texts), _clean(hypothesis)])
         for hypothesis, texts in zip(hypotheses, references, strict=True)
     ]
     answers = program.ask(requests, len(requests))
-    return np.array([_numbers(line) for line in answers], np.float64).reshape(-1, STATISTICS)
+    return np.array([_parse_statistics(line) for line in answers], np.float64).reshape(-1, STATISTICS)
 
 
 def meteor(segments: np.ndarray) -> tuple[float, list[float]]:
-    """The score of all segments together, and of each; 0 to 1. As the program's EVAL says it of these (Q, 23)
-    counts."""
-    whole = (segments[:, 20] == 1) & (segments[:, 21] == segments[:, 0]) & (segments[:, 22] == segments[:, 1])
+    """The corpus score and the segments' scores, from 0 to 1, of (Q, 23) counts; equal to those of the program's EVAL
+    command."""
+    identical = (segments[:, 20] == 1) & (segments[:, 21] == segments[:, 0]) & (segments[:, 22] == segments[:, 1])
     counts = segments.copy()
-    counts[whole, 20] = 0  # a text that is its reference, word by word, is in no pieces at all
+    counts[identical, 20] = 0  # a text that equals its reference word by word has no chunks
     return float(_score(counts.sum(0, keepdims=True))[0]), _score(counts).tolist()
 
 
 def _score(counts: np.ndarray) -> np.ndarray:
-    """(Q,) of (Q, 23): words and function words of either text; matches of content and of function words in either, by
-    stage; pieces that the matches are in, and matched words of either (Denkowski and Lavie, 2014, section 2)."""
+    """Scores (Q,) of counts (Q, 23). The columns are words and function words of both texts; matches of content and
+    function words in both, by stage; chunks of the matches; matched words of both (Denkowski and Lavie, 2014, section
+    2)."""
     content = DELTA * (counts[:, 0:2] - counts[:, 2:4]) + (1 - DELTA) * counts[:, 2:4]  # (Q, 2): hypothesis, reference
     matches = counts[:, 4:20].reshape(-1, 4, 2, 2)  # stage, content or function, hypothesis or reference
     matched = np.einsum("s,qskt,k->qt", STAGES, matches, np.array([DELTA, 1 - DELTA]))
     with np.errstate(divide="ignore", invalid="ignore"):
         precision, recall = (matched / content).T
         mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
-        pieces = counts[:, 20] / counts[:, 21:23].mean(1)
-    return np.nan_to_num(mean * (1 - GAMMA * pieces**BETA), nan=0.0)
+        fragmentation = counts[:, 20] / counts[:, 21:23].mean(1)
+    return np.nan_to_num(mean * (1 - GAMMA * fragmentation**BETA), nan=0.0)
 
 
-def _numbers(line: str) -> list[float]:
+def _parse_statistics(line: str) -> list[float]:
     try:
         numbers = [float(word) for word in line.split()]
     except ValueError:
@@ -75,14 +75,15 @@ def _numbers(line: str) -> list[float]:
 
 
 def _clean(text: str) -> str:
-    """Nothing that the protocol would take for its own: newlines, and bars that part the fields."""
+    """A text without the separators of the protocol: newlines, and the bars between fields."""
     return " ".join(one_line(text).replace("|||", " ").split())
 
 
 class Program:
-    """The program, started when it is first asked, and running until `close`: its start takes seconds, an answer none.
-    Its errors go to a file and its answers through a thread, so that no pipe ever fills up. Raises UnavailableError
-    when it is missing, fails, or gives no answer for `patience` seconds; it is closed then."""
+    """METEOR's Java program. It starts on the first request, which takes seconds, and runs until `close`.
+
+    Its errors go to a file and a thread reads its answers, so that no pipe fills up. If the program is missing, fails
+    or gives no answer for `patience` seconds, it is closed, and UnavailableError is raised."""
 
     def __init__(self, patience: float = 120.0):
         self.patience = patience
@@ -91,7 +92,7 @@ class Program:
     def _open(self) -> None:
         self.answers: queue.Queue[str | None] = queue.Queue()
         self.threads: list[threading.Thread] = []
-        jar = shipped(PROGRAM)
+        jar = find_shipped_file(PROGRAM)
         command = [java(), "-Xmx2G", "-Dfile.encoding=UTF-8", "-Dstdout.encoding=UTF-8", "-jar", str(jar)]
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed in `close`)
         try:
@@ -106,7 +107,7 @@ class Program:
             )
         except OSError as error:
             self.stderr.close()
-            raise UnavailableError(f"Java cannot be started: {error.strerror}") from None
+            raise UnavailableError(f"cannot start Java: {error.strerror}") from None
         self._start(self._read)
 
     def close(self) -> None:
@@ -116,7 +117,7 @@ class Program:
         self.process.wait()
         for thread in self.threads:
             thread.join()
-        with contextlib.suppress(OSError):  # what it did not live to read
+        with contextlib.suppress(OSError):  # requests that the program did not read
             self._pipe(self.process.stdin).close()
         self._pipe(self.process.stdout).close()
         self.stderr.close()
@@ -135,43 +136,43 @@ class Program:
     def _write(self, requests: Sequence[str]) -> None:
         assert self.process is not None  # `close` waits for this thread first
         pipe = self._pipe(self.process.stdin)
-        with contextlib.suppress(OSError):  # when it has died, the reader will tell
+        with contextlib.suppress(OSError):  # if the program has died, the reader reports it
             for request in requests:
                 pipe.write(request + "\n")
             pipe.flush()
 
     @staticmethod
     def _pipe(end: IO[str] | None) -> IO[str]:
-        assert end is not None  # both were asked for
+        assert end is not None  # both pipes were requested
         return end
 
-    def ask(self, requests: Sequence[str], answers: int) -> list[str]:
-        """Sends the requests while reading that many lines of answers."""
-        if self.process is None or self.process.poll() is not None:  # it may have died since
+    def ask(self, requests: Sequence[str], count: int) -> list[str]:
+        """Send the requests while reading `count` lines of answers."""
+        if self.process is None or self.process.poll() is not None:  # the program may have died since
             self.close()
             self._open()
         try:
-            return self._answers(requests, answers)
-        except BaseException:  # Ctrl-C too: what is still to come answers no later request
+            return self._read_answers(requests, count)
+        except BaseException:  # also Ctrl-C: outstanding answers must not be taken for those of a later request
             self.close()
             raise
 
-    def _answers(self, requests: Sequence[str], answers: int) -> list[str]:
+    def _read_answers(self, requests: Sequence[str], count: int) -> list[str]:
         self._start(self._write, requests)
         lines = []
-        for _ in range(answers):
+        for _ in range(count):
             try:
                 line = self.answers.get(timeout=self.patience)
             except queue.Empty:
                 raise UnavailableError(f"METEOR's program gave no answer for {self.patience:g} s") from None
             if line is None or line.startswith("Error"):
-                raise UnavailableError(f"METEOR's program failed: {line or self._last_words()}")
+                raise UnavailableError(f"METEOR's program failed: {line or self._stderr_line()}")
             lines.append(line)
         return lines
 
-    def _last_words(self) -> str:
-        assert self.process is not None  # it has just been asked
-        self.process.kill()  # its output has ended, and so has what it had to say
+    def _stderr_line(self) -> str:
+        assert self.process is not None  # a request was just sent
+        self.process.kill()  # its output has ended, so its error output is complete
         self.process.wait()
         self.stderr.seek(0)
-        return complaint(self.stderr.read().decode(errors="replace"))
+        return error_line(self.stderr.read().decode(errors="replace"))

@@ -1,15 +1,15 @@
-"""Own tokeniser: words as the COCO caption evaluation counts them, without Java.
+"""Our tokeniser: the words of the COCO caption evaluation, without Java.
 
-That evaluation runs Stanford's PTBTokenizer (CoreNLP 3.4.1, lower-cased) and drops punctuation. Here is the same
-behaviour, written from what that program answers: at every place the longest rule wins, the earlier one among equals.
-Where there is Java, the tests compare the two on every real caption and question at hand.
+That evaluation runs Stanford's PTBTokenizer (CoreNLP 3.4.1, lower-cased) and drops punctuation. This module reproduces
+the program's output: at every position the longest rule wins, the earlier one among equals. If Java is installed, the
+tests compare both on every available real caption and question.
 """
 
 from __future__ import annotations
 
 import re
 
-# Parentheses are not dropped: that evaluation drops "-LRB-" and "-RRB-", but its words are lower-cased by then.
+# Parentheses are not dropped: that evaluation drops "-LRB-" and "-RRB-", but its words are already lower-cased.
 PUNCTUATION = frozenset(["''", "'", "``", "`", ".", "?", "!", ",", ":", "-", "--", "...", ";"])
 
 # Abbreviations keep their full stop: always, with a capital only, or before a number only.
@@ -63,18 +63,18 @@ def _any(words: str) -> str:
     return "(?:" + "|".join(words.split()) + ")"
 
 
-MARKS = "ªº²³¹⁰⁴-⁹₀-₉½¼¾⅐-⅞"  # stand alone, though Unicode counts them among letters and numbers
+MARKS = "ªº²³¹⁰⁴-⁹₀-₉½¼¾⅐-⅞"  # tokens of one character, though Unicode counts them among letters and numbers
 L = rf"[^\W\d_{MARKS}]"  # a letter
 W = rf"[^\W_{MARKS}]"  # a letter or a digit
 CLITIC = rf"(?:'(?:s|m|re|ve|ll|d)(?!{L})|’(?:s|m|re|ve|ll|d))"
 NOT = r"n['’`‘]t"
-WORD = rf"{W}+(?:(?<={L})[?!](?={L}){W}+)*"  # a ? inside a word is taken for a letter that some encoding lost
+WORD = rf"{W}+(?:(?<={L})[?!](?={L}){W}+)*"  # a ? inside a word counts as a letter lost in some encoding
 COMPOUND = rf"{WORD}(?:[-_]{WORD})*"
-STOPPED = rf"(?:(?:ph|ed)\.d|{_any(ALWAYS)}|(?-i:{_any(CAPITAL)})|[a-z](?:\.[a-z])+)"  # what keeps its full stop
+STOPPED = rf"(?:(?:ph|ed)\.d|{_any(ALWAYS)}|(?-i:{_any(CAPITAL)})|[a-z](?:\.[a-z])+)"  # words that keep their full stop
 
 RULES = [
     re.compile(rule, re.IGNORECASE)
-    for rule in (  # a group is the token, and what follows it the condition
+    for rule in (  # a group is the token; the rest of the rule is a condition
         # words with an apostrophe
         CLITIC,
         rf"({COMPOUND}){CLITIC}",
@@ -97,7 +97,7 @@ RULES = [
         rf"({_any(NUMBERED)}\.)\s+\d",
         rf"({L}+\.)[,;:]",
         rf"(?:{W}+|[a-z](?:\.[a-z])+)\.-(?:[a-z](?:\.[a-z])+\.|{WORD})",
-        # numbers, addresses, and what is no word
+        # numbers, addresses and symbols
         r"[-+]?(?:\d*(?:[.,:]\d+)+|\d+)",
         r"\d{1,4}[- ]\d{1,4}/\d{1,4}",
         r"(?:\(\d{2,3}\) ?|\+*(?:\d{2,4}[- ])?\d{2,4}[- ])\d{3,4}[- ]?\d{3,5}",
@@ -113,30 +113,30 @@ RULES = [
         r"\S",
     )
 ]
-PLAIN = re.compile(r"[A-Za-z]+(?=[ ,]|$)")  # most words need no contest
+PLAIN = re.compile(r"[A-Za-z]+(?=[ ,]|$)")  # most words need no rules
 SPLIT = frozenset(["cannot", "gonna", "gotta", "wanna", "lemme", "gimme"])
 
 
 def tokenise(text: str) -> list[str]:
-    """Words of a text: lower case, split as in the Penn Treebank, no punctuation. "Who's there?" is who, 's, there."""
+    """Lower-case words of a text, split as in the Penn Treebank, no punctuation: "Who's there?" is who, 's, there."""
     words = []
     at = 0
     while at < len(text):
         match = PLAIN.match(text, at)
         if match and match[0].lower() not in SPLIT:
             words.append(match[0])
-        elif text[at].isspace() or text[at] > "\uffff":  # that program cannot read what lies beyond, emoji say
+        elif text[at].isspace() or text[at] > "\uffff":  # that program cannot read characters beyond, such as emoji
             at += 1
             continue
         else:
             match = max(filter(None, (rule.match(text, at) for rule in RULES)), key=re.Match.end)
-            words.append(_written(match[match.lastindex or 0]))
+            words.append(_normalise(match[match.lastindex or 0]))
         at += len(match[match.lastindex or 0])
     return [word for word in map(str.lower, words) if word not in PUNCTUATION]
 
 
-def _written(token: str) -> str:
-    """A token as that program writes it; apostrophes inside a word stay as they are."""
+def _normalise(token: str) -> str:
+    """A token as that program writes it; apostrophes inside a word stay unchanged."""
     if token.lower() in ENTITIES:
         return ENTITIES[token.lower()]
     if token[0] in "-:;=" and len(token) > 1:  # a run of hyphens, or a smiley

@@ -1,4 +1,4 @@
-"""Human evaluation: a blind sheet of questions to be rated by people, and what the filled sheets say."""
+"""Human evaluation: blind sheets of questions for people to rate, and statistics of the filled sheets."""
 
 from typing import ClassVar, Literal
 
@@ -6,7 +6,7 @@ import mmgen
 
 
 class Judge(mmgen.CommandConfig):
-    """Make blind sheets for human judges, and read what they said."""
+    """Make blind sheets for human judges, and score the filled sheets."""
 
     type: Literal["judge"] = "judge"
     group: ClassVar[str] = "Evaluate"

@@ -1,4 +1,4 @@
-"""Reading the key and the filled sheets of several judges; what is wrong with any of them is said in one line each."""
+"""Reads the key and the filled sheets of several judges; every error is one line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .form import FILLED, HIGHEST, KEY, LOWEST
 
 @dataclass(frozen=True)
 class Answers:
-    """The key, and what J judges gave its Q questions.
+    """The key, and the ratings that J judges gave its Q questions.
 
-    ratings    criterion -> (J, Q) floats from 1 to 5, NaN where a judge gave none
-    questions  system -> (I,) places among the Q questions, one for each of I pictures
+    ratings    criterion -> (J, Q) floats from 1 to 5, NaN for a missing rating
+    questions  system -> (I,) indices of the system's questions among the Q, one for each of I pictures
     """
 
     judges: tuple[str, ...]
@@ -32,27 +32,31 @@ class Answers:
 
 
 def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answers:
-    """Raises DataError with all that is wrong. `partial`: ratings may be missing."""
-    key = _key(key_path)
+    """Read the key and all sheets. `partial`: ratings may be missing. Raises DataError, a line for each bad sheet."""
+    key = _read_key(key_path)
     ids = [question["id"] for question in key["questions"]]
     problems: list[str] = []
     filled: dict[str, tuple[Path, Mapping[str, Mapping[str, int]]]] = {}
     for path in sheets:
         try:
-            judge, ratings = _sheet(path, key, key_path, ids, partial)
+            judge, ratings = _read_sheet(path, key, key_path, ids, partial)
         except DataError as error:
             problems.append(str(error))
             continue
-        same = next((other for other in filled if other.casefold() == judge.casefold()), None)
-        if same is not None:
-            problems.append(f"{path}: by the same judge as {filled[same][0]} ({judge}); give one sheet a judge")
+        duplicate = next((name for name in filled if name.casefold() == judge.casefold()), None)
+        if duplicate is not None:
+            problems.append(f"{path}: by the same judge as {filled[duplicate][0]} ({judge}); give one sheet per judge")
         else:
             filled[judge] = (path, ratings)
     if problems:
         raise DataError("\n".join(problems))
     table = {
         criterion: np.array(
-            [[ratings.get(own, {}).get(criterion, np.nan) for own in ids] for _, ratings in filled.values()], np.float64
+            [
+                [ratings.get(question_id, {}).get(criterion, np.nan) for question_id in ids]
+                for _, ratings in filled.values()
+            ],
+            np.float64,
         )
         for criterion in key["criteria"]
     }
@@ -63,7 +67,7 @@ def read(key_path: Path, sheets: Sequence[Path], partial: bool = False) -> Answe
     return Answers(tuple(filled), tuple(key["criteria"]), tuple(key["systems"]), key["human"], table, places)
 
 
-def _json(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
     try:
         return json.loads(regular(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -72,57 +76,65 @@ def _json(path: Path) -> Any:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise DataError(
-            f"{path}: not JSON; give the key, then the files that the judges have saved from the page"
+            f"{path}: not JSON; give the key first, then the files that judges saved from the page"
         ) from None
 
 
-def _key(path: Path) -> dict[str, Any]:
-    key = _json(path)
+def _read_key(path: Path) -> dict[str, Any]:
+    key = _read_json(path)
     if not isinstance(key, dict) or key.get("format") != KEY:
-        raise DataError(f"{path}: no key; give the .key.json that `mmgen judge make` wrote, before the sheets")
+        raise DataError(f"{path}: not a key; give the .key.json from `mmgen judge make` before the sheets")
     try:
-        wanted = {system for question in key["questions"] for system in question["systems"]}
-        whole = wanted == set(key["systems"]) and key["human"] in wanted and key["criteria"] and key["sheet"]
-        pictures = [[each["example"] for each in key["questions"] if own in each["systems"]] for own in key["systems"]]
-        whole = whole and len({question["id"] for question in key["questions"]}) == len(key["questions"])
-        whole = whole and all(
-            own == pictures[0] == list(dict.fromkeys(own)) for own in pictures
-        )  # one each, in one order
+        systems = {system for question in key["questions"] for system in question["systems"]}
+        valid = systems == set(key["systems"]) and key["human"] in systems and key["criteria"] and key["sheet"]
+        examples_by_system = [
+            [question["example"] for question in key["questions"] if system in question["systems"]]
+            for system in key["systems"]
+        ]
+        valid = valid and len({question["id"] for question in key["questions"]}) == len(key["questions"])
+        valid = valid and all(
+            examples == examples_by_system[0] == list(dict.fromkeys(examples)) for examples in examples_by_system
+        )  # every system has each example once, in the same order
     except (KeyError, TypeError):
-        whole = False
-    if not whole:
-        raise DataError(f"{path}: the key is damaged; make it again with the same runs, --n and --seed")
+        valid = False
+    if not valid:
+        raise DataError(f"{path}: the key is damaged; create it again with the same runs, --n and --seed")
     return key
 
 
-def _sheet(
+def _read_sheet(
     path: Path, key: Mapping[str, Any], key_path: Path, ids: Sequence[str], partial: bool
 ) -> tuple[str, Mapping[str, Mapping[str, int]]]:
     """The judge's name and ratings."""
-    sheet = _json(path)
+    sheet = _read_json(path)
     if not isinstance(sheet, dict) or sheet.get("format") != FILLED or not isinstance(sheet.get("ratings"), dict):
-        raise DataError(f"{path}: no filled sheet; give the file that the page saves")
+        raise DataError(f"{path}: not a filled sheet; give the file that the page saves")
     if sheet.get("sheet") != key["sheet"]:
-        raise DataError(f"{path}: a sheet of another key (sheet {sheet.get('sheet')}; {key_path} is of {key['sheet']})")
+        raise DataError(
+            f"{path}: belongs to sheet {sheet.get('sheet')}, but {key_path} is the key of sheet {key['sheet']}; use "
+            "matching files"
+        )
     judge = sheet.get("judge")
     if not isinstance(judge, str) or not judge.strip():
-        raise DataError(f'{path}: no judge\'s name; write one under "judge"')
+        raise DataError(f'{path}: the judge\'s name is missing; add it as "judge"')
     known = set(ids)
-    for own, given in sheet["ratings"].items():
-        if own not in known or not isinstance(given, dict) or not given.keys() <= set(key["criteria"]):
-            raise DataError(f"{path}: rates what is not on the sheet ({own}); was it edited?")
-        for criterion, value in given.items():
+    for question_id, ratings in sheet["ratings"].items():
+        if question_id not in known or not isinstance(ratings, dict) or not ratings.keys() <= set(key["criteria"]):
+            raise DataError(
+                f"{path}: ratings of {question_id} do not match the sheet; use the file as the page saved it"
+            )
+        for criterion, value in ratings.items():
             if type(value) is not int or not LOWEST <= value <= HIGHEST:
                 raise DataError(
-                    f"{path}: {criterion} of {own} is {json.dumps(value)[:20]}; ratings are whole numbers from "
+                    f"{path}: {criterion} of {question_id} is {json.dumps(value)[:20]}; ratings are whole numbers from "
                     f"{LOWEST} to {HIGHEST}"
                 )
-    wanted = [(own, criterion) for criterion in key["criteria"] for own in ids]
-    missing = [each for each in wanted if each[1] not in sheet["ratings"].get(each[0], {})]
+    required = [(question_id, criterion) for criterion in key["criteria"] for question_id in ids]
+    missing = [pair for pair in required if pair[1] not in sheet["ratings"].get(pair[0], {})]
     if missing and not partial:
-        own, criterion = missing[0]
+        question_id, criterion = missing[0]
         raise DataError(
-            f"{path}: {len(missing)} of {len(wanted)} ratings are missing (first: {criterion} of {own}); have it "
-            "filled, or --partial"
+            f"{path}: {len(missing)} of {len(required)} ratings are missing (first: {criterion} of {question_id}); "
+            "complete the sheet, or use --partial"
         )
     return judge.strip(), sheet["ratings"]

@@ -1,8 +1,8 @@
-"""Making a sheet: pictures are drawn, questions of all systems mixed, and a page and the key to it written.
+"""Makes a sheet: draws pictures, shuffles the questions of all systems, and writes the page and its key.
 
-The procedure is the paper's (section 5, "Human Evaluation"): readability is judged of the question alone, caption
-relevance beside the caption only, image relevance beside the picture only. The page holds no name of a system; the key
-does."""
+The procedure is the paper's (section 5, "Human Evaluation"): judges see the question alone to rate readability, only
+the caption to rate caption relevance, and only the picture to rate image relevance. The page names no system; the key
+names them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from mmgen.tensors import Example
 
 from .systems import HUMAN, Material
 
-KEY = "mmgen judge key 1"  # what the files call themselves
+KEY = "mmgen judge key 1"  # the "format" of the files
 FILLED = "mmgen judge sheet 1"
 READABILITY, CAPTION, IMAGE = "readability", "caption_relevance", "image_relevance"
 LOWEST, HIGHEST = 1, 5
-SIDE = 640  # longer side of a picture in pixels: small things are asked about too
+SIDE = 640  # longer side of a picture in pixels; questions may be about small things
 
 
 @dataclass(frozen=True)
 class Form:
-    """What was written where, and what a person should know about it."""
+    """The written files, and notes for the person who made them."""
 
     page: Path
     key: Path
@@ -47,86 +47,98 @@ def make(
     together: bool = False,
     progress: Progress | None = None,
 ) -> Form:
-    """`out` and `<out>.key.json`, for `count` random test examples. `together`: picture and caption are shown at once,
-    and all is judged at once. Raises RunError and DataError; never overwrites, since somebody may be filling the
-    sheet."""
+    """Write `out` and `<out>.key.json` for `count` random test examples. `together`: picture and caption are shown at
+    once, and all criteria are rated at once. Never overwrites a sheet, since a judge may be filling it. Raises RunError
+    and DataError."""
     if out.suffix != ".html" or out.is_dir():
-        raise RunError(f"--out {out}: give the name of a file that ends in .html")
+        raise RunError(f"--out {out}: file name must end in .html")
     key_path = out.with_suffix(".key.json")
     if out.exists():
-        raise RunError(f"{out}: is there already, and judges may be filling it; give --out another name, or delete it")
+        raise RunError(
+            f"{out}: already exists, and judges may be filling it; choose another name for --out, or delete it"
+        )
     draw = random.Random(seed)
-    chosen = _draw(material, count, draw)
-    found, reason = pictures.find(material.dataset, chosen)
-    with (progress or Progress()).task("judge: pictures", len(found), "pictures") as advance:
-        shots, broken = pictures.thumbnails(found, advance, SIDE)
+    examples = _draw_examples(material, count, draw)
+    picture_sources, reason = pictures.find(material.dataset, examples)
+    with (progress or Progress()).task("judge: pictures", len(picture_sources), "pictures") as advance:
+        shots, broken = pictures.thumbnails(picture_sources, advance, SIDE)
     reason = reason or broken
     if shots and len(shots) < count:
-        lost = next(example.id for example in chosen if example.id not in shots)
-        raise DataError(f"{reason or f'{lost}: has no picture'}; mend that, or draw others with --seed")
-    criteria, notes = _criteria(material, chosen, bool(shots), reason)
-    asked = _lower_together(
-        {**material.texts, _human(material): {each.id: draw.choice(_asked(each)) for each in chosen}}, chosen
+        example_id = next(example.id for example in examples if example.id not in shots)
+        raise DataError(f"{reason or f'{example_id}: has no picture'}; fix the picture, or draw others with --seed")
+    criteria, notes = _criteria(material, examples, bool(shots), reason)
+    texts = _normalise_texts(
+        {
+            **material.texts,
+            _human_name(material): {example.id: draw.choice(_human_questions(example)) for example in examples},
+        },
+        examples,
     )
-    items, questions = _mix(asked, chosen, draw)
+    items, questions = _mix(texts, examples, draw)
     key = {
         "format": KEY,
         "seed": seed,
         "together": together,
         "criteria": criteria,
-        "systems": list(asked),
-        "human": _human(material),
+        "systems": list(texts),
+        "human": _human_name(material),
         "questions": questions,
     }
     key["sheet"] = hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16]
-    for item, example in zip(items, chosen, strict=True):
+    for item, example in zip(items, examples, strict=True):
         item["caption"] = material.captions.get(example.id, "") if CAPTION in criteria else ""
         item["shot"] = next(iter(shots.get(example.id, ())), None)
     rounds = _rounds(criteria, together)
-    if key_path.exists() and read_json(key_path) != key:  # the same one: a full disk had no room for the page
-        raise RunError(f"{key_path}: is there already, and is another sheet's; give --out another name, or delete it")
+    if (
+        key_path.exists() and read_json(key_path) != key
+    ):  # an equal key is left over when a full disk had no room for the page
+        raise RunError(f"{key_path}: already exists for a different sheet; choose another name for --out, or delete it")
     page = render({"sheet": key["sheet"], "format": FILLED, "rounds": rounds, "items": items})
     write_json(key_path, key)
     write_text(out, page)
-    shared = count * len(asked) - len(questions)
+    shared = count * len(texts) - len(questions)
     if shared:
         notes.append(
-            f"{shared} of {count * len(asked)} questions equal another of their picture: shown once, they count for "
-            "each"
+            f"{shared} of {count * len(texts)} questions duplicate another question of their picture; a "
+            "duplicate is shown once and counts for every system that wrote it"
         )
     return Form(out, key_path, tuple(notes))
 
 
 def render(data: Mapping[str, Any]) -> str:
-    """The page, with its data as JSON that no text can break out of; every text is set by the script as text."""
-    wide = any("picture" in each["shows"] for each in data["rounds"])  # all its parts then, so that nothing jumps
+    """The page with its data as escaped JSON; the script inserts every text as text, never as HTML."""
+    wide = any(
+        "picture" in judging_round["shows"] for judging_round in data["rounds"]
+    )  # then every round is wide, so that the layout does not jump
     styles = [("mmgen.report", "page.css")]  # the reports' colours and type
     return web_page.render("mmgen_humaneval", "form", {"data": data, "wide": wide}, styles)
 
 
-def _asked(example: Example) -> list[str]:
+def _human_questions(example: Example) -> list[str]:
     return [text for text in example.targets if text.strip()]
 
 
-def _draw(material: Material, count: int, draw: random.Random) -> list[Example]:
-    usable = [example for example in material.examples if _asked(example)]
+def _draw_examples(material: Material, count: int, draw: random.Random) -> list[Example]:
+    usable = [example for example in material.examples if _human_questions(example)]
     if count > len(usable):
-        raise RunError(f"--n {count}: there are only {len(usable)} test examples with a question of people")
+        raise RunError(f"--n {count}: only {len(usable)} test examples have a question by people")
     return draw.sample(usable, count)
 
 
-def _human(material: Material) -> str:
+def _human_name(material: Material) -> str:
     return HUMAN if HUMAN not in material.texts else f"{HUMAN} (references)"
 
 
-def _criteria(material: Material, chosen: Sequence[Example], seen: bool, reason: str) -> tuple[list[str], list[str]]:
-    """What can be judged of these examples, and why the rest cannot."""
+def _criteria(
+    material: Material, examples: Sequence[Example], pictured: bool, reason: str
+) -> tuple[list[str], list[str]]:
+    """The criteria that can be judged for these examples, and notes on the criteria that cannot."""
     criteria, notes = [READABILITY], []
-    if all(example.id in material.captions for example in chosen):
+    if all(example.id in material.captions for example in examples):
         criteria.append(CAPTION)
     else:
         notes.append("caption relevance is not judged: not every example has a caption")
-    if seen:
+    if pictured:
         criteria.append(IMAGE)
     else:
         notes.append(f"image relevance is not judged: {reason or 'the examples have no pictures'}")
@@ -134,23 +146,30 @@ def _criteria(material: Material, chosen: Sequence[Example], seen: bool, reason:
 
 
 def _rounds(criteria: Sequence[str], together: bool) -> list[dict[str, list[str]]]:
-    """What is judged beside what, one after another."""
-    beside = {READABILITY: [], CAPTION: ["caption"], IMAGE: ["picture"]}
+    """The rounds of a sheet, in order: the criteria to rate, and what is shown with the question."""
+    context = {READABILITY: [], CAPTION: ["caption"], IMAGE: ["picture"]}
     if together:
-        return [{"criteria": list(criteria), "shows": [thing for each in criteria for thing in beside[each]]}]
-    return [{"criteria": [each], "shows": beside[each]} for each in criteria]
+        return [
+            {"criteria": list(criteria), "shows": [thing for criterion in criteria for thing in context[criterion]]}
+        ]
+    return [{"criteria": [criterion], "shows": context[criterion]} for criterion in criteria]
 
 
-def _lower_together(texts: Mapping[str, Mapping[str, str]], chosen: Sequence[Example]) -> dict[str, dict[str, str]]:
-    """Spacing the same for all; and where one system knows no capitals nobody has any, for they would tell who
-    wrote."""
-    tidy = {system: {example.id: _tidy(own[example.id]) for example in chosen} for system, own in texts.items()}
-    if any(all(text == text.lower() for text in own.values()) for own in tidy.values()):
-        return {system: {name: text.lower() for name, text in own.items()} for system, own in tidy.items()}
-    return tidy
+def _normalise_texts(texts: Mapping[str, Mapping[str, str]], examples: Sequence[Example]) -> dict[str, dict[str, str]]:
+    """Texts with the same spacing for all systems. If one system writes no capitals, all texts become lower-case:
+    capitals would reveal the system."""
+    cleaned = {
+        system: {example.id: _clean(by_example[example.id]) for example in examples}
+        for system, by_example in texts.items()
+    }
+    if any(all(text == text.lower() for text in by_example.values()) for by_example in cleaned.values()):
+        return {
+            system: {name: text.lower() for name, text in by_example.items()} for system, by_example in cleaned.items()
+        }
+    return cleaned
 
 
-def _tidy(text: str) -> str:
+def _clean(text: str) -> str:
     text = " ".join(text.split())
     for mark in "?!.,":
         text = text.replace(f" {mark}", mark)
@@ -158,21 +177,22 @@ def _tidy(text: str) -> str:
 
 
 def _mix(
-    asked: Mapping[str, Mapping[str, str]], chosen: Sequence[Example], draw: random.Random
+    texts_by_system: Mapping[str, Mapping[str, str]], examples: Sequence[Example], draw: random.Random
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Items for the page (without names) and questions for the key (with them), each example's in an order of its
-    own."""
+    """Items for the page (without systems) and questions for the key (with systems), shuffled within each example."""
     items, questions = [], []
-    for number, example in enumerate(chosen, 1):
+    for number, example in enumerate(examples, 1):
         systems: dict[str, list[str]] = {}
-        for system, own in asked.items():
-            systems.setdefault(own[example.id], []).append(system)
+        for system, by_example in texts_by_system.items():
+            systems.setdefault(by_example[example.id], []).append(system)
         texts = list(systems)
         draw.shuffle(texts)
         ids = [f"{number}-{place}" for place in range(1, len(texts) + 1)]
-        items.append({"questions": [{"id": own, "text": text} for own, text in zip(ids, texts, strict=True)]})
+        items.append(
+            {"questions": [{"id": question_id, "text": text} for question_id, text in zip(ids, texts, strict=True)]}
+        )
         questions += [
-            {"id": own, "example": example.id, "text": text, "systems": systems[text]}
-            for own, text in zip(ids, texts, strict=True)
+            {"id": question_id, "example": example.id, "text": text, "systems": systems[text]}
+            for question_id, text in zip(ids, texts, strict=True)
         ]
     return items, questions

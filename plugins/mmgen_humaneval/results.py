@@ -1,5 +1,4 @@
-"""What the filled sheets say: means with their spread, t-tests against the people's questions, and agreement of
-judges."""
+"""Statistics of filled sheets: means and deviations, t-tests against people's questions, and agreement of judges."""
 
 from __future__ import annotations
 
@@ -20,12 +19,12 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class Cell:
-    """One system by one criterion. A picture is one witness: what its judges gave is averaged before anything else.
+    """One system by one criterion. A picture is one observation: its ratings are first averaged over judges.
 
     mean, deviation         over pictures; the deviation with n - 1, None for one picture
-    difference, interval    from the people's questions, over the same pictures, and its 95 % interval
+    difference, interval    difference from people's questions about the same pictures, and its 95 % interval
     p                       two-tailed paired t-test of that difference
-    p_unpaired              Welch's t-test, which forgets that the pictures are the same; for comparison with papers
+    p_unpaired              Welch's t-test, which ignores that the pictures are the same; for comparison with papers
     """
 
     mean: float | None
@@ -39,7 +38,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """system -> criterion -> cell; criterion -> agreement; judge -> criterion -> mean of what this judge gave."""
+    """Results of all sheets.
+
+    judges     judge -> criterion -> mean of this judge's ratings
+    systems    system -> criterion -> cell
+    agreement  criterion -> Krippendorff's alpha
+    """
 
     human: str
     judges: Mapping[str, Mapping[str, float | None]]
@@ -50,7 +54,7 @@ class Result:
 
 
 def evaluate(answers: Answers) -> Result:
-    """All cells, from (J, Q) ratings."""
+    """Compute all results from (J, Q) ratings."""
     systems = {
         system: {criterion: _cell(answers, system, criterion) for criterion in answers.criteria}
         for system in answers.systems
@@ -71,20 +75,32 @@ def evaluate(answers: Answers) -> Result:
 
 def _cell(answers: Answers, system: str, criterion: str) -> Cell:
     ratings = answers.ratings[criterion]
-    own, human = ratings[:, answers.questions[system]], ratings[:, answers.questions[answers.human]]  # (J, I) each
-    means = _over_judges(own)
-    known = means[~np.isnan(means)]
-    first = (_mean(known), float(known.std(ddof=1)) if len(known) > 1 else None, len(known))
+    ratings_of_system, ratings_of_people = (
+        ratings[:, answers.questions[system]],
+        ratings[:, answers.questions[answers.human]],
+    )  # (J, I) each
+    means = _over_judges(ratings_of_system)
+    known_means = means[~np.isnan(means)]
+    statistics = (
+        _mean(known_means),
+        float(known_means.std(ddof=1)) if len(known_means) > 1 else None,
+        len(known_means),
+    )
     if system == answers.human:
-        return Cell(*first)
-    differences = _over_judges(own - human)  # of judges who have rated both
+        return Cell(*statistics)
+    differences = _over_judges(ratings_of_system - ratings_of_people)  # from judges who rated both
     differences = differences[~np.isnan(differences)]
-    others = _over_judges(human)
-    return Cell(*first, _mean(differences), *paired(differences), unpaired(known, others[~np.isnan(others)]))
+    human_means = _over_judges(ratings_of_people)
+    return Cell(
+        *statistics,
+        _mean(differences),
+        *paired(differences),
+        unpaired(known_means, human_means[~np.isnan(human_means)]),
+    )
 
 
 def paired(differences: np.ndarray) -> tuple[tuple[float, float] | None, float | None]:
-    """95 % interval of the mean difference, and p of a mean of 0: Student's t over pictures, two-tailed."""
+    """95 % interval of the mean difference, and p for a mean of 0: two-tailed Student's t-test over pictures."""
     from scipy.stats import ttest_1samp
 
     if len(differences) < 2:
@@ -97,21 +113,21 @@ def paired(differences: np.ndarray) -> tuple[tuple[float, float] | None, float |
     return (float(low), float(high)), float(test.pvalue)
 
 
-def unpaired(one: np.ndarray, other: np.ndarray) -> float | None:
+def unpaired(first: np.ndarray, second: np.ndarray) -> float | None:
     """Two-tailed p by Welch's t-test."""
     from scipy.stats import ttest_ind
 
-    if len(one) < 2 or len(other) < 2:
+    if len(first) < 2 or len(second) < 2:
         return None
-    if np.allclose(one, one[0]) and np.allclose(other, other[0]):
-        return float(np.isclose(one[0], other[0]))
+    if np.allclose(first, first[0]) and np.allclose(second, second[0]):
+        return float(np.isclose(first[0], second[0]))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # that one side may be constant is known
-        return float(ttest_ind(one, other, equal_var=False).pvalue)
+        warnings.simplefilter("ignore", RuntimeWarning)  # one of the samples may be constant
+        return float(ttest_ind(first, second, equal_var=False).pvalue)
 
 
 def _over_judges(ratings: np.ndarray) -> np.ndarray:
-    """(I,) means of (J, I); NaN where no judge has rated."""
+    """(I,) means over the judges of (J, I) ratings; NaN where all ratings are missing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # "mean of empty slice"
         return np.nanmean(ratings, axis=0)
@@ -122,8 +138,8 @@ def _mean(values: np.ndarray) -> float | None:
     return float(known.mean()) if known.size else None
 
 
-def shown(result: Result) -> Iterator[str]:
-    """The table as the paper's table 3, and what its numbers are."""
+def format_result(result: Result) -> Iterator[str]:
+    """Lines of a table like the paper's table 3, and of notes that explain its numbers."""
     criteria = list(result.agreement)
     rows = [["system", *(cell for criterion in criteria for cell in (criterion.replace("_", " "), "p"))]]
     order = [*(system for system in result.systems if system != result.human), result.human]
@@ -143,23 +159,24 @@ def shown(result: Result) -> Iterator[str]:
         f"ratings 1 to 5; mean ± standard deviation over pictures, of the judges' mean"
     )
     yield (
-        f"p, and * below {SIGNIFICANT:g}: two-tailed t-test against {result.human}, paired, since all questions of a "
-        "picture have "
-        f"the same picture and judges; n is the pictures"
+        f"p, and * below {SIGNIFICANT:g}: two-tailed t-test against {result.human}, paired by picture because all "
+        "questions about a picture share the picture and its judges; n is the number of pictures"
     )
-    told = ", ".join(f"{criterion.replace('_', ' ')} {number(value)}" for criterion, value in result.agreement.items())
-    yield f"agreement, Krippendorff's alpha (ordinal): {told}" + (
-        "; it takes two judges" if len(result.judges) < 2 else ""
+    agreement = ", ".join(
+        f"{criterion.replace('_', ' ')} {number(value)}" for criterion, value in result.agreement.items()
+    )
+    yield f"agreement, Krippendorff's alpha (ordinal): {agreement}" + (
+        "; needs two judges" if len(result.judges) < 2 else ""
     )
     for judge, means in result.judges.items():
-        known = [mean for mean in means.values() if mean is not None]
-        yield f"{judge} gave {fmean(known):.2f} on average" if known else f"{judge} gave nothing"
+        known_means = [mean for mean in means.values() if mean is not None]
+        yield f"{judge} gave {fmean(known_means):.2f} on average" if known_means else f"{judge} gave no ratings"
     if result.missing:
-        yield f"missing ratings: {result.missing}; a difference counts judges who have rated both questions"
+        yield f"missing ratings: {result.missing}; a difference counts only judges who rated both questions"
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' * (number != 1)}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _probability(value: float | None) -> str:

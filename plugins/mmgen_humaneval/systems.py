@@ -1,4 +1,4 @@
-"""Who is judged: the steps of one run or several, and the people who wrote the references, all on one test set."""
+"""The judged systems: steps of one or more runs, and the people who wrote the references, all on one test set."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ HUMAN = "human"
 
 @dataclass(frozen=True)
 class Material:
-    """What a sheet is made from.
+    """The data of a sheet.
 
-    texts     system -> example id -> the best text it wrote
-    captions  example id -> the caption that evaluation reads (an example's first); only those that have one
+    texts     system -> example id -> the system's best text
+    captions  example id -> the caption that evaluation reads (an example's first), for examples with a caption
     """
 
     dataset: Dataset
@@ -35,59 +35,66 @@ class Material:
 
 
 def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> Material:
-    """All steps of the runs that have written, or those named. Raises RunError, also when runs do not share a test
-    set."""
+    """Gather the texts of the named `steps` of the runs; without names, of all steps that generated texts. Raises
+    RunError, also if the runs do not share a test set."""
     labels = _labels(paths)
     folders = [RunFolder(path) for path in paths]
     recipes = [folder.recipe(registry) for folder in folders]
     datasets = [dataset_of(recipe, folder.path) for recipe, folder in zip(recipes, folders, strict=True)]
     tests = [dataset.split(recipe.data.evaluate) for dataset, recipe in zip(datasets, recipes, strict=True)]
     for path, examples in zip(paths[1:], tests[1:], strict=True):
-        if [(each.id, each.targets) for each in examples] != [(each.id, each.targets) for each in tests[0]]:
+        if [(example.id, example.targets) for example in examples] != [
+            (example.id, example.targets) for example in tests[0]
+        ]:
             raise RunError(
-                f"{path}: its test examples are not those of {paths[0]}; the systems of one sheet need one test set"
+                f"{path}: its test examples differ from those of {paths[0]}; all systems of a sheet must share a test "
+                "set"
             )
     texts: dict[str, dict[str, str]] = {}
-    there: dict[str, None] = {}
+    available_steps: dict[str, None] = {}
     for label, folder, recipe in zip(labels, folders, recipes, strict=True):
-        for step in _written(folder, recipe):
-            there[step] = None
+        for step in _generated_steps(folder, recipe):
+            available_steps[step] = None
             if step in steps or not steps:
                 texts[f"{label}/{step}".lstrip("/")] = _texts(folder, step, tests[0])
     for step in steps:
-        if step not in there:
-            raise RunError(f"--step: no step '{step}' has written; there are: {', '.join(there)}")
+        if step not in available_steps:
+            raise RunError(f"--step: no step '{step}' has generated texts; choose from: {', '.join(available_steps)}")
     captions = {example.id: _caption(recipes, example) for example in tests[0]}
-    return Material(datasets[0], tests[0], texts, {own: caption for own, caption in captions.items() if caption})
+    return Material(
+        datasets[0], tests[0], texts, {example_id: caption for example_id, caption in captions.items() if caption}
+    )
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:
-    """What tells the runs apart; nothing for one run alone."""
-    places = [path.resolve() for path in paths]
-    for place, path in enumerate(paths):
-        if places.index(places[place]) < place:
-            raise RunError(f"{path}: named twice; a run stands on a sheet once")
+    """Names that differ between the runs; an empty name for a single run."""
+    resolved = [path.resolve() for path in paths]
+    for index, path in enumerate(paths):
+        if resolved.index(resolved[index]) < index:
+            raise RunError(f"{path}: named twice; name each run once")
     return tell_apart(paths) if len(paths) > 1 else [""]
 
 
-def _written(folder: RunFolder, recipe: Recipe) -> list[str]:
-    found = [name for name in recipe.steps if folder.finished(name, "generations.jsonl")]
-    if not found:
-        raise RunError(f"{folder.path}: no step has written yet; go on with `mmgen run`")
-    return found
+def _generated_steps(folder: RunFolder, recipe: Recipe) -> list[str]:
+    steps = [name for name in recipe.steps if folder.finished(name, "generations.jsonl")]
+    if not steps:
+        raise RunError(f"{folder.path}: no step has generated texts yet; continue the run with `mmgen run`")
+    return steps
 
 
 def _texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[str, str]:
-    texts = {own: best.text for own, best in generations.best(folder.step(step)).items()}
+    texts = {example_id: best.text for example_id, best in generations.best(folder.step(step)).items()}
     if any(example.id not in texts for example in examples):
         path = folder.step(step) / "generations.jsonl"
-        raise RunError(f"{path}: written for other examples than the data set holds now; run again with --fresh")
+        raise RunError(f"{path}: its examples differ from those of the current data set; run again with --fresh")
     return texts
 
 
 def _caption(recipes: Sequence[Recipe], example: Example) -> str:
-    """The texts that a run reads; where none reads any (pictures alone), what among the inputs is written in words."""
+    """The texts that the runs read. If the runs read pictures only: those inputs of the example that contain words."""
     resolved = resolve(example)
-    read = [text for recipe in recipes for config in recipe.inputs.values() for text in config.texts(resolved)]
-    texts = read or [value for value in resolved.inputs.values() if isinstance(value, str) and " " in value.strip()]
-    return "\n".join(dict.fromkeys(text.strip() for text in texts))
+    input_texts = [text for recipe in recipes for config in recipe.inputs.values() for text in config.texts(resolved)]
+    caption_texts = input_texts or [
+        value for value in resolved.inputs.values() if isinstance(value, str) and " " in value.strip()
+    ]
+    return "\n".join(dict.fromkeys(text.strip() for text in caption_texts))

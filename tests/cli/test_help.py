@@ -113,9 +113,8 @@ def test_keys_of_a_part(monkeypatch):
 
 SHOWN = """\
 diversity: metric, [metrics.NAME]
-  How much texts differ from each other, in
-  percent: distinct-1 and -2, share of unique
-  texts, self-BLEU.
+  Diversity of texts in percent: distinct-1 and
+  -2, share of unique texts, self-BLEU.
   From mmgen-framework VERSION.
 
   It has no keys of its own.
@@ -127,14 +126,14 @@ captioneval: metric, [metrics.NAME]
   From mmgen-framework VERSION.
 
   tokenizer = "auto"    "auto", "java", "own"
-      Stanford's, which needs Java; our own, which
-      does not; or Stanford's where there is Java
+      "java": Stanford's; "own": ours, without
+      Java; "auto": Stanford's if Java is
+      installed
   meteor = true         true or false
-      METEOR too; it needs Java, up to 2 GB of
-      memory, and some seconds to start
+      also METEOR, which needs Java, up to 2 GB of
+      memory and some seconds to start
   patience = 120.0      number, over 0
-      seconds without an answer after which Java
-      is given up
+      seconds to wait for an answer from Java
 
 """
 

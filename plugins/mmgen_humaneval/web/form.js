@@ -1,58 +1,58 @@
 const sheet = JSON.parse(document.getElementById("data").textContent);
 const at = (id) => document.getElementById(id);
 const make = (name, attributes = {}, ...children) => {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children); // strings become text, whatever they hold
-  return made;
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children); // strings become text nodes, never HTML
+  return element;
 };
 const WORDS = {
   readability: ["How well is the question written?", "Readability: how well the question is written", "badly", "well"],
   caption_relevance: ["How relevant is the question to the caption?", "Caption relevance: how relevant the question is to the caption", "not at all", "fully"],
   image_relevance: ["How relevant is the question to the picture?", "Image relevance: how relevant the question is to the picture", "not at all", "fully"],
 };
-const BESIDE = { "": "You see the question alone.", caption: "You see the caption of a picture.", picture: "You see the picture.", "caption,picture": "You see the picture and its caption." };
+const CONTEXT = { "": "You see the question alone.", caption: "You see the caption of a picture.", picture: "You see the picture.", "caption,picture": "You see the picture and its caption." };
 
 const pages = sheet.rounds.flatMap((round, part) => sheet.items.map((item) => ({ round, part, item })));
-const wanted = pages.flatMap((page, place) => page.item.questions.flatMap((question) => page.round.criteria.map((criterion) => ({ place, id: question.id, criterion }))));
-// The column of the pictures: as wide as the widest is shown, so that the questions beside them stay where they are.
+const required = pages.flatMap((page, place) => page.item.questions.flatMap((question) => page.round.criteria.map((criterion) => ({ place, id: question.id, criterion }))));
+// The picture column is as wide as its widest picture, so that the questions next to it do not move.
 const widths = new Set(sheet.items.filter(({ shot }) => shot).map(({ shot: [, width, height] }) => `min(${2 * width}px, ${(width / height).toFixed(3)} * 72vh)`));
 at("rate").style.setProperty("--widest", `max(0px, ${[...widths].join(", ") || "0px"})`);
 const START = -1, END = pages.length;
-const KEPT = `${sheet.format} ${sheet.sheet}`;
+const STORAGE_KEY = `${sheet.format} ${sheet.sheet}`;
 let state = { judge: "", place: START, ratings: {} };
 
-// --- what is kept
-const given = ({ id, criterion }) => state.ratings[id]?.[criterion];
-const missing = () => wanted.filter((each) => given(each) === undefined);
+// --- saved ratings
+const rating = ({ id, criterion }) => state.ratings[id]?.[criterion];
+const missing = () => required.filter((item) => rating(item) === undefined);
 
-function adopt(saved) { // ratings from outside: only those that can be
+function restore(saved) { // ratings from a file or from the browser: only the valid ones
   state.judge = String(saved.judge || "").slice(0, 80);
   state.ratings = {};
-  for (const each of wanted) {
-    const value = saved.ratings?.[each.id]?.[each.criterion];
-    if (Number.isInteger(value) && value >= 1 && value <= 5) rate(each.id, each.criterion, value);
+  for (const { id, criterion } of required) {
+    const value = saved.ratings?.[id]?.[criterion];
+    if (Number.isInteger(value) && value >= 1 && value <= 5) rate(id, criterion, value);
   }
 }
 
 function rate(id, criterion, value) { (state.ratings[id] ||= {})[criterion] = value; }
 
-function keep() {
-  try { localStorage.setItem(KEPT, JSON.stringify(state)); }
-  catch { trouble("This browser keeps nothing for pages opened like this one: save to a file before you close it."); }
+function store() {
+  try { localStorage.setItem(STORAGE_KEY, JSON.stringify(state)); }
+  catch { trouble("This browser cannot save ratings for a page opened like this one: save to a file before you close the page."); }
 }
 
 function trouble(text) { at("trouble").textContent = text; at("trouble").hidden = !text; }
 
 try {
-  const saved = JSON.parse(localStorage.getItem(KEPT) || "null");
-  if (saved) { adopt(saved); state.place = Math.max(START, Math.min(END, Number(saved.place) || 0)); }
-} catch { trouble("What this browser had kept cannot be read; you begin anew."); }
+  const saved = JSON.parse(localStorage.getItem(STORAGE_KEY) || "null");
+  if (saved) { restore(saved); state.place = Math.max(START, Math.min(END, Number(saved.place) || 0)); }
+} catch { trouble("The ratings saved in this browser cannot be read; please start over."); }
 
 // --- pages
 function go(place) {
   state.place = Math.max(START, Math.min(END, place));
-  keep();
+  store();
   at("start").hidden = state.place !== START;
   at("end").hidden = state.place !== END;
   at("rate").hidden = at("bar").hidden = state.place === START || state.place === END;
@@ -65,10 +65,10 @@ function go(place) {
 }
 
 function showStart() {
-  at("parts").replaceChildren(...sheet.rounds.map(({ criteria, shows }) => make("li", {}, `${criteria.map((criterion) => WORDS[criterion][1]).join(". ")}. ${BESIDE[shows]}`)));
+  at("parts").replaceChildren(...sheet.rounds.map(({ criteria, shows }) => make("li", {}, `${criteria.map((criterion) => WORDS[criterion][1]).join(". ")}. ${CONTEXT[shows]}`)));
   at("judge").value = state.judge;
-  at("anew").hidden = !Object.keys(state.ratings).length;
-  at("begin").textContent = Object.keys(state.ratings).length ? "Go on" : "Begin";
+  at("reset").hidden = !Object.keys(state.ratings).length;
+  at("begin").textContent = Object.keys(state.ratings).length ? "Continue" : "Begin";
 }
 
 function showPage({ round, part, item }) {
@@ -94,7 +94,7 @@ function showQuestion(question, criteria) {
     const marks = make("div", { class: "marks" });
     for (let value = 1; value <= 5; value++) {
       const input = make("input", { type: "radio", name: `${question.id} ${criterion}`, value, "aria-label": { 1: `1, ${WORDS[criterion][2]}`, 5: `5, ${WORDS[criterion][3]}` }[value] || value });
-      input.checked = given({ id: question.id, criterion }) === value;
+      input.checked = rating({ id: question.id, criterion }) === value;
       marks.append(make("label", {}, input, String(value)));
     }
     const legend = make("legend", {}, criteria.length > 1 ? WORDS[criterion][0] : question.text || "nothing was written");
@@ -106,15 +106,15 @@ function showQuestion(question, criteria) {
 
 function count() {
   const left = missing().length;
-  at("left").textContent = left ? `${left} ratings left` : "all rated";
-  at("progress").max = wanted.length;
-  at("progress").value = wanted.length - left;
+  at("left").textContent = left ? `${left} ratings left` : "all questions rated";
+  at("progress").max = required.length;
+  at("progress").value = required.length - left;
 }
 
 function showEnd() {
   const left = missing();
-  at("done").textContent = left.length ? "Not all is rated yet" : "All is rated. Thank you!";
-  at("missing").textContent = left.length ? `${left.length} of ${wanted.length} ratings are missing.` : "Save the file, and send it to whoever gave you this page.";
+  at("done").textContent = left.length ? "Some ratings are missing" : "All questions are rated. Thank you!";
+  at("missing").textContent = left.length ? `${left.length} of ${required.length} ratings are missing.` : "Save the file and send it to the person who gave you this page.";
   at("first-missing").hidden = !left.length;
   at("judge-end").value = state.judge;
   at("saved").textContent = "";
@@ -125,7 +125,7 @@ function showEnd() {
 const scales = () => [...at("questions").querySelectorAll(".scale")];
 const unrated = (scale) => !scale.querySelector(":checked");
 
-function current() { // where the focus is, or else the first that is not rated
+function current() { // the scale with the focus, or else the first that is not rated
   return document.activeElement?.closest?.(".scale") || scales().find(unrated);
 }
 
@@ -138,7 +138,7 @@ function mark() {
 at("questions").addEventListener("change", (event) => {
   const scale = event.target.closest(".scale");
   rate(scale.closest(".question").dataset.id, scale.dataset.criterion, Number(event.target.value));
-  keep();
+  store();
   count();
   mark();
 });
@@ -169,25 +169,25 @@ at("back").addEventListener("click", () => go(state.place - 1));
 at("next").addEventListener("click", () => go(state.place + 1));
 at("begin").addEventListener("click", () => {
   const left = missing();
-  go(left.length === wanted.length ? 0 : left.length ? left[0].place : END);
+  go(left.length === required.length ? 0 : left.length ? left[0].place : END);
 });
 for (const [id, button] of [["judge", "begin"], ["judge-end", "save"]]) {
   at(id).addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); at(button).click(); } });
 }
 at("first-missing").addEventListener("click", () => go(missing()[0].place));
-at("anew").addEventListener("click", () => {
-  if (!confirm("Forget all ratings that this browser has kept?")) return;
+at("reset").addEventListener("click", () => {
+  if (!confirm("Delete all ratings that are saved in this browser?")) return;
   state = { judge: state.judge, place: START, ratings: {} };
   go(START);
 });
-for (const id of ["judge", "judge-end"]) at(id).addEventListener("input", (event) => { state.judge = event.target.value; keep(); });
+for (const id of ["judge", "judge-end"]) at(id).addEventListener("input", (event) => { state.judge = event.target.value; store(); });
 
 at("load").addEventListener("change", async (event) => {
   try {
     const saved = JSON.parse(await event.target.files[0].text());
-    if (saved.format !== sheet.format) throw new Error("this is no file saved from such a page");
-    if (saved.sheet !== sheet.sheet) throw new Error("it was saved from another sheet");
-    adopt(saved);
+    if (saved.format !== sheet.format) throw new Error("it was not saved from a rating page");
+    if (saved.sheet !== sheet.sheet) throw new Error("it was saved from a different sheet");
+    restore(saved);
     trouble("");
     go(START);
   } catch (error) { trouble(`The file cannot be used: ${error.message}.`); }
@@ -195,7 +195,7 @@ at("load").addEventListener("change", async (event) => {
 
 at("save").addEventListener("click", () => {
   const judge = state.judge.trim();
-  if (!judge) { at("saved").textContent = "Write your name first: it tells your ratings from others'."; at("judge-end").focus(); return; }
+  if (!judge) { at("saved").textContent = "Enter your name first, so that your ratings are not mixed up with another judge's."; at("judge-end").focus(); return; }
   const filled = { format: sheet.format, sheet: sheet.sheet, judge, written: new Date().toISOString(), ratings: state.ratings };
   const name = `${judge.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "") || "judge"}-${sheet.sheet}.json`;
   const link = make("a", { download: name, href: URL.createObjectURL(new Blob([JSON.stringify(filled, null, 1) + "\n"], { type: "application/json" })) });
@@ -203,7 +203,7 @@ at("save").addEventListener("click", () => {
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
-  at("saved").textContent = `Saved as ${name}, where your browser puts downloads.`;
+  at("saved").textContent = `Saved as ${name} in your browser's download folder.`;
 });
 
 go(state.place);

@@ -65,7 +65,7 @@ def captions(real_data):
 
 @pytest.fixture(scope="module")
 def questions(real_data):
-    """Those of OK-VQA and VQG_COCO."""
+    """The questions of OK-VQA and VQG_COCO."""
     texts = []
     for split in ("train", "val"):
         file = real_data / f"okvqa/OpenEnded_mscoco_{split}2014_questions.json"
@@ -179,21 +179,24 @@ def test_what_equals_its_reference_is_perfect():
 
 def test_cider_is_the_one_that_punishes_length():
     """CIDEr-D: repeating the right words does not help."""
-    other = ("Who sits on this chair?", "Who sits on this chair?")
-    plain = score(("the red dog eats", "the red dog eats"), other).per_example["CIDEr"][0]
-    repeated = score(("the red dog eats the red dog eats the red dog eats", "the red dog eats"), other).per_example[
-        "CIDEr"
-    ][0]
+    second_pair = ("Who sits on this chair?", "Who sits on this chair?")
+    plain = score(("the red dog eats", "the red dog eats"), second_pair).per_example["CIDEr"][0]
+    repeated = score(
+        ("the red dog eats the red dog eats the red dog eats", "the red dog eats"), second_pair
+    ).per_example["CIDEr"][0]
     assert repeated < plain / 2
 
 
 def test_equal_to_pycocoevalcap_on_real_captions(captions):
     rows = captions[:400]
     scores = score(*rows)
-    found = {i: [" ".join(tokenise(text))] for i, (text, *_) in enumerate(rows)}
-    wanted = {i: [" ".join(tokenise(text)) for text in references] for i, (_, *references) in enumerate(rows)}
-    theirs = dict(zip(BLEU, Bleu(4).compute_score(wanted, found, verbose=0)[0], strict=True))
-    theirs |= {"ROUGE-L": Rouge().compute_score(wanted, found)[0], "CIDEr": Cider().compute_score(wanted, found)[0]}
+    hypotheses = {i: [" ".join(tokenise(text))] for i, (text, *_) in enumerate(rows)}
+    references_by_id = {i: [" ".join(tokenise(text)) for text in references] for i, (_, *references) in enumerate(rows)}
+    theirs = dict(zip(BLEU, Bleu(4).compute_score(references_by_id, hypotheses, verbose=0)[0], strict=True))
+    theirs |= {
+        "ROUGE-L": Rouge().compute_score(references_by_id, hypotheses)[0],
+        "CIDEr": Cider().compute_score(references_by_id, hypotheses)[0],
+    }
     assert scores.values == pytest.approx({name: 100 * value for name, value in theirs.items()}, abs=1e-12)
     assert sum(scores.per_example["CIDEr"]) / len(rows) == pytest.approx(scores.values["CIDEr"])
 
@@ -201,19 +204,21 @@ def test_equal_to_pycocoevalcap_on_real_captions(captions):
 @needs_java
 @pytest.mark.parametrize("one_program", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, monkeypatch, one_program):
-    """METEOR's program reads its paraphrases for eight seconds; where there is `one_program`, theirs is asked twice."""
+    """METEOR's program loads its paraphrases for eight seconds; with `one_program`, both scorers share one program."""
     from pycocoevalcap.meteor.meteor import Meteor
     from pycocoevalcap.tokenizer import ptbtokenizer
 
     rows = [*captions[400:500], ["", "a dog"]]
     try:
         tokenizer = ptbtokenizer.PTBTokenizer()
-        found = tokenizer.tokenize({i: [{"caption": row[0]}] for i, row in enumerate(rows)})
-        wanted = tokenizer.tokenize({i: [{"caption": text} for text in row[1:]] for i, row in enumerate(rows)})
+        hypotheses = tokenizer.tokenize({i: [{"caption": row[0]}] for i, row in enumerate(rows)})
+        references_by_id = tokenizer.tokenize(
+            {i: [{"caption": text} for text in row[1:]] for i, row in enumerate(rows)}
+        )
     except PermissionError:
         pytest.skip("pycocoevalcap's tokeniser writes into its own folder, which is read-only here")
     theirs = Meteor()
-    together, each = theirs.compute_score(wanted, found)
+    overall, per_example = theirs.compute_score(references_by_id, hypotheses)
 
     def running(command, **_):
         assert command[-6:] == theirs.meteor_cmd[-6:]
@@ -225,9 +230,11 @@ def test_equal_to_pycocoevalcap_with_its_own_tokeniser_and_meteor(captions, monk
         known = SimpleNamespace(Popen=running, PIPE=subprocess.PIPE)
         monkeypatch.setattr("mmgen_captioneval.meteor.subprocess", known)
     scores = score(*rows, meteor=True, tokenizer="auto")
-    assert scores.values["METEOR"] == pytest.approx(100 * together, abs=1e-12)
-    assert scores.per_example["METEOR"] == pytest.approx([100 * value for value in each], abs=1e-12)
-    assert scores.values["CIDEr"] == pytest.approx(100 * Cider().compute_score(wanted, found)[0], abs=1e-12)
+    assert scores.values["METEOR"] == pytest.approx(100 * overall, abs=1e-12)
+    assert scores.per_example["METEOR"] == pytest.approx([100 * value for value in per_example], abs=1e-12)
+    assert scores.values["CIDEr"] == pytest.approx(
+        100 * Cider().compute_score(references_by_id, hypotheses)[0], abs=1e-12
+    )
     assert list(scores.values) == [*BLEU, "ROUGE-L", "METEOR", "CIDEr"]
     assert scores.notes == (
         "PTB tokeniser: Java's, references grouped per image (4.0 an image), METEOR 1.5, CIDEr-D, pycocoevalcap "
@@ -253,17 +260,20 @@ def test_empty_texts_score_nothing():
 
 def test_bad_input_is_named():
     with pytest.raises(
-        DataError, match="^captioneval: example '1' has no reference with a word in it; add targets or leave it out$"
+        DataError, match="^captioneval: example '1' has no reference with a word; add targets or leave the example out$"
     ):
         score(("a", "a"), ("b",))
-    with pytest.raises(DataError, match="^captioneval: there are no examples to score$"):
+    with pytest.raises(DataError, match="^captioneval: no examples to score; give at least one$"):
         score()
     generations, examples = pairs(("a", "a"), ("b", "b"))
     metric = CaptionScores(meteor=False, tokenizer="own").build()
-    with pytest.raises(DataError, match="^captioneval: 1 texts for 2 examples; give one each, in the same order$"):
+    with pytest.raises(
+        DataError, match="^captioneval: 1 texts for 2 examples; give one text per example, in the same order$"
+    ):
         metric.score(generations[:1], examples)
     with pytest.raises(
-        DataError, match="^captioneval: a text for '1' stands where example '0' is; give them in order$"
+        DataError,
+        match="^captioneval: expected a text for example '0' but got one for '1'; give texts in the order of the",
     ):
         metric.score(generations[::-1], examples)
 
@@ -277,7 +287,7 @@ def test_meteor_s_program_sees_one_line_a_segment_and_no_bars_but_its_own(monkey
         statistics(["a dog\nruns |||"], [["a cat\u2028sat", "the\r\n||| cat"]], Program())
 
 
-COUNTS = {  # as the program's SCORE counts, and what its EVAL makes of them; the last is of all together
+COUNTS = {  # the program's SCORE counts and its EVAL scores
     "7 4 3 2 2 2 2 2 0 0 0 0 0 0 0 0 0 0 0 0 3 4 4": 0.38324640284911277,
     "4 5 1 2 0 0 1 1 1 1 0 0 0 0 0 0 1 1 0 0 1 3 3": 0.21976343682412564,
     "6 6 3 3 1 1 3 3 0 0 0 0 2 2 0 0 0 0 0 0 1 6 6": 0.8999999999999999,
@@ -288,20 +298,20 @@ COUNTS = {  # as the program's SCORE counts, and what its EVAL makes of them; th
 
 
 def test_meteor_s_formula_says_what_its_program_does():
-    together, each = meteor(np.array([line.split() for line in COUNTS], np.float64))
-    assert each == pytest.approx(list(COUNTS.values()), abs=1e-12)
-    assert together == pytest.approx(0.4019772548541734, abs=1e-12)
+    overall, per_example = meteor(np.array([line.split() for line in COUNTS], np.float64))
+    assert per_example == pytest.approx(list(COUNTS.values()), abs=1e-12)
+    assert overall == pytest.approx(0.4019772548541734, abs=1e-12)
 
 
-def test_what_java_has_said_of_a_text_is_kept(monkeypatch, tmp_path):
+def test_java_s_answers_are_cached(monkeypatch, tmp_path):
     line = " ".join(next(iter(COUNTS)).split())
     answers = f"for line in sys.stdin:\n    print('{line}' if line.startswith('SCORE') else line.rstrip(), flush=True)"
     fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\n{answers}")
     metric = CaptionScores(meteor=True, tokenizer="own").build()
     generations, examples = pairs(("a dog", "a dog"), ("a cat", "the cat"), ("a cat", "the cat"))
-    whole = metric.score(generations, examples)
+    full = metric.score(generations, examples)
     assert metric.score(generations[1:], examples[1:]).values["METEOR"] == pytest.approx(38.324640284911277)
-    assert metric.score(generations, examples).values == whole.values
+    assert metric.score(generations, examples).values == full.values
     assert (tmp_path / "starts").read_text() == "."
 
 
@@ -410,8 +420,8 @@ def test_self_bleu_is_bleu_against_all_others(texts):
     scorer = BleuScorer(n=4)
     for i, line in enumerate(lines):
         scorer += (line, lines[:i] + lines[i + 1 :])
-    _, each = scorer.compute_score(option="closest", verbose=0)
+    _, scores = scorer.compute_score(option="closest", verbose=0)
     generations, examples = pairs(*[(line,) for line in lines])
     assert Diversity().build().score(generations, examples).per_example["self-BLEU"] == pytest.approx(
-        [100 * x for x in each[3]]
+        [100 * x for x in scores[3]]
     )

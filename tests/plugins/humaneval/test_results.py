@@ -1,5 +1,4 @@
-"""Human evaluation: sheets that give nothing away, what a browser saves from them, and the numbers of filled ones by
-hand."""
+"""Human evaluation: blind sheets, the files that a browser saves from them, and statistics checked by hand."""
 
 import json
 import re
@@ -14,7 +13,7 @@ from kit import toys
 from mmgen_humaneval.agreement import alpha
 from mmgen_humaneval.answers import read
 from mmgen_humaneval.form import FILLED, KEY, make
-from mmgen_humaneval.results import evaluate, paired, shown, unpaired
+from mmgen_humaneval.results import evaluate, format_result, paired, unpaired
 from mmgen_humaneval.systems import Material, gather
 
 from mmgen import DataError, RunError
@@ -40,8 +39,8 @@ RECIPE = toys.recipe(
 )
 
 
-def finished(folder: Path, texts=None, test_size: int = 8) -> Path:
-    """A run's folder as far as judging reads it. The first step writes people's first question of the even pictures."""
+def write_run(folder: Path, texts=None, test_size: int = 8) -> Path:
+    """Write the files of a run folder that judging reads. For even pictures, steps repeat people's first question."""
     folder.mkdir(parents=True)
     (folder / "toy.toml").write_text(RECIPE.replace("test_size = 8", f"test_size = {test_size}"))
     recipe, _ = load(folder / "toy.toml", installed())
@@ -58,18 +57,18 @@ def finished(folder: Path, texts=None, test_size: int = 8) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Path:
-    return finished(tmp_path_factory.mktemp("judging") / "run")
+    return write_run(tmp_path_factory.mktemp("judging") / "run")
 
 
 @pytest.fixture(scope="module")
 def sheet(run, tmp_path_factory):
     """(page, key) of six pictures."""
-    return made(gather([run], (), installed()), tmp_path_factory.mktemp("sheet"), count=6)
+    return make_sheet(gather([run], (), installed()), tmp_path_factory.mktemp("sheet"), count=6)
 
 
-def made(material, folder, **options) -> tuple[str, dict]:
-    written = make(material, folder / "s.html", **options)
-    return written.page.read_text(encoding="utf-8"), json.loads(written.key.read_text())
+def make_sheet(material, folder, **options) -> tuple[str, dict]:
+    form = make(material, folder / "s.html", **options)
+    return form.page.read_text(encoding="utf-8"), json.loads(form.key.read_text())
 
 
 def inside(page: str) -> dict:
@@ -83,16 +82,16 @@ def command(*arguments):
 # --- the sheet
 
 
-def test_the_page_tells_nobody_who_wrote_what_and_the_key_does(run, sheet):
+def test_only_the_key_names_the_systems(run, sheet):
     page, key = sheet
     data = inside(page)
     for secret in ("zebrastep", "quaggastep", "human", "toy", "bert", "test-0000"):
         assert secret not in page.lower(), secret
     assert data.keys() == {"sheet", "format", "rounds", "items"}
-    assert all(each.keys() == {"questions", "caption", "shot"} for each in data["items"])
+    assert all(item.keys() == {"questions", "caption", "shot"} for item in data["items"])
     assert key["systems"] == ["zebrastep", "quaggastep", "human"] and key["sheet"] == data["sheet"]
     on_page = [question for item in data["items"] for question in item["questions"]]
-    assert on_page == [{"id": each["id"], "text": each["text"]} for each in key["questions"]]
+    assert on_page == [{"id": question["id"], "text": question["text"]} for question in key["questions"]]
 
 
 def test_every_system_has_one_question_a_picture_and_equal_ones_are_shown_once(sheet):
@@ -100,17 +99,19 @@ def test_every_system_has_one_question_a_picture_and_equal_ones_are_shown_once(s
     examples = list(dict.fromkeys(question["example"] for question in key["questions"]))
     assert len(examples) == 6
     for example in examples:
-        own = [question for question in key["questions"] if question["example"] == example]
-        assert sorted(system for question in own for system in question["systems"]) == [
+        questions = [question for question in key["questions"] if question["example"] == example]
+        assert sorted(system for question in questions for system in question["systems"]) == [
             "human",
             "quaggastep",
             "zebrastep",
         ]
-        assert len({question["text"] for question in own}) == len(own)
+        assert len({question["text"] for question in questions}) == len(questions)
         if int(example[-1]) % 2 == 0:  # both steps wrote the same
-            assert {"zebrastep", "quaggastep"} <= set(max((question["systems"] for question in own), key=len))
-        else:  # told apart by more than the space before their mark
-            assert {question["text"] for question in own} >= {f"what is {letter} {example[-1]}?" for letter in "zq"}
+            assert {"zebrastep", "quaggastep"} <= set(max((question["systems"] for question in questions), key=len))
+        else:  # different in more than the space before the question mark
+            assert {question["text"] for question in questions} >= {
+                f"what is {letter} {example[-1]}?" for letter in "zq"
+            }
 
 
 def test_captions_and_pictures_stand_beside_the_questions_they_belong_to(run, sheet):
@@ -144,7 +145,7 @@ def test_each_criterion_has_a_round_beside_only_what_it_is_about_as_in_the_paper
         {"criteria": ["caption_relevance"], "shows": ["caption"]},
         {"criteria": ["image_relevance"], "shows": ["picture"]},
     ]
-    page, _ = made(gather([run], (), installed()), tmp_path, count=2, together=True)
+    page, _ = make_sheet(gather([run], (), installed()), tmp_path, count=2, together=True)
     assert inside(page)["rounds"] == [
         {"criteria": ["readability", "caption_relevance", "image_relevance"], "shows": ["caption", "picture"]}
     ]
@@ -155,17 +156,17 @@ def test_orders_differ_between_pictures_and_repeat_with_the_seed(run, tmp_path):
     pages = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
         (tmp_path / name).mkdir()
-        pages.append(made(material, tmp_path / name, count=8, seed=seed))
+        pages.append(make_sheet(material, tmp_path / name, count=8, seed=seed))
     assert pages[0] == pages[1] and pages[0][1]["sheet"] != pages[2][1]["sheet"]
     odd = [question for question in pages[0][1]["questions"] if question["systems"] == ["zebrastep"]]
     assert len({question["id"][-1] for question in odd}) > 1
 
 
-def test_capitals_do_not_tell_who_wrote(tmp_path):
+def test_capitals_do_not_reveal_the_system(tmp_path):
     examples = [Example(str(n), {"caption": f"a  dog {n}"}, (f"What is THIS {n} ?",)) for n in range(3)]
     texts = {"one": {str(n): f"is it {n}" for n in range(3)}, "Two": {str(n): f"Is it {n}" for n in range(3)}}
     captions = {example.id: example.inputs["caption"] for example in examples}
-    page, _ = made(Material(Plain(), examples, texts, captions), tmp_path, count=3)
+    page, _ = make_sheet(Material(Plain(), examples, texts, captions), tmp_path, count=3)
     shown = {question["text"] for item in inside(page)["items"] for question in item["questions"]}
     assert shown == {f"{start} {n}{end}" for n in range(3) for start, end in (("what is this", "?"), ("is it", ""))}
 
@@ -183,62 +184,63 @@ class Plain(Dataset):
         return {}
 
 
-def test_what_cannot_be_judged_is_left_out_and_told(tmp_path):
+def test_criteria_that_cannot_be_judged_are_left_out_and_reported(tmp_path):
     examples = [Example(str(n), {}, ("what?",)) for n in range(2)]
-    written = make(Material(Plain(), examples, {"one": {"0": "a", "1": ""}}, {}), tmp_path / "s.html", count=2)
-    assert written.notes == (
+    form = make(Material(Plain(), examples, {"one": {"0": "a", "1": ""}}, {}), tmp_path / "s.html", count=2)
+    assert form.notes == (
         "caption relevance is not judged: not every example has a caption",
         "image relevance is not judged: No pictures: this data set has no raw images; give the embedder a file of "
         "features",
     )
-    assert inside(written.page.read_text())["rounds"] == [{"criteria": ["readability"], "shows": []}]
+    assert inside(form.page.read_text())["rounds"] == [{"criteria": ["readability"], "shows": []}]
 
 
-def test_runs_stand_together_under_names_that_tell_them_apart(run, tmp_path):
-    one, two = finished(tmp_path / "small/seed-0"), finished(tmp_path / "large/seed-0", texts="why?")
-    assert list(gather([one, two], ("quaggastep",), installed()).texts) == [
+def test_runs_on_one_sheet_have_different_names(run, tmp_path):
+    small, large = write_run(tmp_path / "small/seed-0"), write_run(tmp_path / "large/seed-0", texts="why?")
+    assert list(gather([small, large], ("quaggastep",), installed()).texts) == [
         "small/quaggastep",
         "large/quaggastep",
     ]
-    with pytest.raises(RunError) as told:
-        gather([one, one], (), installed())
-    assert str(told.value) == f"{one}: named twice; a run stands on a sheet once"
-    other = finished(tmp_path / "other", test_size=7)
-    with pytest.raises(RunError) as told:
-        gather([one, other], (), installed())
+    with pytest.raises(RunError) as error:
+        gather([small, small], (), installed())
+    assert str(error.value) == f"{small}: named twice; name each run once"
+    smaller_test = write_run(tmp_path / "other", test_size=7)
+    with pytest.raises(RunError) as error:
+        gather([small, smaller_test], (), installed())
     assert (
-        str(told.value)
-        == f"{other}: its test examples are not those of {one}; the systems of one sheet need one test set"
+        str(error.value)
+        == f"{smaller_test}: its test examples differ from those of {small}; all systems of a sheet must share a test "
+        "set"
     )
 
 
-def test_what_no_sheet_can_be_made_of_is_told(run, tmp_path):
+def test_options_that_cannot_make_a_sheet_are_reported(run, tmp_path):
     out = tmp_path / "s.html"
-    for arguments, told in (
-        ((run, "--n", 9), "--n 9: there are only 8 test examples with a question of people"),
-        ((run, "--step", "none"), "--step: no step 'none' has written; there are: zebrastep, quaggastep"),
-        ((run, "--out", "s.txt"), "--out s.txt: give the name of a file that ends in .html"),
-        ((run, "--out", ".html"), "--out .html: give the name of a file that ends in .html"),
-        ((run, "--out", tmp_path), f"--out {tmp_path}: give the name of a file that ends in .html"),
+    for arguments, message in (
+        ((run, "--n", 9), "--n 9: only 8 test examples have a question by people"),
+        ((run, "--step", "none"), "--step: no step 'none' has generated texts; choose from: zebrastep, quaggastep"),
+        ((run, "--out", "s.txt"), "--out s.txt: file name must end in .html"),
+        ((run, "--out", ".html"), "--out .html: file name must end in .html"),
+        ((run, "--out", tmp_path), f"--out {tmp_path}: file name must end in .html"),
         ((tmp_path,), f"{tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"),
     ):
         result = command("make", "--out", out, *arguments, *(() if "--n" in arguments else ("--n", 2)))
-        assert (result.exit_code, result.output) == (1, f"error: {told}\n")
+        assert (result.exit_code, result.output) == (1, f"error: {message}\n")
     assert command("make", run, "--n", 2, "--out", out).exit_code == 0
     result = command("make", run, "--n", 2, "--out", out)
     assert (
         result.output
-        == f"error: {out}: is there already, and judges may be filling it; give --out another name, or delete it\n"
+        == f"error: {out}: already exists, and judges may be filling it; choose another name for --out, or delete it\n"
     )
     (tmp_path / "o.key.json").write_text("{}")
     key = tmp_path / "o.key.json"
     assert command("make", run, "--n", 2, "--out", tmp_path / "o.html").output.endswith(
-        f"error: {key}: is there already, and is another sheet's; give --out another name, or delete it\n"
+        f"error: {key}: already exists for a different sheet; choose another name for --out, or delete it\n"
     )
-    empty = finished(tmp_path / "empty")
+    empty = write_run(tmp_path / "empty")
     shutil.rmtree(empty / "steps")
     result = command("make", empty, "--out", tmp_path / "other.html")
-    assert result.output == f"error: {empty}: no step has written yet; go on with `mmgen run`\n"
+    assert result.output == f"error: {empty}: no step has generated texts yet; continue the run with `mmgen run`\n"
 
 
 def write(path: Path, value) -> Path:
@@ -277,7 +279,9 @@ IDS = ("1-1", "1-2", "2-1", "2-2", "3-1", "3-2", "4-1")
 
 
 def answer(judge: str, values, sheet: str = "abc") -> dict:
-    ratings = {own: {"readability": value} for own, value in zip(IDS, values, strict=True) if value is not None}
+    ratings = {
+        question_id: {"readability": value} for question_id, value in zip(IDS, values, strict=True) if value is not None
+    }
     return {"format": FILLED, "sheet": sheet, "judge": judge, "ratings": ratings}
 
 
@@ -308,7 +312,7 @@ def test_a_full_disk_leaves_what_the_same_command_goes_on_from(run, tmp_path, mo
         with pytest.raises(RunError, match="full"):
             make(material, tmp_path / "s.html", count=2)
     assert [path.name for path in tmp_path.iterdir()] == ["s.key.json"]
-    with pytest.raises(RunError, match="is another sheet's"):
+    with pytest.raises(RunError, match="for a different sheet"):
         make(material, tmp_path / "s.html", count=3)
     assert make(material, tmp_path / "s.html", count=2).page.exists()
 
@@ -317,8 +321,8 @@ def test_what_is_read_is_not_overwritten(key, tmp_path):
     sheet, before = write(tmp_path / "first.json", answer("first", [1, 4, 2, 5, 1, 5, 3])), key.read_bytes()
     for path in (key, sheet):
         result = command("score", key, sheet, "--json", path)
-        told = f"error: --json {path}: is what is read, and would be overwritten; name another file\n"
-        assert (result.output, result.exit_code) == (told, 1)
+        message = f"error: --json {path}: is what is read, and would be overwritten; name another file\n"
+        assert (result.output, result.exit_code) == (message, 1)
     assert key.read_bytes() == before
 
 
@@ -368,10 +372,10 @@ def test_a_star_marks_what_differs_and_one_judge_agrees_with_nobody(key, tmp_pat
     result = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 5, 5]))]))
     assert result.systems["model"]["readability"].p == pytest.approx(0.0577, abs=5e-5)
     far = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 4, None]))], partial=True))
-    lines = list(shown(far))
+    lines = list(format_result(far))
     assert "1.00 ± 0.00*" in lines[2] and " ± " in lines[3] and "*" not in lines[3]
-    assert "agreement, Krippendorff's alpha (ordinal): readability -; it takes two judges" in lines
-    assert lines[-1] == "missing ratings: 1; a difference counts judges who have rated both questions"
+    assert "agreement, Krippendorff's alpha (ordinal): readability -; needs two judges" in lines
+    assert lines[-1] == "missing ratings: 1; a difference counts only judges who rated both questions"
 
 
 def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_path):
@@ -384,11 +388,11 @@ def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("sheet", "told"),
+    ("sheet", "message"),
     [
         (
             answer("first", [1, 4, 2, 4, 3, None, None]),
-            "2 of 7 ratings are missing (first: readability of 3-2); have it filled, or --partial",
+            "2 of 7 ratings are missing (first: readability of 3-2); complete the sheet, or use --partial",
         ),
         (answer("first", [1, 4, 2, 4, 3, 6, 1]), "readability of 3-2 is 6; ratings are whole numbers from 1 to 5"),
         (answer("first", [1, 4, 2, 0, 3, 6, 1]), "readability of 2-2 is 0; ratings are whole numbers from 1 to 5"),
@@ -398,53 +402,56 @@ def test_with_missing_ratings_a_difference_is_of_judges_who_gave_both(key, tmp_p
         ),
         (answer("first", [1, 4, 2, 4, 3, "5", 1]), 'readability of 3-2 is "5"; ratings are whole numbers from 1 to 5'),
         (answer("first", [1, 4, 2, 4, 3, 4.5, 1]), "readability of 3-2 is 4.5; ratings are whole numbers from 1 to 5"),
-        (answer("first", [1] * 7, sheet="xyz"), "a sheet of another key (sheet xyz; KEY is of abc)"),
-        (answer("  ", [1] * 7), 'no judge\'s name; write one under "judge"'),
+        (
+            answer("first", [1] * 7, sheet="xyz"),
+            "belongs to sheet xyz, but KEY is the key of sheet abc; use matching files",
+        ),
+        (answer("  ", [1] * 7), 'the judge\'s name is missing; add it as "judge"'),
         (
             {**answer("first", [1] * 7), "ratings": {"9-1": {"readability": 1}}},
-            "rates what is not on the sheet (9-1); was it edited?",
+            "ratings of 9-1 do not match the sheet; use the file as the page saved it",
         ),
         (
             {**answer("first", [1] * 7), "ratings": {"1-1": {"beauty": 1}}},
-            "rates what is not on the sheet (1-1); was it edited?",
+            "ratings of 1-1 do not match the sheet; use the file as the page saved it",
         ),
-        ({**answer("first", [1] * 7), "ratings": []}, "no filled sheet; give the file that the page saves"),
-        ([1], "no filled sheet; give the file that the page saves"),
-        ("{", "not JSON; give the key, then the files that the judges have saved from the page"),
+        ({**answer("first", [1] * 7), "ratings": []}, "not a filled sheet; give the file that the page saves"),
+        ([1], "not a filled sheet; give the file that the page saves"),
+        ("{", "not JSON; give the key first, then the files that judges saved from the page"),
     ],
 )
-def test_sheets_that_cannot_be_used_are_told_in_a_line(key, tmp_path, sheet, told):
+def test_a_sheet_that_cannot_be_used_is_one_line(key, tmp_path, sheet, message):
     path = write(tmp_path / "a.json", sheet)
     result = command("score", key, path)
-    assert (result.exit_code, result.output) == (1, f"error: {path}: {told.replace('KEY', str(key))}\n")
+    assert (result.exit_code, result.output) == (1, f"error: {path}: {message.replace('KEY', str(key))}\n")
 
 
-def test_all_that_is_wrong_is_told_at_once_duplicates_too(key, tmp_path):
+def test_all_errors_are_reported_together_with_duplicates(key, tmp_path):
     good = write(tmp_path / "a.json", answer("first", [1] * 7))
     again = write(tmp_path / "b.json", answer("FIRST ", [2] * 7))
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         read(key, [good, again, tmp_path / "none.json"])
-    assert str(told.value) == (
-        f"{again}: by the same judge as {good} (FIRST); give one sheet a judge\n{tmp_path}/none.json: no such file"
+    assert str(error.value) == (
+        f"{again}: by the same judge as {good} (FIRST); give one sheet per judge\n{tmp_path}/none.json: no such file"
     )
 
 
-def test_what_is_no_key_is_told(key, tmp_path):
+def test_a_bad_key_is_reported(key, tmp_path):
     good = write(tmp_path / "a.json", answer("first", [1] * 7))
-    for value, told in (
-        (answer("first", [1] * 7), "no key; give the .key.json that `mmgen judge make` wrote, before the sheets"),
+    for value, message in (
+        (answer("first", [1] * 7), "not a key; give the .key.json from `mmgen judge make` before the sheets"),
         (
             {**json.loads(key.read_text()), "systems": ["x"]},
-            "the key is damaged; make it again with the same runs, --n and --seed",
+            "the key is damaged; create it again with the same runs, --n and --seed",
         ),
         (
             {**json.loads(key.read_text()), "questions": json.loads(key.read_text())["questions"][1:]},
-            "the key is damaged; make it again with the same runs, --n and --seed",
+            "the key is damaged; create it again with the same runs, --n and --seed",
         ),
-        ({"format": KEY}, "the key is damaged; make it again with the same runs, --n and --seed"),
+        ({"format": KEY}, "the key is damaged; create it again with the same runs, --n and --seed"),
     ):
         path = write(tmp_path / "k.json", value)
-        assert command("score", path, good).output == f"error: {path}: {told}\n"
+        assert command("score", path, good).output == f"error: {path}: {message}\n"
 
 
 # --- statistics
@@ -479,7 +486,7 @@ def test_differences_without_variance_have_their_p():
 
 
 def test_the_paired_test_is_right_as_often_as_it_says():
-    """Of 400 samples without a difference, about 5 % are below 0.05."""
+    """Of 400 samples without a difference, p is below 0.05 in about 5 %."""
     draw = np.random.default_rng(3)
     low = sum(paired(draw.normal(0, 1, 50))[1] < 0.05 for _ in range(400))
     assert 8 <= low <= 34
@@ -534,7 +541,7 @@ out("seen", JSON.stringify(seen));
 
 
 def browse(page: str, script: str, folder: Path) -> dict[str, str]:
-    """What the script has put out, in a page of its own browser."""
+    """Run a script in the page and return its outputs by name."""
     import html
 
     folder.mkdir()
@@ -571,37 +578,37 @@ def test_in_a_browser_a_sheet_is_filled_by_keys_goes_on_after_a_reload_and_saves
     dataset = recipe.data.build()
     examples = dataset.split("test")[:3]
     texts = {name: {example.id: f"{name} <b>{evil}" for example in examples} for name in ("one", "two")}
-    made = make(
-        Material(dataset, examples, texts, {each.id: f"a dog {evil}" for each in examples}),
+    form = make(
+        Material(dataset, examples, texts, {example.id: f"a dog {evil}" for example in examples}),
         tmp_path / "s.html",
         count=3,
     )
-    page = made.page.read_text(encoding="utf-8")
+    page = form.page.read_text(encoding="utf-8")
     assert evil not in page and "http://" not in page and "https://" not in page
-    began = json.loads(browse(page, BEGIN, tmp_path / "begin")["seen"])
+    first_visit = json.loads(browse(page, BEGIN, tmp_path / "begin")["seen"])
     assert (
-        "<b></script><script>window.evil = 1</script><img src=x" in began["first"]
-        and began["marked"] == "1-3 readability"
+        "<b></script><script>window.evil = 1</script><img src=x" in first_visit["first"]
+        and first_visit["marked"] == "1-3 readability"
     )
-    assert began["scale"]
-    [(name, kept)] = began["kept"].items()
-    before = f"<script>localStorage.setItem({json.dumps(name)}, {json.dumps(kept)})</script></head>"
-    told = browse(page.replace("</head>", before), GO_ON, tmp_path / "go_on")
-    seen, filled = json.loads(told["seen"]), json.loads(told["file"])
+    assert first_visit["scale"]
+    [(name, saved)] = first_visit["kept"].items()
+    before = f"<script>localStorage.setItem({json.dumps(name)}, {json.dumps(saved)})</script></head>"
+    outputs = browse(page.replace("</head>", before), GO_ON, tmp_path / "go_on")
+    seen, filled = json.loads(outputs["seen"]), json.loads(outputs["file"])
     assert seen["kept"] == "42" and seen["alone"] == "0" and not seen["alerted"]
     assert seen["caption"] == f"a dog {evil}" and seen["picture"].startswith("data:image/jpeg;base64,")
-    assert seen["done"] == "All is rated. Thank you!" and seen["wide"]
-    assert seen["unnamed"] == "Write your name first: it tells your ratings from others'."
-    key = json.loads(made.key.read_text())
+    assert seen["done"] == "All questions are rated. Thank you!" and seen["wide"]
+    assert seen["unnamed"] == "Enter your name first, so that your ratings are not mixed up with another judge's."
+    key = json.loads(form.key.read_text())
     assert (
-        seen["saved"] == f"Saved as first-O-Neill-{key['sheet']}.json, where your browser puts downloads."
+        seen["saved"] == f"Saved as first-O-Neill-{key['sheet']}.json in your browser's download folder."
         and seen["named"] in seen["saved"]
     )
-    values = {own: list(given.values()) for own, given in filled["ratings"].items()}
+    values = {question_id: list(ratings.values()) for question_id, ratings in filled["ratings"].items()}
     assert (
         values.pop("1-1") == [4, 3, 3]
         and values.pop("1-2") == [2, 3, 3]
         and set(map(tuple, values.values())) == {(3, 3, 3)}
     )
-    result = command("score", made.key, write(tmp_path / "ann.json", filled))
+    result = command("score", form.key, write(tmp_path / "ann.json", filled))
     assert result.exit_code == 0 and "first O'Neill gave " in result.output
