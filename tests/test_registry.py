@@ -63,7 +63,7 @@ type = "{type}"
 type = "masked"
 [steps.one]
 inputs = ["sound"]
-learn = ["sound"]
+train = ["sound"]
 [data]
 type = "scenes"
 """

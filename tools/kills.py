@@ -50,17 +50,17 @@ type = "masked"
 max_tokens = 12
 [training]
 batch_size = 16
-micro_batch = 6
+micro_batch_size = 6
 epochs = 3
 learning_rate = 1e-3
 checkpoint_every = 1
 keep = "best"
-workers = 1
+num_workers = 1
 [objectives.words]
 type = "masked_words"
 [steps.caption]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 objectives = ["generator", "words"]
 data = [
     { type = "scenes", train_size = 40, val_size = 4, test_size = 8 },
@@ -68,7 +68,7 @@ data = [
 ]
 [steps.both]
 inputs = ["image", "caption"]
-learn = ["image", "backbone"]
+train = ["image", "backbone"]
 start = "caption"
 [data]
 type = "scenes"

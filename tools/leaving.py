@@ -47,7 +47,9 @@ def work(way: str, rank: int, folder: Path, model: Model) -> None:
     """What one process does; it leaves as `way` says, after updates that all have taken part in."""
     accelerator = distributed.start()
     step = Step(
-        inputs=("caption",), learn=("backbone",), training=Training(batch_size=12, micro_batch=6, epochs=1, workers=0)
+        inputs=("caption",),
+        train=("backbone",),
+        training=Training(batch_size=12, micro_batch_size=6, epochs=1, num_workers=0),
     )
     with distributed.peer_failures(accelerator):
         train(model, toys.context(folder, step, accelerator=accelerator), [Source(toys.examples(20))])

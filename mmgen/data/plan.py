@@ -52,14 +52,14 @@ class Pool:
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What a plan follows from, beside the examples. `batch_size` and `micro_batch` count pairs."""
+    """What a plan follows from, beside the examples. `batch_size` and `micro_batch_size` count pairs."""
 
     seed: int
     step: str
     epochs: int
     batch_size: int
-    micro_batch: int
-    bucket: int = 1  # updates that share their examples out by length
+    micro_batch_size: int
+    length_bucket: int = 1  # updates that share their examples out by length
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class Plan:
     source.
 
     Examples come in an order drawn for each epoch, and an update has `batch_size` pairs (one input and one question) or
-    a few more. `bucket` updates at a time share their examples out by length, the short rows to one, the long ones to
-    another, and then come in an order that is drawn too. Micro-batches do not depend on the number of processes, so
-    that any number computes the same.
+    a few more. `length_bucket` updates at a time share their examples out by length, the short rows to one, the long
+    ones to another, and then come in an order that is drawn too. Micro-batches do not depend on the number of
+    processes, so that any number computes the same.
 
     Of several sources an epoch is one pass over the first. In every update the pairs of the others stand to its pairs
     as their shares do, as near as whole examples come; each goes round, from one pass into the next."""
@@ -93,13 +93,13 @@ class Plan:
         ]
         updates, pairs, ends = [], [], []
         for epoch in range(options.epochs):
-            for run in _bucketed(first, epoch, options.bucket):
+            for run in _bucketed(first, epoch, options.length_bucket):
                 updates.append(first.micros(run))
                 pairs.append(first.pairs(run))
             ends.append(len(updates))
         for other in others:
             wants = [count * other.limit / first.limit for count in pairs]
-            for update, run in enumerate(_beside(other, wants, options.bucket)):
+            for update, run in enumerate(_beside(other, wants, options.length_bucket)):
                 updates[update] += other.micros(run)
         return cls(options.seed, options.step, tuple(updates), tuple(ends))
 
@@ -127,7 +127,7 @@ class _Visits:
         if not pool.examples:
             raise DataError("there is nothing to learn from: the split has no examples")
         self.examples, self.number, self.options, self.limit = pool.examples, number, options, limit
-        self.measure = pool.collate if options.bucket > 1 or options.micro_batch < limit else None
+        self.measure = pool.collate if options.length_bucket > 1 or options.micro_batch_size < limit else None
         self._pairs = [pool.collate.pairs(example) for example in pool.examples]
         self._slots = lru_cache(max(2, KEPT // len(pool.examples)))(self._slots_of)
 
@@ -168,9 +168,9 @@ class _Visits:
         return [self.measure.prefix(each) + tail for each, tail in zip(resolved, self._tails, strict=True)]
 
     def micros(self, run: Sequence[Visit]) -> tuple[tuple[Visit, ...], ...]:
-        """An update's visits cut into micro-batches: each ends once its pairs reach `micro_batch`, or before its slots
-        pass a budget."""
-        budget, most = math.inf, self.options.micro_batch
+        """An update's visits cut into micro-batches: each ends once its pairs reach `micro_batch_size`, or before its
+        slots pass a budget."""
+        budget, most = math.inf, self.options.micro_batch_size
         if run and most < self.limit:
             budget = SLACK * most * sum(self._slots(run[0].epoch)) / max(1, sum(self._pairs))
         found: list[list[Visit]] = []
@@ -198,34 +198,34 @@ def _until(order: Sequence[Visit], visits: _Visits) -> list[list[Visit]]:
     return runs + ([run] if run else [])
 
 
-def _bucketed(visits: _Visits, epoch: int, bucket: int) -> list[list[Visit]]:
-    """An epoch cut into updates. Groups of `bucket` updates (at most a quarter of all, so that epochs differ)
+def _bucketed(visits: _Visits, epoch: int, length_bucket: int) -> list[list[Visit]]:
+    """An epoch cut into updates. Groups of `length_bucket` updates (at most a quarter of all, so that epochs differ)
     redistribute their examples by length; rows of one length stay as drawn. What is left over goes to the next
     group."""
     draw = visits.draw("order", epoch)
     runs = _until(visits.order(epoch, draw), visits)
-    bucket = min(bucket, len(runs) // 4)
-    if bucket < 2:
+    length_bucket = min(length_bucket, len(runs) // 4)
+    if length_bucket < 2:
         return runs
     shared: list[list[Visit]] = []
     pool: list[Visit] = []
-    for first in range(0, len(runs), bucket):
-        pool += [visit for run in runs[first : first + bucket] for visit in run]
+    for first in range(0, len(runs), length_bucket):
+        pool += [visit for run in runs[first : first + length_bucket] for visit in run]
         cut = _until(sorted(pool, key=visits.slots), visits)
-        more = first + bucket < len(runs) and visits.pairs(cut[-1]) < visits.limit
+        more = first + length_bucket < len(runs) and visits.pairs(cut[-1]) < visits.limit
         pool = cut.pop() if more else []
         shared += cut
     draw.shuffle(shared)
     return shared
 
 
-def _beside(visits: _Visits, wants: Sequence[float], bucket: int) -> list[list[Visit]]:
-    """What a source that goes round gives to every update, which wants so many pairs. Groups of `bucket` updates
+def _beside(visits: _Visits, wants: Sequence[float], length_bucket: int) -> list[list[Visit]]:
+    """What a source that goes round gives to every update, which wants so many pairs. Groups of `length_bucket` updates
     redistribute it by length."""
     runs = _dealt(visits.endless(), visits, wants)
-    bucket = min(bucket, len(runs) // 4)
-    for first in range(0, len(runs), bucket) if bucket > 1 else ():
-        places = [*range(first, min(first + bucket, len(runs)))]
+    length_bucket = min(length_bucket, len(runs) // 4)
+    for first in range(0, len(runs), length_bucket) if length_bucket > 1 else ():
+        places = [*range(first, min(first + length_bucket, len(runs)))]
         pool = iter(sorted((visit for place in places for visit in runs[place]), key=visits.slots))
         visits.draw("shared", first).shuffle(places)
         cut = _dealt(pool, visits, [wants[place] for place in places])

@@ -16,6 +16,7 @@ from .layers import Layered
 from .learnt import misfits, unjudged
 from .messages import mistaken
 from .paths import counted
+from .renamed import new_name, with_new_names
 from .tables import NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
 from .training import Training, laid_over
@@ -31,10 +32,11 @@ def _line(problem: str) -> tuple[str, int]:
 
 
 class _Check:
-    """Gathers problems instead of stopping at the first."""
+    """Gathers problems instead of stopping at the first. `stored`: the tables are those of a finished run, whose keys
+    may have the names of its time."""
 
-    def __init__(self, layers: Layered, registry: Registry, source: str) -> None:
-        self.layers, self.registry, self.source = layers, registry, source
+    def __init__(self, layers: Layered, registry: Registry, source: str, stored: bool = False) -> None:
+        self.layers, self.registry, self.source, self.stored = layers, registry, source, stored
         self.problems: list[str] = []
 
     def problem(self, path: Key, text: str) -> None:
@@ -86,6 +88,8 @@ class _Check:
         what is inside of it, checked already."""
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
+        if self.stored:
+            table = with_new_names(cls, table)
         table = counted(cls, table, lambda key: self.layers.folder((*path, key)))
         found, wrong = _checked(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
         if parts:
@@ -96,7 +100,12 @@ class _Check:
         return None if wrong else found
 
     def mistakes(self, cls: type[Config], mistakes: Iterable[Any], path: Key) -> None:
+        mistakes = list(mistakes)
+        keys = [str(mistake["loc"][-1]) for mistake in mistakes if mistake["type"] == "extra_forbidden"]
+        renamed = {new_name(key, cls.model_fields) for key in keys}
         for mistake in mistakes:
+            if mistake["type"] == "missing" and mistake["loc"][-1] in renamed:
+                continue  # the key is there, under its old name
             key, text = mistaken(cls, mistake)
             self.problem((*path, *key), text)
 
@@ -165,18 +174,16 @@ class _Check:
         for name, step in steps.items():
             if step is None:
                 continue
-            for key, known in (("inputs", [*inputs]), ("learn", [*inputs, "backbone"])):
+            for key, known in (("inputs", [*inputs]), ("train", [*inputs, "backbone"])):
                 for wanted in getattr(step, key):
                     if wanted not in known and inputs:
                         self.problem(
                             ("steps", name, key),
                             f"there is no input '{wanted}'{did_you_mean(wanted, known)}; there are: {', '.join(known)}",
                         )
-            for wanted in step.learn:
+            for wanted in step.train:
                 if wanted in inputs and wanted not in step.inputs:
-                    self.problem(
-                        ("steps", name, "learn"), f"'{wanted}' is not among the step's inputs, so it cannot learn"
-                    )
+                    self.problem(("steps", name, "train"), f"'{wanted}' is not among the inputs of the step")
             for place, wrong in misfits(name, step, built):
                 self.problem(place, wrong)
             if name == PRETRAINED:
@@ -199,7 +206,7 @@ class _Check:
     def features(self, inputs: Mapping[str, PartConfig | None], read: Collection[str]) -> None:
         """Inputs that are read have features, or what makes them."""
         if "backbone" in inputs:
-            self.problem(("inputs", "backbone"), "'backbone' means the encoder in a step's `learn`; take another name")
+            self.problem(("inputs", "backbone"), "'backbone' means the encoder in a step's `train`; take another name")
         for name, config in inputs.items():
             if name not in read or not isinstance(config, FeaturesConfig) or config.features is not None:
                 continue

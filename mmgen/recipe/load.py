@@ -35,7 +35,7 @@ def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -
     if not isinstance(values, dict):
         raise RecipeError(f"{source}: not a recipe")
     profile = values.pop("profile", None)
-    return resolve(Layered(values, {}, base), registry, profile, source)
+    return resolve(Layered(values, {}, base), registry, profile, source, stored=True)
 
 
 def changed(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
@@ -62,9 +62,9 @@ def part_from(of: type[Kind], name: str, sets: tuple[str, ...], registry: Regist
     return part
 
 
-def resolve(layers: Layered, registry: Registry, profile: str | None, source: str) -> Recipe:
-    """Checked parts and steps from merged tables."""
-    check = _Check(layers, registry, source)
+def resolve(layers: Layered, registry: Registry, profile: str | None, source: str, stored: bool = False) -> Recipe:
+    """Checked parts and steps from merged tables. `stored`: those of a finished run, see `renamed`."""
+    check = _Check(layers, registry, source, stored)
     values = dict(layers.values)
     built: dict[str, Any] = {"profile": profile}
     for table, kind in PARTS.items():

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..configs import Config
 from ..errors import did_you_mean
+from .renamed import new_name
 from .tables import NAME, NAME_IN_WORDS
 
 KINDS = {  # the first word of an error's type -> what the value must be
@@ -37,6 +38,8 @@ def mistaken(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tuple[str, 
     key = tuple(str(name) for name in mistake["loc"])
     kind = mistake["type"]
     if kind == "extra_forbidden":
+        if today := new_name(key[-1], cls.model_fields):
+            return key, f"this key is called '{today}' now"
         return key, f"no such key{did_you_mean(key[-1], cls.model_fields)}"
     if kind == "missing":
         return key, "is missing"

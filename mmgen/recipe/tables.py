@@ -72,7 +72,7 @@ class Step(Config):
     """One row of the table: which inputs it reads, what it learns, where it starts."""
 
     inputs: tuple[str, ...] = Field(min_length=1, description="names of inputs")
-    learn: tuple[str, ...] = Field(
+    train: tuple[str, ...] = Field(
         min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)'
     )
     start: Annotated[str, PathOrName(behind=WEIGHTS)] = Field(

@@ -11,10 +11,10 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from ..configs import Config
 
 INSTEAD_OF = {
-    "warmup": "warmup_updates",
-    "warmup_updates": "warmup",
+    "warmup_ratio": "warmup_updates",
+    "warmup_updates": "warmup_ratio",
 }  # a layer with the one takes the lower one's other
-NO_RESULT = ("workers", "checkpoint_every", "shard")  # keys that change no result
+NO_RESULT = ("num_workers", "checkpoint_every", "shard")  # keys that change no result
 Share = Annotated[float, Field(ge=0, lt=1)]
 Epochs = Annotated[float, Field(gt=0)]
 
@@ -29,10 +29,10 @@ class Training(Config):
     """How a step learns. A step may override any of it in its own `training` table."""
 
     batch_size: int = Field(128, ge=1, description="pairs (one input, one target) an optimiser update")
-    micro_batch: int | None = Field(
+    micro_batch_size: int | None = Field(
         None, ge=1, description="pairs at a time; several make an update. By default the whole batch"
     )
-    bucket: int = Field(
+    length_bucket: int = Field(
         16,
         ge=1,
         description="updates that share their examples out by length, for less padding; 1: each has whatever comes",
@@ -43,22 +43,22 @@ class Training(Config):
         None, gt=0, description="highest learning rate of embedders; by default learning_rate"
     )
     warmup_updates: int | None = Field(
-        None, ge=1, description="updates over which the rate rises linearly, in place of the share warmup"
+        None, ge=1, description="updates over which the rate rises linearly, in place of the share warmup_ratio"
     )
-    warmup: float = Field(
+    warmup_ratio: float = Field(
         0.1,
         ge=0,
         le=1,
         description="share of the updates over which the rate rises linearly; it begins to fall after them",
     )
-    decay: Literal["linear", "steps", "none"] = Field(
+    lr_scheduler: Literal["linear", "steps", "none"] = Field(
         "linear",
         description="after the warm-up the rate falls linearly to 0 until the last update, or falls in steps, or stays",
     )
-    decay_at: tuple[Epochs, ...] = Field(
+    lr_milestones: tuple[Epochs, ...] = Field(
         (), validate_default=True, description="epochs after which the rate falls, in order; for steps"
     )
-    decay_factor: float = Field(0.1, gt=0, lt=1, description="what the rate is multiplied with at each; for steps")
+    lr_gamma: float = Field(0.1, gt=0, lt=1, description="what the rate is multiplied with at each; for steps")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or stochastic gradient descent")
     momentum: Share = Field(0.0, description="SGD's momentum")
     betas: tuple[Share, Share] = Field(
@@ -89,14 +89,16 @@ class Training(Config):
     checkpoint_every: int = Field(
         200, ge=1, description="updates between checkpoints; one is written after every epoch too"
     )
-    workers: int = Field(0, ge=0, le=256, description="processes that prepare batches; no number changes the result")
+    num_workers: int = Field(
+        0, ge=0, le=256, description="processes that prepare batches; no number changes the result"
+    )
     shard: bool = Field(
         False,
         description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for "
         "encoders too large for one",
     )
 
-    @field_validator("warmup")
+    @field_validator("warmup_ratio")
     @classmethod
     def _one_warmup(cls, value: float, others: ValidationInfo) -> float:
         if value and others.data.get("warmup_updates"):
@@ -107,25 +109,25 @@ class Training(Config):
     def _no_share(self) -> Self:
         """A number of updates stands in place of the usual share; a kept recipe says so."""
         if self.warmup_updates is not None:
-            self.__dict__["warmup"] = 0.0
+            self.__dict__["warmup_ratio"] = 0.0
         return self
 
-    @field_validator("decay_at")
+    @field_validator("lr_milestones")
     @classmethod
     def _for_steps(cls, value: tuple[float, ...], others: ValidationInfo) -> tuple[float, ...]:
-        decay = others.data.get("decay")
-        if decay == "steps" and not value:
-            raise ValueError('decay = "steps" needs epochs after which the rate falls, such as [14, 18]')
-        if value and decay not in ("steps", None):
-            raise ValueError(f'it only counts with decay = "steps", and decay is "{decay}"')
+        scheduler = others.data.get("lr_scheduler")
+        if scheduler == "steps" and not value:
+            raise ValueError('lr_scheduler = "steps" needs epochs after which the rate falls, such as [14, 18]')
+        if value and scheduler not in ("steps", None):
+            raise ValueError(f'it only counts with lr_scheduler = "steps", and lr_scheduler is "{scheduler}"')
         if any(later <= earlier for earlier, later in pairwise(value)):
             raise ValueError("the epochs must rise")
         return value
 
-    @field_validator("decay_factor")
+    @field_validator("lr_gamma")
     @classmethod
     def _of_steps(cls, value: float, others: ValidationInfo) -> float:
-        return cls._only(value, "decay_factor", "decay", "steps", others)
+        return cls._only(value, "lr_gamma", "lr_scheduler", "steps", others)
 
     @field_validator("momentum")
     @classmethod

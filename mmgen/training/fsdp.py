@@ -37,7 +37,7 @@ def too_large(where: str) -> RunError:
     return RunError(
         f"{where}: out of memory; with training.shard a batch is not cut on the way, since the other processes wait "
         "for every layer of it: "
-        "lower training.micro_batch and begin with --fresh, or go on from the last checkpoint with more processes"
+        "lower training.micro_batch_size and begin with --fresh, or go on from the last checkpoint with more processes"
     )
 
 

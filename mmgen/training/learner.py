@@ -143,7 +143,7 @@ class Learner:
 
     def _learnt(self) -> dict[str, Tensor]:
         step = self.context.step
-        parts = ["backbone." if part == "backbone" else f"embedders.{part}." for part in step.learn]
+        parts = ["backbone." if part == "backbone" else f"embedders.{part}." for part in step.train]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]
         return {name: tensor for name, tensor in self._state().items() if name.startswith((*parts, *heads))}
 

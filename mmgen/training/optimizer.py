@@ -28,7 +28,7 @@ def set_learning(model: Model, step: Step) -> None:
         learns = name in step.objectives
         model.objective(name).requires_grad_(learns).train(learns)
     for part in ("backbone", *model.inputs):
-        learns = part in step.learn
+        learns = part in step.train
         model.part(part).requires_grad_(learns).train(learns)
     stays = frozen(model, step.training.freeze)
     for name, parameter in model.named_parameters():
@@ -70,7 +70,7 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
         groups.setdefault((of_input, peak, decay), []).append(parameter)
     if not groups:
         left = " that training.freeze leaves" if training.freeze else ""
-        raise RunError(f"a step that learns {', '.join(step.learn)} has no parameters to learn{left}")
+        raise RunError(f"a step that learns {', '.join(step.train)} has no parameters to learn{left}")
     tables: list[dict[str, Any]] = [
         {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay, "of_input": of_input}
         for (of_input, peak, decay), parameters in groups.items()
@@ -113,8 +113,8 @@ def rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:
 def schedule(plan: Plan, update: int, training: Training) -> float:
     """Share of the highest rate for an update of a plan: up linearly in the warm-up, then as `decay` says."""
     total = len(plan)
-    rising = training.warmup_updates or max(1, round(total * training.warmup))
+    rising = training.warmup_updates or max(1, round(total * training.warmup_ratio))
     risen = (update + 1) / rising if update < rising else 1.0
-    if training.decay == "linear":
+    if training.lr_scheduler == "linear":
         return risen if update < rising else (total - update) / max(1, total - rising)
-    return risen * training.decay_factor ** sum(end <= plan.epoch(update) for end in training.decay_at)
+    return risen * training.lr_gamma ** sum(end <= plan.epoch(update) for end in training.lr_milestones)

@@ -69,8 +69,8 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
         step=context.name,
         epochs=training.epochs,
         batch_size=training.batch_size,
-        micro_batch=training.micro_batch or training.batch_size,
-        bucket=training.bucket,
+        micro_batch_size=training.micro_batch_size or training.batch_size,
+        length_bucket=training.length_bucket,
     )
     return Material(Plan.make(pools, options), pools)
 
@@ -81,7 +81,7 @@ def _warn(context: StepContext, plan: Plan) -> None:
     if processes > (most := max(map(len, plan.updates))):
         context.progress.say(
             f"{context.name}: an update has {most} micro-batches for {processes} processes, so some have nothing to "
-            "do; lower training.micro_batch"
+            "do; lower training.micro_batch_size"
         )
     if context.step.training.shard and processes == 1:
         context.progress.say(
@@ -129,7 +129,7 @@ def _updates(learner: Learner) -> Iterator[Any]:
         rank=accelerator.process_index,
         world=accelerator.num_processes,
     )
-    return updates(micro_batches, workers=learner.training.workers, pin=accelerator.device.type == "cuda")
+    return updates(micro_batches, workers=learner.training.num_workers, pin=accelerator.device.type == "cuda")
 
 
 def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:

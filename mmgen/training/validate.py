@@ -46,7 +46,7 @@ def _total(learner: Learner, pool: Pool) -> Tensor:
     things."""
     accelerator = learner.accelerator
     batch_size = (
-        min(32, learner.training.micro_batch or 32) if learner.sharded else 32
+        min(32, learner.training.micro_batch_size or 32) if learner.sharded else 32
     )  # a batch that is not cut has to fit
     examples = pool.source.validation
     ours = examples[accelerator.process_index :: accelerator.num_processes]

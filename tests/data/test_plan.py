@@ -36,7 +36,7 @@ def plan(examples, lengths=None, **changes):
 
 
 def mixed(sources, lengths=None, **changes):
-    shape = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch": 3, **changes}
+    shape = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch_size": 3, **changes}
     return Plan.make([Pool(source, lengths or Alike()) for source in sources], PlanOptions(**shape))
 
 
@@ -164,7 +164,7 @@ def test_examples_of_like_length_share_a_micro_batch_and_long_ones_are_fewer():
     examples = [
         Example(str(i), {"caption": "w " * (60 if i % 2 else 5), "image": "key"}, ("a b c",) * 2) for i in range(16)
     ]
-    sizes = {"epochs": 1, "batch_size": 32, "micro_batch": 8}
+    sizes = {"epochs": 1, "batch_size": 32, "micro_batch_size": 8}
 
     def slots(*inputs):
         return Collator(toys.model(max_tokens=30), inputs)
@@ -190,7 +190,8 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
     examples = toys.examples(150)
     tell = Collator(toys.model(), ["caption"])
     plain, bucketed = (
-        plan(examples, epochs=3, batch_size=16, micro_batch=16, bucket=bucket, lengths=tell) for bucket in (1, 4)
+        plan(examples, epochs=3, batch_size=16, micro_batch_size=16, length_bucket=length_bucket, lengths=tell)
+        for length_bucket in (1, 4)
     )
     assert Counter((v.index, v.epoch) for update in visits(bucketed) for v in update) == Counter(
         {(i, e): 1 for i in range(150) for e in range(3)}
@@ -210,14 +211,19 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
         for first, last in itertools.pairwise([0, *bucketed.epochs])
     ]
     assert len(epochs[0] & epochs[1]) < 3, "epochs share out anew"
-    assert plan(examples, bucket=4, lengths=tell) == plan(examples, bucket=4, lengths=tell)
+    assert plan(examples, length_bucket=4, lengths=tell) == plan(examples, length_bucket=4, lengths=tell)
 
 
 def test_rows_of_one_length_stay_as_they_are_drawn():
     """Not in the data's order: neighbours there are often alike, or of one image."""
     examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
     made = plan(
-        examples, epochs=1, batch_size=16, micro_batch=16, bucket=10, lengths=Collator(toys.model(), ["caption"])
+        examples,
+        epochs=1,
+        batch_size=16,
+        micro_batch_size=16,
+        length_bucket=10,
+        lengths=Collator(toys.model(), ["caption"]),
     )
     spread = [max(v.index for v in update) - min(v.index for v in update) for update in visits(made)]
     assert min(spread) > 200
@@ -227,7 +233,7 @@ def test_buckets_lose_nothing_however_unlike_examples_are():
     examples = [
         Example(str(i), {"caption": "a " * (i % 50)}, ("q",) * (60 if i % 25 == 0 else i % 3)) for i in range(200)
     ]
-    made = plan(examples, epochs=2, bucket=5, lengths=Collator(toys.model(), ["caption"]))
+    made = plan(examples, epochs=2, length_bucket=5, lengths=Collator(toys.model(), ["caption"]))
     assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter(
         {(i, e): 1 for i in range(200) for e in range(2)}
     )
@@ -263,13 +269,13 @@ def singles(name, count):
     return [Example(f"{name}{i}", {"caption": "w " * (1 + i % 7)}, ("q",)) for i in range(count)]
 
 
-@pytest.mark.parametrize("bucket", [1, 3])
-@pytest.mark.parametrize("micro_batch", [3, 16])
-def test_sources_are_in_every_update_as_their_shares_say(bucket, micro_batch):
+@pytest.mark.parametrize("length_bucket", [1, 3])
+@pytest.mark.parametrize("micro_batch_size", [3, 16])
+def test_sources_are_in_every_update_as_their_shares_say(length_bucket, micro_batch_size):
     """Two thirds and one third of 8 pairs are no whole examples: over all updates they are."""
     sources = [Source(singles("a", 50), share=2), Source(singles("b", 30), share=1)]
     lengths = Collator(toys.model(), ["caption"])
-    made = mixed(sources, lengths, epochs=3, bucket=bucket, micro_batch=micro_batch)
+    made = mixed(sources, lengths, epochs=3, length_bucket=length_bucket, micro_batch_size=micro_batch_size)
     assert all(len({visit.source for visit in micro}) == 1 for update in made.updates for micro in update)
     counts = [Counter(visit.source for visit in update) for update in visits(made)]
     assert Counter(count[0] for count in counts) == {6: 24, 2: 3}  # one update an epoch has what is left of the first

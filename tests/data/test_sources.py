@@ -20,7 +20,7 @@ def written(folder, name, lines):
 
 def datasets(folder, *data):
     """Those of a recipe whose step "mixed" learns from these."""
-    step = {"inputs": ["caption"], "learn": ["backbone"], "data": list(data)}
+    step = {"inputs": ["caption"], "train": ["backbone"], "data": list(data)}
     (folder / "toy.toml").write_text(toys.recipe(steps={"mixed": step}))
     return Datasets(load(folder / "toy.toml", installed())[0])
 
@@ -59,7 +59,7 @@ def test_one_name_means_one_picture(tmp_path):
         sizes = {"train_size": 26, "val_size": 1, "test_size": 1}
         data = {"told": {"type": "scenes", **sizes}, "asked": {"type": "scene_answers", **sizes, "seed": seed}}
         steps = {
-            name: {"inputs": ["image"], "learn": ["backbone"], "evaluate": False, "data": each}
+            name: {"inputs": ["image"], "train": ["backbone"], "evaluate": False, "data": each}
             for name, each in data.items()
         }
         inputs = {"image": {"type": "regions", "extractor": {"type": "roi"}}}

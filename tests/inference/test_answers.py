@@ -130,10 +130,10 @@ def registry():
 
 PARTS = (Coloured, WhichColor, Right, Shaped)
 STEPS = {
-    "words": {"inputs": ["caption"], "learn": ["backbone"]},
+    "words": {"inputs": ["caption"], "train": ["backbone"]},
     "colors": {
         "inputs": ["caption"],
-        "learn": ["backbone"],
+        "train": ["backbone"],
         "objectives": ["color"],
         "start": "words",
         "data": {"type": "coloured"},
@@ -371,7 +371,7 @@ def test_a_damaged_line_is_told(tmp_path):
             "metrics.shaped: needs examples with the label 'shape', and no data has them; leave it out",
         ),
         (
-            changed() + '[steps.last]\ninputs = ["caption"]\nlearn = ["backbone"]\nevaluate = "own"',
+            changed() + '[steps.last]\ninputs = ["caption"]\ntrain = ["backbone"]\nevaluate = "own"',
             "steps.last.evaluate: it has no data of its own; write [steps.last.data], or evaluate = true",
         ),
     ],

@@ -25,9 +25,9 @@ RECIPE = toys.recipe(
         "caption": {"type": "text"},
     },
     steps={
-        "caption": {"inputs": ["caption"], "learn": ["backbone"]},
-        "sound": {"inputs": ["sound"], "learn": ["backbone"]},
-        "all": {"inputs": ["image", "sound", "caption"], "learn": ["image"]},
+        "caption": {"inputs": ["caption"], "train": ["backbone"]},
+        "sound": {"inputs": ["sound"], "train": ["backbone"]},
+        "all": {"inputs": ["image", "sound", "caption"], "train": ["image"]},
     },
 )
 SEEN = Record("seen", np.ones((2, 3), np.float32), np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], np.float32))

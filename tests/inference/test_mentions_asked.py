@@ -32,8 +32,8 @@ RECIPE = toys.recipe(
     data={"type": "scene_choices"},
     metrics={"choices": {"type": "choice_accuracy"}},
     steps={
-        "choices": {"inputs": [*MENTIONS, "image"], "learn": ["backbone"], "objectives": ["choices"]},
-        "words": {"inputs": ["question", "choice"], "learn": ["backbone"], "objectives": ["choices"]},
+        "choices": {"inputs": [*MENTIONS, "image"], "train": ["backbone"], "objectives": ["choices"]},
+        "words": {"inputs": ["question", "choice"], "train": ["backbone"], "objectives": ["choices"]},
     },
 )
 SEEN = Record("seen", np.eye(3, dtype=np.float32), np.array([[0, 0, 0.5, 1]] * 3, np.float32))

@@ -25,9 +25,9 @@ RECIPE = toys.recipe(
     },
     generator={"max_tokens": 8},
     steps={
-        "caption": {"inputs": ["caption"], "learn": ["backbone"]},
-        "image_frozen": {"inputs": ["image"], "learn": ["image"], "start": "caption"},
-        "both": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "image_frozen"},
+        "caption": {"inputs": ["caption"], "train": ["backbone"]},
+        "image_frozen": {"inputs": ["image"], "train": ["image"], "start": "caption"},
+        "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "image_frozen"},
     },
     data={"train_size": 12, "val_size": 2, "test_size": 4},
     metrics=None,
@@ -413,7 +413,7 @@ def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(
             name="stored",
             inputs={"image": {"type": "regions", "features": str(store)}},
             generator={"max_tokens": 8},
-            steps={"image": {"inputs": ["image"], "learn": ["image", "backbone"]}},
+            steps={"image": {"inputs": ["image"], "train": ["image", "backbone"]}},
             data={"train_size": 12, "val_size": 2, "test_size": 4},
             metrics=None,
         )

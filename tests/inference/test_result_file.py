@@ -62,7 +62,7 @@ def registry():
 
 def choosing(**more):
     """A step that chooses an answer."""
-    named = {"inputs": ["question", "choice"], "learn": ["backbone"], "objectives": ["pick"]}
+    named = {"inputs": ["question", "choice"], "train": ["backbone"], "objectives": ["pick"]}
     return {**named, "data": {"type": "reasons", **more}}
 
 
@@ -72,8 +72,8 @@ RECIPE = toys.recipe(
     objectives={"answers": {"type": "answer_classes"}, "pick": {"type": "multiple_choice"}},
     training={"epochs": 2, "learning_rate": 5e-3},
     steps={
-        "answers": {"inputs": ["question"], "learn": ["backbone"], "objectives": ["answers"]},
-        "words": {"inputs": ["question"], "learn": ["backbone"]},
+        "answers": {"inputs": ["question"], "train": ["backbone"], "objectives": ["answers"]},
+        "words": {"inputs": ["question"], "train": ["backbone"]},
         "pick": choosing(),
         "why": choosing(asks="rationale"),
     },

@@ -129,7 +129,7 @@ def recipe_text(blind=True):
     steps = ""
     for task, read in INPUTS.items():
         for step in [task, *([f"{task}_blind"] if blind and task in ("answers", "choices", "expressions") else [])]:
-            steps += f'[steps.{step}]\ninputs = {json.dumps(read)}\nlearn = ["backbone"]\nobjectives = ["{task}"]\n'
+            steps += f'[steps.{step}]\ninputs = {json.dumps(read)}\ntrain = ["backbone"]\nobjectives = ["{task}"]\n'
             steps += f'evaluate = "own"\ndata = {{ type = "asked_{task}" }}\n'
     objectives = "".join(f'[objectives.{task}]\ntype = "{kind}"\n' for task, kind in OBJECTIVES.items())
     metrics = ("vqa_accuracy", "pair_accuracy", "choice_accuracy", "box_accuracy", "phrase_recall")

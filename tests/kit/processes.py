@@ -9,9 +9,9 @@ from kit import forked, toys
 
 TESTS = Path(__file__).resolve().parents[1]
 PATHS = {"PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS / "training"), os.environ.get("PYTHONPATH", "")])}
-BOTH = {"inputs": ["caption"], "learn": ["backbone"], "objectives": ["generator", "words"]}
+BOTH = {"inputs": ["caption"], "train": ["backbone"], "objectives": ["generator", "words"]}
 RECIPE = toys.recipe(  # two losses with counts of their own
-    training={"micro_batch": 4, "epochs": 2, "checkpoint_every": 2},
+    training={"micro_batch_size": 4, "epochs": 2, "checkpoint_every": 2},
     objectives={"words": {"type": "masked_words"}},
     steps={"first": BOTH, "second": {**BOTH, "start": "first"}},
     data={"train_size": 21},

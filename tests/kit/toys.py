@@ -88,10 +88,10 @@ epochs = 1
 learning_rate = 1e-3
 [steps.first]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 [steps.second]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 start = "first"
 [data]
 type = "scenes"
@@ -153,8 +153,8 @@ def pictured(output: Path, epochs: int, rate: float, train: int, val: int, test:
         inputs={"image": {"type": "regions", "extractor": ROI}, "caption": {"type": "text"}},
         training={"epochs": epochs, "learning_rate": rate},
         steps={
-            "words": {"inputs": ["caption"], "learn": ["backbone"]},
-            "both": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "words"},
+            "words": {"inputs": ["caption"], "train": ["backbone"]},
+            "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "words"},
         },
         data={"train_size": train, "val_size": val, "test_size": test},
     )

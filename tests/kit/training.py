@@ -41,8 +41,15 @@ class Cramped:
 
 
 def step(**training):
-    chosen = {"batch_size": 12, "micro_batch": 6, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", **training}
-    return Step(inputs=("caption",), learn=("backbone",), training=Training(**chosen))
+    chosen = {
+        "batch_size": 12,
+        "micro_batch_size": 6,
+        "epochs": 2,
+        "learning_rate": 1e-3,
+        "precision": "fp32",
+        **training,
+    }
+    return Step(inputs=("caption",), train=("backbone",), training=Training(**chosen))
 
 
 def learn(folder, model, chosen=None, examples=None, told=None, validation=()):

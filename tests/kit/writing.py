@@ -31,7 +31,7 @@ def cramp(model, most):
 
 def written(folder, model, decoding=None, told=None, accelerator=None):
     folder.mkdir(exist_ok=True)
-    step = Step(inputs=("caption",), learn=("backbone",), training=Training(precision="fp32"))
+    step = Step(inputs=("caption",), train=("backbone",), training=Training(precision="fp32"))
     context = toys.context(folder, step, told, accelerator)
     generate_split(model, context, toys.examples(13), decoding or Decoding(), batch_size=8)
     return generations.read(folder) if context.accelerator.is_main_process else []

@@ -36,7 +36,7 @@ type = "sentence_image"
 second = "caption"
 [steps.pre]
 inputs = ["caption", "image"]
-learn = ["backbone", "image"]
+train = ["backbone", "image"]
 objectives = ["words"]
 evaluate = false
 {data}

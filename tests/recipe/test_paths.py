@@ -30,7 +30,7 @@ def project(tmp_path) -> Path:
         (tmp_path / "project/data" / f"{split}.jsonl").write_text(text)
     text = toys.recipe(
         data={"type": "jsonl", "folder": "../data", "validate_on": ""},
-        steps={"first": {"inputs": ["caption"], "learn": ["backbone"]}},
+        steps={"first": {"inputs": ["caption"], "train": ["backbone"]}},
         metrics={"overlap": {"type": "captioneval", "meteor": False, "tokenizer": "own"}},
     )
     text = text.replace("train_size = 24\nval_size = 4\ntest_size = 6\n", "")

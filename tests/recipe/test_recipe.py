@@ -29,10 +29,10 @@ type = "masked"
 epochs = 3
 [steps.first]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 [steps.second]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 start = "first"
 [steps.second.training]
 learning_rate = 1e-4
@@ -114,7 +114,7 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
     ("change", "expected"),
     [
         (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: must be 1 or more, not 0"),
-        (("epochs = 3", "workers = 100000"), "my.toml:10: training.workers: must be 256 at most, not 100000"),
+        (("epochs = 3", "num_workers = 100000"), "my.toml:10: training.num_workers: must be 256 at most, not 100000"),
         (
             ('type = "scenes"', 'type = "scenes"\ntrain_size = 1000000000000'),
             "my.toml:22: data.train_size: must be 1000000 at most, not 1000000000000",
@@ -149,8 +149,8 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             'my.toml:3: backbone: has no type; write  type = "..."  with one of: albert, ',
         ),
         (
-            ('learn = ["backbone"]', 'learn = ["picture"]'),
-            "my.toml:13: steps.first.learn: there is no input 'picture'; there are: caption, backbone",
+            ('train = ["backbone"]', 'train = ["picture"]'),
+            "my.toml:13: steps.first.train: there is no input 'picture'; there are: caption, backbone",
         ),
         (
             ('inputs = ["caption"]', 'inputs = ["captoin"]'),
@@ -258,7 +258,7 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
     [
         ("training.epochs=0", "must be 1 or more, not 0"),
         ("training.learning_rate=0", "must be more than 0, not 0"),
-        ("training.warmup=1.5", "must be 1 at most, not 1.5"),
+        ("training.warmup_ratio=1.5", "must be 1 at most, not 1.5"),
         ("backbone.dropout=1", "must be less than 1, not 1"),
         ("training.epochs=2.5", "must be a whole number, not 2.5"),
         ("training.epochs='2'", 'must be a whole number, not "2"'),
@@ -272,7 +272,7 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
             "a name is made of letters, digits, '_', '-' and '.', and begins with one of the first three, not",
         ),
         ("name=''", "must not be empty"),
-        ("steps.first.learn=[]", "must not be empty"),
+        ("steps.first.train=[]", "must not be empty"),
         ("steps.first.inputs=caption", 'must be a list, [...], not "caption"'),
         ("inputs.caption.reads=5", "must be a list, [...], not 5"),
         ("data.seed=1979-05-27", 'must be a whole number, not "1979-05-27"'),
@@ -319,8 +319,8 @@ def test_recipes_of_other_editors(recipe, encoding, expected):
     ("keys", "expected"),
     [
         (
-            "warmup = 0.2\nwarmup_updates = 50",
-            "my.toml:10: training.warmup: warmup_updates is set as well (50); write one of them",
+            "warmup_ratio = 0.2\nwarmup_updates = 50",
+            "my.toml:10: training.warmup_ratio: warmup_updates is set as well (50); write one of them",
         ),
         (
             "momentum = 0.9",
@@ -334,15 +334,20 @@ def test_recipes_of_other_editors(recipe, encoding, expected):
             'optimizer = "sgd"\nbias_correction = false',
             'my.toml:11: training.bias_correction: it only counts with optimizer = "adamw", and optimizer is "sgd"',
         ),
-        ("decay_at = [2]", 'my.toml:10: training.decay_at: it only counts with decay = "steps", and decay is "linear"'),
         (
-            "decay_factor = 0.5",
-            'my.toml:10: training.decay_factor: it only counts with decay = "steps", and decay is "linear"',
+            "lr_milestones = [2]",
+            'my.toml:10: training.lr_milestones: it only counts with lr_scheduler = "steps", and lr_scheduler is '
+            '"linear"',
         ),
-        ('decay = "steps"\ndecay_at = [2, 2]', "my.toml:11: training.decay_at: the epochs must rise"),
         (
-            'decay = "steps"',
-            'my.toml:9: training.decay_at: decay = "steps" needs epochs after which the rate falls, such as [14, 18]',
+            "lr_gamma = 0.5",
+            'my.toml:10: training.lr_gamma: it only counts with lr_scheduler = "steps", and lr_scheduler is "linear"',
+        ),
+        ('lr_scheduler = "steps"\nlr_milestones = [2, 2]', "my.toml:11: training.lr_milestones: the epochs must rise"),
+        (
+            'lr_scheduler = "steps"',
+            'my.toml:9: training.lr_milestones: lr_scheduler = "steps" needs epochs after which the rate falls, '
+            "such as [14, 18]",
         ),
         ("betas = [0.9, 1.0]", "my.toml:10: training.betas.1: must be less than 1, not 1.0"),
     ],
@@ -353,18 +358,18 @@ def test_keys_of_training_that_contradict_each_other(recipe, keys, expected):
 
 def test_a_later_layers_warm_up_stands_in_place_of_the_other(recipe):
     """A share and a number of updates: the file's, a step's, a profile's, a setting's; and what a run keeps of it."""
-    text = GOOD.replace("epochs = 3", "warmup = 0.2").replace("learning_rate = 1e-4", "warmup_updates = 7")
+    text = GOOD.replace("epochs = 3", "warmup_ratio = 0.2").replace("learning_rate = 1e-4", "warmup_updates = 7")
     text += "[profiles.large.training]\nwarmup_updates = 9\n"
 
     def warmups(**options):
         loaded, _ = load(recipe(text), REGISTRY, **options)
         assert from_json(json.dumps(loaded.identity()), REGISTRY, "recipe.json").identity() == loaded.identity()
-        return [(step.training.warmup, step.training.warmup_updates) for step in loaded.steps.values()]
+        return [(step.training.warmup_ratio, step.training.warmup_updates) for step in loaded.steps.values()]
 
     assert warmups() == [(0.2, None), (0.0, 7)]
     assert warmups(profile="large") == [(0.0, 9), (0.0, 7)]
-    assert warmups(profile="large", sets=("training.warmup=0.5",)) == [(0.5, None), (0.0, 7)]
-    assert warmups(sets=("steps.second.training.warmup=0.3",)) == [(0.2, None), (0.3, None)]
+    assert warmups(profile="large", sets=("training.warmup_ratio=0.5",)) == [(0.5, None), (0.0, 7)]
+    assert warmups(sets=("steps.second.training.warmup_ratio=0.3",)) == [(0.2, None), (0.3, None)]
 
 
 def test_the_papers_trainings_can_be_said(recipe):
@@ -376,8 +381,8 @@ weight_decay = 1e-4
 max_grad_norm = 10
 epochs = 20
 warmup_updates = 1000
-decay = "steps"
-decay_at = [14, 18]"""
+lr_scheduler = "steps"
+lr_milestones = [14, 18]"""
     visualbert = """learning_rate = 5e-5
 eps = 1e-6
 bias_correction = false
@@ -386,8 +391,8 @@ freeze = ["*.pooler.*"]"""
     text = GOOD.replace("epochs = 3", vcr).replace("learning_rate = 1e-4", "optimizer = 'adamw'\nmomentum = 0")
     first, second = (step.training for step in load(recipe(text), REGISTRY)[0].steps.values())
     assert (first.optimizer, first.momentum, first.warmup_updates) == ("sgd", 0.9, 1000)
-    assert (first.decay, first.decay_at, first.decay_factor) == ("steps", (14, 18), 0.1)
-    assert (second.optimizer, second.momentum, second.decay_at) == ("adamw", 0, (14, 18))
+    assert (first.lr_scheduler, first.lr_milestones, first.lr_gamma) == ("steps", (14, 18), 0.1)
+    assert (second.optimizer, second.momentum, second.lr_milestones) == ("adamw", 0, (14, 18))
     found = load(recipe(GOOD.replace("epochs = 3", visualbert)), REGISTRY)[0].training
     assert (found.eps, found.bias_correction, found.clip, found.freeze) == (1e-6, False, "each", ("*.pooler.*",))
 
@@ -446,7 +451,7 @@ def test_a_mistake_in_a_setting_names_the_setting(recipe):
 
 def test_steps_that_start_from_one_another_go_in_a_circle(recipe):
     text = GOOD.replace(
-        'learn = ["backbone"]\n[steps.second]', 'learn = ["backbone"]\nstart = "second"\n[steps.second]'
+        'train = ["backbone"]\n[steps.second]', 'train = ["backbone"]\nstart = "second"\n[steps.second]'
     )
     assert "my.toml:14: steps.first.start: goes in a circle: first -> second -> first" in mistakes(recipe(text))
 

@@ -33,8 +33,8 @@ def recipe(tmp_path, monkeypatch) -> Path:
     text = toys.recipe(
         inputs={"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}},
         steps={
-            "words": {"inputs": ["caption"], "learn": ["backbone"]},
-            "both": {"inputs": ["image", "caption"], "learn": ["backbone"]},
+            "words": {"inputs": ["caption"], "train": ["backbone"]},
+            "both": {"inputs": ["image", "caption"], "train": ["backbone"]},
         },
         data={"type": "jsonl", "folder": ".", "validate_on": ""},
         metrics=None,
@@ -128,7 +128,7 @@ def test_pairs_of_pictures_are_counted_one_by_one_and_shown_with_their_label(tmp
     (tmp_path / "dev.json").write_text("".join(json.dumps(row) + "\n" for row in others))
     text = toys.recipe(
         inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "statement": {"type": "text"}},
-        steps={"s": {"inputs": ["image", "statement"], "learn": ["image"], "evaluate": False}},
+        steps={"s": {"inputs": ["image", "statement"], "train": ["image"], "evaluate": False}},
         data={"type": "nlvr2", "folder": ".", "images": "images"},
         metrics=None,
     )
@@ -144,7 +144,7 @@ def test_a_step_that_is_scored_on_data_of_its_own_reads_nothing_of_others(tmp_pa
     text = toys.recipe(
         inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "expression": {"type": "text"}},
         objectives={"region": {"type": "region_choice"}},
-        steps={"s": {"inputs": ["image", "expression"], "learn": ["image"], "objectives": ["region"], "data": own}},
+        steps={"s": {"inputs": ["image", "expression"], "train": ["image"], "objectives": ["region"], "data": own}},
         metrics=None,
     )
     (tmp_path / "r.toml").write_text(text)

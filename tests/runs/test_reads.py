@@ -8,7 +8,7 @@ from kit.toys import PLACE, mmgen_here
 
 RECIPE = toys.recipe(
     inputs={"words": {"type": "text", "reads": ["caption"]}},
-    steps={"first": {"inputs": ["words"], "learn": ["backbone"]}},
+    steps={"first": {"inputs": ["words"], "train": ["backbone"]}},
     data={"train_size": 16, "test_size": 4},
     metrics=None,
 )

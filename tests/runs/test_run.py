@@ -15,7 +15,7 @@ from kit.toys import mmgen_here as mmgen
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands or processes
 
-RECIPE = toys.recipe(training={"micro_batch": 6, "epochs": 2, "checkpoint_every": 2})
+RECIPE = toys.recipe(training={"micro_batch_size": 6, "epochs": 2, "checkpoint_every": 2})
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def older(place: Path) -> None:
     """The run as one that is older than these keys."""
     recipe = json.loads((place / "recipe.json").read_text())
     for training in [recipe["training"], *(step["training"] for step in recipe["steps"].values())]:
-        del training["bucket"], training["keep"]
+        del training["length_bucket"], training["keep"]
     del recipe["decoding"]["num_beams"], recipe["sequence"], recipe["backbone"]["heads"]
     (place / "recipe.json").write_text(json.dumps(recipe))
 
@@ -87,26 +87,26 @@ def older(place: Path) -> None:
 def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE.replace("heads = 2", "heads = 4"))
     run = ("run", "toy.toml", "--step", "first", "--set", "backbone.layers=1")
-    assert mmgen(tmp_path, *run, "--set", "training.bucket=1").returncode == 0
+    assert mmgen(tmp_path, *run, "--set", "training.length_bucket=1").returncode == 0
     older(tmp_path / PLACE)
     refused = mmgen(tmp_path, *run)
     assert refused.returncode == 1 and refused.stderr.splitlines()[1:] == [
-        f"  {place}training.bucket: 1 -> 16" for place in ("", "steps.first.", "steps.second.")
+        f"  {place}training.length_bucket: 1 -> 16" for place in ("", "steps.first.", "steps.second.")
     ]
     beside = mmgen(tmp_path, *run, "--seed", "1")
     assert beside.returncode == 0, beside.stderr
     assert beside.stderr.splitlines()[-1] == (
-        "runs/toy/default/seed-0: not the same run with another seed (training.bucket: 1 -> 16 and more); it is left "
-        "out of what is over all seeds"
+        "runs/toy/default/seed-0: not the same run with another seed (training.length_bucket: 1 -> 16 and more); it is "
+        "left out of what is over all seeds"
     )
     assert not (tmp_path / PLACE).with_name("table.md").exists()
-    again = mmgen(tmp_path, *run, "--set", "training.bucket=1")
+    again = mmgen(tmp_path, *run, "--set", "training.length_bucket=1")
     assert again.returncode == 0 and "nothing to do: all steps are done" in again.stdout, again.stderr
-    assert json.loads((tmp_path / PLACE / "recipe.json").read_text())["training"]["bucket"] == 1
+    assert json.loads((tmp_path / PLACE / "recipe.json").read_text())["training"]["length_bucket"] == 1
 
 
 def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
-    assert mmgen(whole, "run", "toy.toml", "--set", "training.workers=2").returncode == 0
+    assert mmgen(whole, "run", "toy.toml", "--set", "training.num_workers=2").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
 
 def test_loader_workers_change_no_bit(whole, tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
-    done = mmgen(tmp_path, "run", "toy.toml", "--set", "training.workers=2")
+    done = mmgen(tmp_path, "run", "toy.toml", "--set", "training.num_workers=2")
     assert done.returncode == 0, done.stderr
     same_to_the_bit(whole, tmp_path)
 

@@ -25,10 +25,10 @@ def write(folder: Path, name: str, **inputs: str) -> None:
 
 def recipe(folder: Path, inputs: dict, *data: dict) -> None:
     """A step that learns masked words from these data, and one that writes."""
-    learnt = {"inputs": [*inputs], "learn": [*inputs, "backbone"]}
+    learnt = {"inputs": [*inputs], "train": [*inputs, "backbone"]}
     steps = {
         "pre": {**learnt, "objectives": ["words"], "evaluate": False, "data": [*data]},
-        "write": {**learnt, "start": "pre", "inputs": ["caption"], "learn": ["backbone"]},
+        "write": {**learnt, "start": "pre", "inputs": ["caption"], "train": ["backbone"]},
     }
     main = {key: value for key, value in SCENES.items() if key != "type"}
     words = {"words": {"type": "masked_words"}}

@@ -22,9 +22,9 @@ RECIPE = toys.recipe(
     training={"epochs": 2, "checkpoint_every": 2},
     inputs={"image": {"type": "regions", "extractor": toys.ROI}, "caption": {"type": "text"}},
     steps={
-        "first": {"inputs": ["caption"], "learn": ["backbone"]},
-        "second": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "first"},
-        "apart": {"inputs": ["image"], "learn": ["image", "backbone"], "evaluate": False},
+        "first": {"inputs": ["caption"], "train": ["backbone"]},
+        "second": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "first"},
+        "apart": {"inputs": ["image"], "train": ["image", "backbone"], "evaluate": False},
     },
     data={"train_size": 16, "val_size": 2, "test_size": 3, "image_size": 64},
 )

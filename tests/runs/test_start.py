@@ -38,12 +38,12 @@ RECIPE = toys.recipe(
     steps={
         "pre": {
             "inputs": ["caption", "second"],
-            "learn": ["caption"],
+            "train": ["caption"],
             "objectives": ["fits"],
             "start": "weights:bert.bin",
             "evaluate": False,
         },
-        "write": {"inputs": ["caption"], "learn": ["backbone"], "start": "pre"},
+        "write": {"inputs": ["caption"], "train": ["backbone"], "start": "pre"},
     },
     data={"train_size": 8, "test_size": 4},
     metrics=None,

@@ -26,8 +26,8 @@ def prepared(folder: Path, inputs: dict) -> Path:
     text = toys.recipe(
         inputs=inputs,
         steps={
-            "words": {"inputs": ["caption"], "learn": ["backbone"]},
-            "both": {"inputs": ["image", "caption"], "learn": ["image", "backbone"], "start": "words"},
+            "words": {"inputs": ["caption"], "train": ["backbone"]},
+            "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "words"},
         },
         data={"type": "jsonl", "folder": ".", "validate_on": ""},
         metrics=None,

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow  # every test starts commands or processes
 WARM = """\
 [steps.warm]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 evaluate = false
 [steps.warm.data]
 type = "jsonl"
@@ -40,8 +40,8 @@ def place(tmp_path_factory) -> Path:
     ]
     (folder / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     recipe = RECIPE.replace(
-        'inputs = ["caption"]\nlearn = ["backbone"]\n[steps.second]',
-        'inputs = ["caption"]\nlearn = ["backbone"]\nstart = "warm"\n[steps.second]',
+        'inputs = ["caption"]\ntrain = ["backbone"]\n[steps.second]',
+        'inputs = ["caption"]\ntrain = ["backbone"]\nstart = "warm"\n[steps.second]',
     )
     (folder / "toy.toml").write_text(recipe + WARM.format(folder=folder))
     done = CliRunner().invoke(

@@ -194,7 +194,7 @@ def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_pa
     recipe = tmp_path / "small.toml"
     recipe.write_text(
         'name = "small"\n[backbone]\ntype = "bert"\n[inputs.caption]\ntype = "text"\n[generator]\ntype = "masked"\n'
-        '[steps.one]\ninputs = ["caption"]\nlearn = ["backbone"]\n[data]\ntype = "scenes"\ntrain_size = 3\nval_size = '
+        '[steps.one]\ninputs = ["caption"]\ntrain = ["backbone"]\n[data]\ntype = "scenes"\ntrain_size = 3\nval_size = '
         "2\ntest_size = 4\n"
     )
     found = read_references(recipe, registry())

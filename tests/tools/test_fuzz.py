@@ -129,12 +129,12 @@ def test_a_parent_that_cannot_be_read_is_told_with_the_line_that_names_it(tmp_pa
 
 def test_steps_may_follow_one_another_for_long(tmp_path):
     steps = "".join(
-        f'[steps.s{n}]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "s{n - 1}"\n' for n in range(1, 1100)
+        f'[steps.s{n}]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "s{n - 1}"\n' for n in range(1, 1100)
     )
     text = (
         (runs() / "toy.toml")
         .read_text()
-        .replace("[data]", '[steps.s0]\ninputs = ["caption"]\nlearn = ["backbone"]\n' + steps + "[data]", 1)
+        .replace("[data]", '[steps.s0]\ninputs = ["caption"]\ntrain = ["backbone"]\n' + steps + "[data]", 1)
     )
     (tmp_path / "long.toml").write_text(text)
     assert len(load(tmp_path / "long.toml", installed())[0].chain("s1099")) == 1100

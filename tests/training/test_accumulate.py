@@ -22,9 +22,9 @@ pytestmark = pytest.mark.slow
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     """Without dropout the pieces' gradients add up to the whole one's, so all that is learnt is the same."""
     free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
-    whole = learn(tmp_path / "free", free, step(bucket=1))
+    whole = learn(tmp_path / "free", free, step(length_bucket=1))
     memory = Cramped(cramped, pairs=4)
-    cut = learn(tmp_path / "cramped", cramped, step(bucket=1), told=told)
+    cut = learn(tmp_path / "cramped", cramped, step(length_bucket=1), told=told)
     assert apart(free, cramped) < 4e-6
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
     assert max(memory.seen) <= 4 and sum(memory.seen) > 0
@@ -149,12 +149,12 @@ SMALL = """
     from mmgen.errors import RunError
     from kit.training import Told, learn, step
     torch.set_num_threads(1)
-    learn(Path("warm"), toys.model(width=64), step(batch_size=2, micro_batch=2, epochs=1), toys.examples(2))
+    learn(Path("warm"), toys.model(width=64), step(batch_size=2, micro_batch_size=2, epochs=1), toys.examples(2))
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), resource.RLIM_INFINITY))
     told = Told()
     try:
-        settings = step(batch_size=2000, micro_batch=800, epochs=1)
+        settings = step(batch_size=2000, micro_batch_size=800, epochs=1)
         print(learn(Path("s"), toys.model(width=64), settings, toys.examples(400), told=told)[-1].get("halved"))
     except RunError as error:
         print(error)

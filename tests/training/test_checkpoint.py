@@ -55,7 +55,7 @@ def test_what_a_killed_writer_left_is_cleared(tmp_path):
 
 def rates_of(names, **training):
     parameters = {name: torch.nn.Parameter(torch.ones(2)) for name in names}
-    learning = Step(inputs=("caption",), learn=("backbone",), training=Training(learning_rate=0.5, **training))
+    learning = Step(inputs=("caption",), train=("backbone",), training=Training(learning_rate=0.5, **training))
     return rates(make_optimizer(parameters, learning))
 
 

@@ -98,8 +98,8 @@ def tiny():
 def frozen(**training):
     return Step(
         inputs=("caption",),
-        learn=("caption",),
-        training=Training(batch_size=12, micro_batch=6, epochs=1, learning_rate=1e-2, **training),
+        train=("caption",),
+        training=Training(batch_size=12, micro_batch_size=6, epochs=1, learning_rate=1e-2, **training),
     )
 
 
@@ -111,8 +111,8 @@ MODELS = {name: (lambda family=family: toys.model(family, dropout=0.1)) for name
 MODELS |= {"tiny": tiny, "frozen": bent, "best": bent, "long": toys.model, "sgd": bent, "bert_adam": bent}
 MORE = ("electra", "distilbert", "squeezebert", "bert_adam")  # heads, names, a rule of Adam; the others show the rest
 STEPS = {
-    "best": {"epochs": 4, "learning_rate": 0.1, "warmup": 0.0, "keep": "best"},
-    "long": {"epochs": 1, "batch_size": 500, "micro_batch": 300},
+    "best": {"epochs": 4, "learning_rate": 0.1, "warmup_ratio": 0.0, "keep": "best"},
+    "long": {"epochs": 1, "batch_size": 500, "micro_batch_size": 300},
     "sgd": {"epochs": 2, "optimizer": "sgd", "momentum": 0.9, "clip": "each", "freeze": ["*.query.*"]},
     "bert_adam": {"epochs": 1, "bias_correction": False, "eps": 1e-6},
 }
@@ -372,7 +372,7 @@ def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first
 TOO_LARGE = (
     "out of memory; with training.shard a batch is not cut on the way, since the other processes wait for every layer "
     "of it: "
-    "lower training.micro_batch and begin with --fresh, or go on from the last checkpoint with more processes"
+    "lower training.micro_batch_size and begin with --fresh, or go on from the last checkpoint with more processes"
 )
 
 

@@ -37,7 +37,7 @@ class TwoWeights(nn.Module):
 
 def learner(folder: Path, **training) -> Learner:
     """The learner of two weights, as far as the checkpoint in the folder is."""
-    step = Step(inputs=("caption",), learn=("backbone",), training=Training(learning_rate=0.1, **training))
+    step = Step(inputs=("caption",), train=("backbone",), training=Training(learning_rate=0.1, **training))
     return Learner(TwoWeights(), toys.context(folder, step), SimpleNamespace(plan=PLAN))
 
 

@@ -59,8 +59,15 @@ def two_losses():
 
 
 def step(**training):
-    chosen = {"batch_size": 12, "micro_batch": 5, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", "bucket": 1}
-    return Step(inputs=("caption",), learn=("backbone",), training=Training(**{**chosen, **training}))
+    chosen = {
+        "batch_size": 12,
+        "micro_batch_size": 5,
+        "epochs": 2,
+        "learning_rate": 1e-3,
+        "precision": "fp32",
+        "length_bucket": 1,
+    }
+    return Step(inputs=("caption",), train=("backbone",), training=Training(**{**chosen, **training}))
 
 
 def written_out(model, material, number):
@@ -81,10 +88,10 @@ def gradients(model):
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("micro_batch, halved", [(100, 0), (5, 0), (1, 0), (5, 1), (5, 3)])
-def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, micro_batch, halved):
+@pytest.mark.parametrize("micro_batch_size, halved", [(100, 0), (5, 0), (1, 0), (5, 1), (5, 3)])
+def test_the_gradient_is_that_of_the_means_however_an_update_is_split(tmp_path, micro_batch_size, halved):
     model = two_losses()
-    context = toys.context(tmp_path, step(micro_batch=micro_batch))
+    context = toys.context(tmp_path, step(micro_batch_size=micro_batch_size))
     material = make_material(model, context, [Source(EXAMPLES, EXAMPLES[:2])])
     losses = written_out(model, material, 0)
     expected = gradients(model)
@@ -126,7 +133,7 @@ def test_a_loss_that_counts_nothing_is_left_out(tmp_path):
         MaskedTargets.collate(model.generator.reader, rows), counts={"loss": 0, "begin": 0}
     )
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    context = toys.context(tmp_path, step(workers=0))
+    context = toys.context(tmp_path, step(num_workers=0))
     learner = Learner(model, context, make_material(model, context, [Source(EXAMPLES, EXAMPLES[:2])]))
     micros = [(0, learner.material.pools[0].batch(learner.material.cut(0, 0, 0)[0]))]
     record = learner.update(0, micros)

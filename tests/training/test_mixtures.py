@@ -53,10 +53,17 @@ def model(dropout=0.0):
 
 
 def step(**training):
-    chosen = {"batch_size": 12, "micro_batch": 4, "epochs": 2, "learning_rate": 1e-3, "precision": "fp32", "bucket": 2}
+    chosen = {
+        "batch_size": 12,
+        "micro_batch_size": 4,
+        "epochs": 2,
+        "learning_rate": 1e-3,
+        "precision": "fp32",
+        "length_bucket": 2,
+    }
     return Step(
         inputs=("caption", "second"),
-        learn=("backbone",),
+        train=("backbone",),
         objectives=OBJECTIVES,
         training=Training(**{**chosen, **training}),
     )
@@ -84,10 +91,10 @@ def written_out(made, material, number):
     return {key: mean.item() for key, mean in means.items()}
 
 
-@pytest.mark.parametrize("micro_batch, halved", [(100, 0), (4, 0), (1, 0), (4, 2)])
-def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_path, micro_batch, halved):
+@pytest.mark.parametrize("micro_batch_size, halved", [(100, 0), (4, 0), (1, 0), (4, 2)])
+def test_every_loss_is_a_mean_over_all_sources_however_an_update_is_split(tmp_path, micro_batch_size, halved):
     made = model()
-    context = toys.context(tmp_path, step(micro_batch=micro_batch))
+    context = toys.context(tmp_path, step(micro_batch_size=micro_batch_size))
     material = make_material(made, context, sources())
     expected = written_out(made, material, 0)
     gradients = {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}
@@ -152,7 +159,7 @@ def test_a_resume_at_any_update_gives_the_same_bits(tmp_path, monkeypatch):
             learn(folder, model(dropout=0.3), checkpoint_every=1)
         monkeypatch.setattr(Learner, "update", update)
         again = model(dropout=0.3)
-        assert learn(folder, again, checkpoint_every=1, workers=last % 2) == expected and apart(again, whole) == 0
+        assert learn(folder, again, checkpoint_every=1, num_workers=last % 2) == expected and apart(again, whole) == 0
 
 
 @pytest.mark.slow

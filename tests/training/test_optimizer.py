@@ -25,11 +25,11 @@ BERT = {"bias_correction": False, "eps": 1e-6, "betas": (0.8, 0.99), "weight_dec
     [
         ({}, [1, 1, 8 / 9, 7 / 9, 6 / 9, 5 / 9, 4 / 9, 3 / 9, 2 / 9, 1 / 9]),
         ({"warmup_updates": 4}, [0.25, 0.5, 0.75, 1, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6]),
-        ({"warmup_updates": 4, "decay": "none"}, [0.25, 0.5, 0.75, 1, 1, 1, 1, 1, 1, 1]),
-        ({"warmup": 0.2, "decay": "none"}, [0.5, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
-        ({"warmup": 0, "decay": "steps", "decay_at": (1, 2)}, [1] * 4 + [0.1] * 3 + [0.01] * 3),
+        ({"warmup_updates": 4, "lr_scheduler": "none"}, [0.25, 0.5, 0.75, 1, 1, 1, 1, 1, 1, 1]),
+        ({"warmup_ratio": 0.2, "lr_scheduler": "none"}, [0.5, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+        ({"warmup_ratio": 0, "lr_scheduler": "steps", "lr_milestones": (1, 2)}, [1] * 4 + [0.1] * 3 + [0.01] * 3),
         (
-            {"warmup_updates": 2, "decay": "steps", "decay_at": (0.5, 2), "decay_factor": 0.5},
+            {"warmup_updates": 2, "lr_scheduler": "steps", "lr_milestones": (0.5, 2), "lr_gamma": 0.5},
             [0.5, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25],
         ),
     ],
@@ -42,7 +42,7 @@ def learning(**training):
     """A weight, a bias of it, and their optimiser."""
     torch.manual_seed(0)
     parameters = {"backbone.w": torch.nn.Parameter(torch.randn(3, 2)), "backbone.b": torch.nn.Parameter(torch.randn(3))}
-    chosen = Step(inputs=("caption",), learn=("backbone",), training=Training(**training))
+    chosen = Step(inputs=("caption",), train=("backbone",), training=Training(**training))
     return parameters, make_optimizer(parameters, chosen)
 
 
@@ -106,7 +106,9 @@ def test_gradients_are_clipped_together_or_each():
 
 
 def test_the_log_says_rates_and_what_was_clipped(tmp_path):
-    chosen = step(**{**SGD, "learning_rate": 1e-3}, clip="each", decay="steps", decay_at=(1,), warmup_updates=2)
+    chosen = step(
+        **{**SGD, "learning_rate": 1e-3}, clip="each", lr_scheduler="steps", lr_milestones=(1,), warmup_updates=2
+    )
     log = learn(tmp_path, toys.model(), chosen)
     second = [record["lr"] for record in log if record["epoch"] >= 1]
     assert log[0]["lr"] == pytest.approx(5e-4) and second == pytest.approx([1e-4] * len(second)) and second
@@ -172,8 +174,8 @@ def test_a_step_that_freezes_all_it_learns_is_a_mistake(tmp_path):
 @pytest.mark.slow
 def test_a_later_steps_pattern_is_a_mistake_before_the_first_learns(tmp_path):
     steps = {
-        "first": {"inputs": ["caption"], "learn": ["backbone"]},
-        "second": {"inputs": ["caption"], "learn": ["backbone"], "start": "first", "training": {"freeze": ["*poler*"]}},
+        "first": {"inputs": ["caption"], "train": ["backbone"]},
+        "second": {"inputs": ["caption"], "train": ["backbone"], "start": "first", "training": {"freeze": ["*poler*"]}},
     }
     (tmp_path / "toy.toml").write_text(toys.recipe(steps=steps))
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")

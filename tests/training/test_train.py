@@ -45,10 +45,10 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
     assert all(tensor.isfinite().all() for tensor in state(again).values())
 
 
-def plan(bucket=1):
-    """That of `step()`; with its bucket of 16, examples come in another order."""
+def plan(length_bucket=1):
+    """That of `step()`; with its length_bucket of 16, examples come in another order."""
     examples = toys.examples(20)
-    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch=6, bucket=bucket)
+    options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch_size=6, length_bucket=length_bucket)
     return Plan.make([Pool(Source(examples), Collator(toys.model(), ["caption"]))], options)
 
 

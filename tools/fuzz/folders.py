@@ -42,7 +42,7 @@ epochs = 2
 checkpoint_every = 1
 [steps.both]
 inputs = ["image", "caption"]
-learn = ["image", "backbone"]
+train = ["image", "backbone"]
 [data]
 type = "jsonl"
 folder = "{folder}"

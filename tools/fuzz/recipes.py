@@ -46,21 +46,21 @@ batch_size = 16
 learning_rate = 1e-3
 [steps.words]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 start = "pretrained"
 [steps.both]
 inputs = [
     "image",
     "caption",
 ]
-learn = ["image", "backbone"]
+train = ["image", "backbone"]
 start = "words"
-training = { epochs = 2, warmup = 0.5 }
+training = { epochs = 2, warmup_ratio = 0.5 }
 [objectives.hidden]
 type = "masked_words"
 [steps.mixed]
 inputs = ["image", "caption"]
-learn = ["backbone"]
+train = ["backbone"]
 objectives = ["hidden"]
 evaluate = false
 data = [
@@ -137,7 +137,7 @@ ODD = [
     f"[{'.'.join('a' * 3000)}]",
     "x = " + "[" * 3000,
     "x = " + "{a=" * 3000,
-    "workers = 1000000",
+    "num_workers = 1000000",
     "train_size = 1000000000000",
 ]
 KEYS = [
@@ -167,7 +167,7 @@ KEYS = [
     "a b",
     '"a"',
     "generator.max_tokens",
-    "training.workers",
+    "training.num_workers",
     "data.train_size",
     ".".join("a" * 3000),
 ]

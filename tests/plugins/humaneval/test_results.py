@@ -31,8 +31,8 @@ CHROMIUM = next(
 )
 RECIPE = toys.recipe(
     steps={
-        "zebrastep": {"inputs": ["caption"], "learn": ["backbone"]},
-        "quaggastep": {"inputs": ["caption"], "learn": ["backbone"], "start": "zebrastep"},
+        "zebrastep": {"inputs": ["caption"], "train": ["backbone"]},
+        "quaggastep": {"inputs": ["caption"], "train": ["backbone"], "start": "zebrastep"},
     },
     data={"train_size": 4, "val_size": 2, "test_size": 8},
     metrics=None,

@@ -275,7 +275,7 @@ def test_regions_of_other_classes_are_not_hidden():
 
 # --- from a recipe --------------------------------------------------------------------------------------------------
 
-PRETRAINED = {"inputs": ["caption", "image"], "learn": ["image", "backbone"], "evaluate": False}
+PRETRAINED = {"inputs": ["caption", "image"], "train": ["image", "backbone"], "evaluate": False}
 
 
 def recipe(**changes):
@@ -284,7 +284,7 @@ def recipe(**changes):
         data={"train_size": 16, "test_size": 4},
         training={"batch_size": 8, "epochs": 2, "learning_rate": 1e-2},
         steps={
-            "text": {"inputs": ["caption"], "learn": ["backbone"], "objectives": ["words"], "evaluate": False},
+            "text": {"inputs": ["caption"], "train": ["backbone"], "objectives": ["words"], "evaluate": False},
             "pre": PRETRAINED | {"start": "text", "objectives": ["words", "regions"], "training": {"epochs": 60}},
         },
         **changes,

@@ -136,9 +136,16 @@ def test_draws_follow_from_the_pass_and_the_example_and_not_from_the_batch():
 
 
 def step(**training):
-    chosen = {"batch_size": 12, "micro_batch": 5, "learning_rate": 1e-3, "precision": "fp32", "bucket": 1, **training}
+    chosen = {
+        "batch_size": 12,
+        "micro_batch_size": 5,
+        "learning_rate": 1e-3,
+        "precision": "fp32",
+        "length_bucket": 1,
+        **training,
+    }
     learnt = ("generator", "words")
-    return Step(inputs=("caption",), learn=("backbone",), objectives=learnt, training=Training(**chosen))
+    return Step(inputs=("caption",), train=("backbone",), objectives=learnt, training=Training(**chosen))
 
 
 @pytest.mark.parametrize("halved", [0, 2])
@@ -147,7 +154,7 @@ def test_writing_and_words_are_learnt_together_however_an_update_is_split(tmp_pa
     made = model()
     results = []
     for micro, times in ((100, 0), (2, halved)):
-        context = toys.context(tmp_path, step(micro_batch=micro))
+        context = toys.context(tmp_path, step(micro_batch_size=micro))
         material = make_material(made, context, [Source(EXAMPLES)])
         accumulator = Accumulator(context, material, Cursor(halved=times), made, dict(made.named_parameters()), False)
         micros = [(n, material.pools[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
@@ -195,7 +202,7 @@ type = "masked_words"
 {words}
 [steps.pre]
 inputs = ["caption"]
-learn = ["backbone"]
+train = ["backbone"]
 objectives = ["words"]
 evaluate = false
 {step}
@@ -255,7 +262,7 @@ def test_nothing_to_score_is_told(tmp_path):
 
 @pytest.mark.slow
 def test_words_are_learnt_from_a_recipe_and_live_on(tmp_path):
-    more = '[steps.write]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "pre"'
+    more = '[steps.write]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "pre"'
     (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step=more + "\n[training]\nepochs = 2"))
     toys.mmgen_here(tmp_path, "run", "toy.toml")
     steps = tmp_path / toys.PLACE / "steps"
@@ -320,7 +327,7 @@ def test_visualberts_pretraining_runs_from_a_recipe(tmp_path):
     recipe = RECIPE.format(words="", step="").replace('inputs = ["caption"]', 'inputs = ["caption", "second"]')
     recipe = recipe.replace('objectives = ["words"]', 'objectives = ["words", "fits"]')
     recipe += '[inputs.second]\ntype = "text"\nreads = ["second"]\n[objectives.fits]\ntype = "sentence_image"\n'
-    recipe += '[steps.write]\ninputs = ["caption"]\nlearn = ["backbone"]\nstart = "pre"\n[training]\nepochs = 2\n'
+    recipe += '[steps.write]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "pre"\n[training]\nepochs = 2\n'
     (tmp_path / "toy.toml").write_text(recipe)
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr

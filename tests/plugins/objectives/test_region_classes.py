@@ -181,7 +181,7 @@ SCENES = {"type": "scenes", "train_size": 6, "val_size": 2, "image_size": 64}
 
 def recipe(begins_as="regions"):
     image = {"type": "vlbert_regions", "mentions": ["question", "choice"], "extractor": DRAWN}
-    pretrained = {"inputs": ["caption", "image"], "learn": ["image", "backbone"], "evaluate": False}
+    pretrained = {"inputs": ["caption", "image"], "train": ["image", "backbone"], "evaluate": False}
     return toys.vlbert(
         inputs=TEXTS | {"image": image},
         objectives={
@@ -192,7 +192,7 @@ def recipe(begins_as="regions"):
             "pretrain": pretrained | {"objectives": ["regions"], "data": SCENES},
             "choices": {
                 "inputs": ["question", "choice", "image"],
-                "learn": ["image", "backbone"],
+                "train": ["image", "backbone"],
                 "start": "pretrain",
                 "objectives": ["choices", "classes"],
             },

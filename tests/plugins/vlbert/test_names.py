@@ -33,7 +33,7 @@ type = "masked_words"
 type = "masked_regions"
 [steps.pre]
 inputs = ["caption", "image"]
-learn = ["image", "backbone"]
+train = ["image", "backbone"]
 objectives = ["words", "regions"]
 evaluate = false
 start = "weights:a.model"

@@ -138,8 +138,8 @@ def learner(model, examples, folder):
     """As `mmgen run` makes it, on the pretended device."""
     told = {"num_processes": 1, "process_index": 0, "is_main_process": True}
     accelerator = SimpleNamespace(device=CUDA, backward=lambda loss: loss.backward(), **told)
-    training = Training(batch_size=4, micro_batch=2, epochs=2, precision="fp32")
-    step = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training)
+    training = Training(batch_size=4, micro_batch_size=2, epochs=2, precision="fp32")
+    step = Step(inputs=("image", "caption"), train=("image", "backbone"), training=training)
     context = toys.context(folder, step, accelerator=accelerator)
     texts = [replace(example, id=f"{example.id} alone") for example in examples]
     sources = [Source(examples, examples, name="both"), Source(texts, texts, 0.5, ("caption",), name="texts")]

@@ -64,7 +64,7 @@ def learn(chosen: Arguments, memory: Memory, limit: int = 0, rows: int = 0) -> L
     training = Training(
         batch_size=QUESTIONS * chosen.images, epochs=2, learning_rate=2e-5, precision="fp32", checkpoint_every=1000
     )
-    step, told = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training), Told()
+    step, told = Step(inputs=("image", "caption"), train=("image", "backbone"), training=training), Told()
     composed, found = model(chosen), {}
     material = examples(chosen, 4 * chosen.images, QUESTIONS)
     validation, before = material[3 * chosen.images :], _weights(composed)

@@ -37,7 +37,7 @@ batch_size = 128
 learning_rate = 2e-5
 [steps.both]
 inputs = ["image", "caption"]
-learn = ["image", "backbone"]
+train = ["image", "backbone"]
 evaluate = false
 [data]
 type = "jsonl"

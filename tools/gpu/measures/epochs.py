@@ -71,7 +71,7 @@ def seconds(times: Sequence[float], ends: Sequence[int], every: int) -> dict:
 def learnt(chosen: Arguments) -> dict:
     """What a run says of its epochs, and the loader alone behind it."""
     output, watched = chosen.folder.resolve() / "runs", Watched()
-    sets = {"training.epochs": chosen.epochs, "training.workers": chosen.workers, "output": json.dumps(str(output))}
+    sets = {"training.epochs": chosen.epochs, "training.num_workers": chosen.workers, "output": json.dumps(str(output))}
     settings = tuple(f"{key}={value}" for key, value in sets.items())
     recipe, _ = load(chosen.folder / "recipe.toml", installed(), sets=settings)
     shutil.rmtree(output, ignore_errors=True)
@@ -94,11 +94,13 @@ def loaded(place: Path, recipe: Recipe, pin: bool) -> float | None:
     model, examples = load_run(place).model, recipe.data.build().split("train")
     training, collate = recipe.steps["both"].training, Collator(model, model.inputs)
     batch = training.batch_size
-    options = PlanOptions(0, "both", training.epochs, batch_size=batch, micro_batch=batch, bucket=training.bucket)
+    options = PlanOptions(
+        0, "both", training.epochs, batch_size=batch, micro_batch_size=batch, length_bucket=training.length_bucket
+    )
     pools = [Pool(Source(examples), collate)]
     plan = Plan.make(pools, options)
     questions, began = 0, 0.0
-    for number, _ in updates(MicroBatches(pools, plan), workers=training.workers, pin=pin):
+    for number, _ in updates(MicroBatches(pools, plan), workers=training.num_workers, pin=pin):
         if not number:
             began = time.perf_counter()
         elif number < LOADED:

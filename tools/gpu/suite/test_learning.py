@@ -89,9 +89,9 @@ def learn(folder, device, precision, stop_at=None, **more):
     """Weights and log of a small step; `stop_at`: the update at which it is as good as killed."""
     model, examples = pictured(device, **more)
     training = Training(
-        batch_size=12, micro_batch=6, epochs=3, learning_rate=1e-3, precision=precision, checkpoint_every=1
+        batch_size=12, micro_batch_size=6, epochs=3, learning_rate=1e-3, precision=precision, checkpoint_every=1
     )
-    step = Step(inputs=("image", "caption"), learn=("image", "backbone"), training=training)
+    step = Step(inputs=("image", "caption"), train=("image", "backbone"), training=training)
     folder.mkdir(exist_ok=True)
     forward, calls = model.forward, []
 

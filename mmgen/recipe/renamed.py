@@ -1,0 +1,32 @@
+"""Keys that have another name now: `mmgen check` names the new one, and finished runs with old ones are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..configs import Config
+
+RENAMED: Mapping[str, tuple[str, ...]] = {  # an old key -> what it may be called now; the config that has it decides
+    # training
+    "bucket": ("length_bucket",),
+    "decay": ("lr_scheduler",),
+    "decay_at": ("lr_milestones",),
+    "decay_factor": ("lr_gamma",),
+    "micro_batch": ("micro_batch_size",),
+    "warmup": ("warmup_ratio",),
+    "workers": ("num_workers",),
+    # steps
+    "learn": ("train",),
+}
+
+
+def new_name(key: str, fields: Iterable[str]) -> str | None:
+    """What a key is called today in a config with these fields; None where it was not renamed."""
+    names = set(fields)
+    return next((new for new in RENAMED.get(key, ()) if new in names and key not in names), None)
+
+
+def with_new_names(cls: type[Config], table: Mapping[str, Any]) -> dict[str, Any]:
+    """A config's table with today's keys, in the order in which it has them."""
+    return {new_name(key, cls.model_fields) or key: value for key, value in table.items()}
