@@ -37,13 +37,6 @@ class DatasetSuite(Suite[DatasetConfig]):
         dataset, message = self.dataset(), "a split that does not exist must raise a DataError that names it"
         assert_refused(lambda: dataset.split("no-such-split"), "no-such-split", message)
 
-    def test_ids_are_unique(self) -> None:
-        """And examples are of the types that a run can take."""
-        dataset, checks = self.dataset(), Examples(self.config())
-        for name in dataset.splits():
-            for example in checks.check(name, dataset.split(name)):
-                assert example.id, f"an example of '{name}' has an empty id"
-
     def test_splits_are_disjoint(self) -> None:
         seen: dict[str, str] = {}
         for name, example in self.examples(self.dataset()):
@@ -52,7 +45,8 @@ class DatasetSuite(Suite[DatasetConfig]):
             assert first == name, f"example '{example.id}' of '{name}' is in '{first}' too, word for word"
 
     def test_examples_are_keys_and_texts(self) -> None:
-        """Where one example has targets, all others have targets or labels. Texts to read alone have neither."""
+        """As a run takes them, with ids that are unique. Where one example has targets, all others have targets or
+        labels. Texts to read alone have neither."""
         dataset, checks = self.dataset(), Examples(self.config())
         for name in dataset.splits():
             checks.check(name, dataset.split(name))
@@ -62,7 +56,7 @@ class DatasetSuite(Suite[DatasetConfig]):
             supervised = example.targets or example.labels or not some
             assert supervised, f"{place} has neither targets nor labels, and others have targets; leave it out"
             assert all(text.strip() for text in example.targets), f"{place} has an empty target; leave it out"
-            assert example.inputs, f"{place} has no inputs"
+            assert example.id and example.inputs, f"{place} has no id or no inputs"
             self.check_inputs(place, example)
 
     def check_inputs(self, place: str, example: Example) -> None:

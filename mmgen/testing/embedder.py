@@ -67,20 +67,15 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         return slots, embedder.add(slots, collated, "input"), embedder.tail_term(slots, collated)
 
     def test_shapes(self) -> None:
-        backbone = self.built()
+        """In front of backbones of two widths, where the suite has the tiny one."""
+        wide = [self.seeded(Tiny(embedding=28).build)] if isinstance(self.backbone_config(), Tiny) else []
         examples = self.examples()
-        segment = self.embedded(self.embedder(backbone), examples)
-        problem = segment_problem(segment, len(examples), backbone.input_size)
-        assert not problem, problem
-        assert segment.mask.any(1).all(), "an example has no slot that is not masked"
-        assert segment.states.isfinite().all(), "states are not finite"
-
-    def test_width_follows_the_backbone(self) -> None:
-        if not isinstance(self.backbone_config(), Tiny):
-            skip("needs the tiny backbone")
-        examples, wide = self.examples(), self.seeded(Tiny(embedding=28).build)
-        problem = segment_problem(self.embedded(self.embedder(wide), examples), len(examples), 28)
-        assert not problem, problem
+        for backbone in (self.built(), *wide):
+            segment = self.embedded(self.embedder(backbone), examples)
+            problem = segment_problem(segment, len(examples), backbone.input_size)
+            assert not problem, problem
+            assert segment.mask.any(1).all(), "an example has no slot that is not masked"
+            assert segment.states.isfinite().all(), "states are not finite"
 
     def test_reads_the_same_twice(self) -> None:
         """Loader workers read in any order and number: what a read gives may depend on the example alone."""

@@ -12,7 +12,8 @@ from ..configs import EmbedderConfig
 from ..objectives import Generator
 from ..tensors import Example, Loss, Tail, Targets
 from .bag import Bag
-from .suite import assert_close, assert_published, sixty_updates, skip
+from .learning import sixty_updates
+from .suite import assert_close, skip
 from .writing import WritingSuite
 
 
@@ -36,9 +37,6 @@ class GeneratorSuite(WritingSuite):
         assert long_enough, "max_tokens must be an integer of 2 or more (a token and the end)"
         assert needs in ("any", "causal"), f'needs is {needs!r}; it must be "any" or "causal"'
         assert isinstance(as_laid_out, bool), f"reads_as_laid_out is {as_laid_out!r}; it must be True or False"
-
-    def test_published_weights(self) -> None:
-        assert_published(self.model().generator)
 
     def test_layout_of_targets(self) -> None:
         model = self.model()
@@ -78,20 +76,6 @@ class GeneratorSuite(WritingSuite):
                 f"while {'learning' if mode else 'validating'}, forward reads other tokens than lay_out gave, and "
                 "attention maps would show rows that it never reads; set reads_as_laid_out = False"
             )
-
-    def test_loss_is_a_sum(self) -> None:
-        model, examples = self.model(), self.examples()
-        together: Loss = model(self.batch(model, examples))
-        alone = [model(self.batch(model, [example])) for example in examples]
-        for name, count in together.counts.items():
-            counts = [loss.counts[name] for loss in alone]
-            assert count == sum(counts) > 0, (
-                f"the reader counts {count} for a batch of examples that count {counts} ({name}); it is the number of "
-                "things that are predicted"
-            )
-            total = torch.stack([loss.sums[name] for loss in alone]).sum()
-            message = "the loss of a batch is not the sum of its examples' losses"
-            assert_close(together.sums[name], total, message, 1e-2)
 
     def test_targets_of_one_example_do_not_see_one_another(self) -> None:
         model = self.model()
@@ -143,6 +127,6 @@ class GeneratorSuite(WritingSuite):
         ((written,),) = self.write(model, [example])
         tail = reader.lay_out([[list(written.tokens)]])
         targets = Targets(dict.fromkeys(reader.losses, len(written.tokens)), tail=tail)
-        loss: Loss = model.generator(model, self.batch(model, [example], objectives=()), targets)
+        loss: Loss = model.generator(model, self.to_write(model, [example]), targets)
         total = torch.stack([*loss.sums.values()]).sum().item()
         return abs(total / len(written.tokens) + written.score) < 1e-3

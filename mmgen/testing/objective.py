@@ -1,36 +1,31 @@
-"""The conformance suite of objectives: what one hides, counts and sums up, and that it learns. The contract is in
-`mmgen.configs.ObjectiveConfig`, `mmgen.objectives.TargetReader` and `mmgen.objectives.Objective`."""
+"""The conformance suite of objectives: what one hides, counts, sums up and predicts, and that it learns. The contract
+is in `mmgen.configs.ObjectiveConfig`, `mmgen.objectives.TargetReader` and `mmgen.objectives.Objective`."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
-from ..tensors import Batch, Example, Loss
-from .suite import Suite, assert_close, assert_published, explained, sixty_updates
-from .tiny import Tiny
-from .toy import TEXTS, Toy, Words
+from ..configs import ObjectiveConfig
+from ..data.checked import check_predictions
+from ..data.collate import Collator
+from ..model import Objectives, compose
+from ..tensors import Example
+from .greedy import Greedy
+from .learning import LearningSuite, sixty_updates
+from .suite import skip
+from .toy import TEXTS, Toy
 
-OWN = "own"  # the objective's name in the suite
 
-
-class ObjectiveSuite(Suite[ObjectiveConfig]):
+class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
     """What learning relies on. `config()` returns an `ObjectiveConfig`. It is tried behind the tiny backbone, with the
     toy data set's captions as its input; `inputs()`, `examples()` and `labels()` give it others."""
 
-    def backbone_config(self) -> BackboneConfig:
-        return Tiny(width=32)
-
-    def inputs(self) -> Mapping[str, EmbedderConfig]:
-        """The inputs of the step, by name."""
-        return {"caption": Words()}
+    name = "own"
 
     def examples(self) -> Sequence[Example]:
-        """At least three examples to learn from."""
         return Toy().build().split("train")[::3]
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
@@ -38,24 +33,10 @@ class ObjectiveSuite(Suite[ObjectiveConfig]):
         return {}
 
     def model(self) -> Any:
-        """The objective in a `mmgen.model.Model`, in eval mode."""
-        from ..model import Objectives, compose
-        from .greedy import Greedy
-
-        learnt = Objectives({OWN: self.config()}, self.labels())
+        objectives = Objectives({self.name: self.config()}, self.labels())
         return self.seeded(
-            compose, self.backbone_config(), self.inputs(), Greedy(), texts=TEXTS, objectives=learnt
+            compose, self.backbone_config(), self.inputs(), Greedy(), texts=TEXTS, objectives=objectives
         ).eval()
-
-    def collator(self, model: Any) -> Any:
-        from ..data.collate import Collator
-        from ..data.seeds import Place
-
-        return Collator(model, model.inputs, (OWN,), Place(0, "suite"), self.examples())
-
-    def batch(self, model: Any, examples: Sequence[Example]) -> Batch:
-        """Examples in their first pass over the data; what is to be predicted is checked as a run checks it."""
-        return self.collator(model)(examples, [0] * len(examples))
 
     def test_its_two_halves_agree(self) -> None:
         """What the config says of hiding and rows, the reader does."""
@@ -63,47 +44,11 @@ class ObjectiveSuite(Suite[ObjectiveConfig]):
         inputs = {name: embedder.named(name) for name, embedder in self.inputs().items()}
         refused = config.misfits(inputs)
         assert not refused, f"misfits refuses the suite's own inputs: {refused}"
-        reader = model.objective(OWN).reader
+        reader = model.objective(self.name).reader
         says = sorted(config.hidden(inputs))
         hides = sorted(reader.hides({name: embedder.reader for name, embedder in model.embedders.items()}))
         assert says == hides, f"the config says that it hides {says}, and the reader hides {hides}"
         assert config.makes_rows == reader.makes_rows, "makes_rows of the config and of its reader differ"
-
-    def test_published_weights(self) -> None:
-        assert_published(self.model().objective(OWN))
-
-    def test_the_reader_travels_to_workers(self) -> None:
-        reader = self.model().objective(OWN).reader
-        held = [name for name, value in vars(reader).items() if isinstance(value, torch.nn.Module)]
-        assert not held, f"the reader keeps a module ({', '.join(held)}); parameters stay in the objective"
-        with explained("the reader cannot be pickled, which loader workers need"):
-            pickle.dumps(reader)
-
-    def test_counts_and_sums(self) -> None:
-        model, examples = self.model(), self.examples()
-        batch = self.batch(model, examples)
-        assert any(batch.targets[OWN].counts.values()), "nothing is counted in all of the examples"
-        together: Loss = model(batch)
-        alone = [model(self.batch(model, [example])) for example in examples]
-        for name, count in together.counts.items():
-            same = abs(count - sum(loss.counts[name] for loss in alone)) < 1e-6
-            assert same, f"the count of '{name}' in a batch is not the sum of its examples' counts"
-            total = torch.stack([loss.sums[name] for loss in alone]).sum()
-            message = f"the loss '{name}' of a batch is not the sum of its examples' losses"
-            assert_close(together.sums[name], total, message, 1e-2)
-
-    def test_draws_follow_from_the_example(self) -> None:
-        """An example has the same targets in any batch and at every try, so that an update may be cut at will."""
-        model, examples = self.model(), self.examples()
-        collate = self.collator(model)
-        alone = [_contents(collate([example], [0])) for example in examples]
-        together = _summed(collate(examples, [0] * len(examples)))
-        again = [_contents(collate([example], [0])) for example in reversed(examples)]
-        message = "two tries of one pass give other targets; draw from what the rows bring"
-        assert alone == again[::-1], message
-        parts = [sum(sums) for sums in zip(*(_summed(collate([e], [0])) for e in examples), strict=True)]
-        near = all(abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(together, parts, strict=True))
-        assert near, "examples have other targets in a batch than alone; draw from what the rows bring"
 
     def test_it_learns(self) -> None:
         """Sixty updates on one batch."""
@@ -114,15 +59,12 @@ class ObjectiveSuite(Suite[ObjectiveConfig]):
         fell = f"learning one batch sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only"
         assert losses[-1] < 0.5 * losses[0], fell
 
-
-def _contents(batch: Batch) -> str:
-    """Inputs, labels and counts of a batch."""
-    targets = batch.targets[OWN]
-    tensors = [tensor.tolist() for named in (*batch.inputs.values(), targets.labels) for tensor in named.values()]
-    return repr([tensors, targets.counts])
-
-
-def _summed(batch: Batch) -> list[float]:
-    """Counts of a batch, and the sums of its labels that are no padding."""
-    targets = batch.targets[OWN]
-    return [*targets.counts.values(), *(float(t[t != -100].double().sum()) for t in targets.labels.values())]
+    def test_what_it_predicts(self) -> None:
+        """One prediction for each example, checked as a run checks them."""
+        if self.config().gives is None:
+            skip("predicts nothing")
+        model, examples = self.model(), self.examples()
+        objective, batch = model.objective(self.name), Collator(model, model.inputs, (self.name,), asks=True)(examples)
+        with torch.no_grad():
+            predictions = objective.predict(model, batch, batch.targets[self.name])
+        check_predictions(predictions, batch.ids, self.name, objective)

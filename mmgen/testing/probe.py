@@ -16,6 +16,7 @@ from ..data.collate import Collator
 from ..data.seeds import resolve
 from ..decoding import Decoding
 from ..errors import MmgenError
+from ..model import compose
 from ..parts import Picture, Probe, ProbeInput, ProbeResult, TrainedStep
 from ..tensors import Example, Generation
 from .greedy import Greedy
@@ -52,8 +53,6 @@ class ProbeSuite(Suite[ProbeConfig]):
 
     def model(self, seed: int = 0) -> Any:
         """A `mmgen.model.Model` in eval mode, with the same random weights every time."""
-        from ..model import compose
-
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             return compose(self.backbone_config(), self.inputs(), self.generator_config(), texts=TEXTS).eval()

@@ -20,7 +20,6 @@ from ..configs import PartConfig, nested_kinds
 from ..errors import DataError, MmgenError, PluginError
 from ..parts import Part
 from ..registry import installed
-from ..tensors import Batch
 from .registration import distribution, entry_point, import_problem, unregistered
 
 TOLERANCE = 1e-4  # float32 sums in another order differ by less
@@ -118,19 +117,6 @@ def _restore(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -
                 inner_class = type(inner)
             parts[name] = _restore(inner, inner_class, table[name])
     return cls.model_validate({**table, **parts}) if parts else cls.model_validate_json(json.dumps(table))
-
-
-def sixty_updates(model: Any, batch: Batch) -> list[float]:
-    """A model's losses while it learns one batch by heart; the gradients of the last update stay."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(60):
-        loss = model(batch).mean
-        losses.append(loss.item())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return losses
 
 
 @contextlib.contextmanager

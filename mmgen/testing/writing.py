@@ -8,23 +8,24 @@ from typing import Any
 
 import torch
 
-from ..configs import BackboneConfig, EmbedderConfig, GeneratorConfig
+from ..configs import EmbedderConfig, GeneratorConfig
 from ..data.checked import check_texts
+from ..data.collate import Collator
 from ..decoding import Decoding
 from ..errors import UnavailableError
+from ..model import compose
 from ..tensors import Batch, Example, Generation
-from .suite import Suite, explained
-from .tiny import Tiny
-from .toy import TEXTS, Toy, Words
+from .learning import LearningSuite
+from .suite import explained
+from .toy import TEXTS, Toy
 
 OBEY = "obey an option, or refuse it with an UnavailableError that names it"
 
 
-class WritingSuite(Suite[GeneratorConfig]):
+class WritingSuite(LearningSuite[GeneratorConfig]):
     """A generator under test, and what it writes."""
 
-    def backbone_config(self) -> BackboneConfig:
-        return Tiny(width=32)
+    name = "generator"
 
     def examples(self) -> Sequence[Example]:
         """Five examples whose captions and targets have different lengths."""
@@ -35,20 +36,17 @@ class WritingSuite(Suite[GeneratorConfig]):
         ]
 
     def model(self, caption: EmbedderConfig | None = None) -> Any:
-        """The generator in a `mmgen.model.Model`, in eval mode."""
-        from ..model import compose
-
-        inputs = {"caption": caption or Words()}
+        """`caption`: an embedder to read captions with, in place of the suite's."""
+        inputs = self.inputs() if caption is None else {"caption": caption}
         return self.seeded(compose, self.backbone_config(), inputs, self.config(), texts=TEXTS).eval()
 
-    def batch(self, model: Any, examples: Sequence[Example], objectives: Sequence[str] = ("generator",)) -> Batch:
-        from ..data.collate import Collator
-
-        return Collator(model, ("caption",), objectives=objectives)(examples)
+    def to_write(self, model: Any, examples: Sequence[Example]) -> Batch:
+        """Examples without their targets."""
+        return Collator(model, model.inputs, objectives=())(examples)
 
     def write(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]]:
         """Texts, checked as a run checks them."""
-        batch, decoding = self.batch(model, examples, objectives=()), Decoding(**options)
+        batch, decoding = self.to_write(model, examples), Decoding(**options)
         with torch.no_grad():
             texts = model.generator.generate(model, batch, decoding)
         return check_texts(texts, batch.ids, decoding.num_return_sequences, model.generator)

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from mmgen_masked import Masked
 from mmgen_masked.generator import MaskedGenerator, MaskedTargets
 from torch import nn
@@ -18,8 +19,9 @@ import mmgen.testing
 from mmgen.attention import Cache, visible
 from mmgen.decoding import Decoding
 from mmgen.errors import DataError, UnavailableError
+from mmgen.objectives import Objective, TargetReader
 from mmgen.parts import Extractor, FailedImage, Metric, Record
-from mmgen.tensors import WRITTEN, Example, Loss, Scores, Segment
+from mmgen.tensors import WRITTEN, Example, Loss, Prediction, Scores, Segment, Targets
 from mmgen.testing import Greedy, Tiny, TinyBackbone, Toy, ToyDataset, Words
 from mmgen.testing.rows import last, prefix
 from mmgen.testing.tiny import SPECIAL, TinyCache
@@ -76,6 +78,19 @@ def generator(cls):
             return cls.refused(decoding) if hasattr(cls, "refused") else {}
 
     return type("Suite", (mmgen.testing.GeneratorSuite,), {"config": lambda self: Changed(max_tokens=8)})
+
+
+def objective(cls):
+    class Config(mmgen.ObjectiveConfig):
+        """An objective."""
+
+        type: Literal["judge"] = "judge"
+        gives = "label"
+
+        def build(self, backbone, labels):
+            return cls(backbone)
+
+    return type("Suite", (mmgen.testing.ObjectiveSuite,), {"config": lambda self: Config()})
 
 
 def dataset(cls):
@@ -506,6 +521,64 @@ class CountsASlotAToken(Read):
     reads = SlotAToken
 
 
+# --- objectives ---
+
+
+class Labels(TargetReader):
+    """Whether the first target speaks of a red thing."""
+
+    def collate(self, rows):
+        labels = torch.tensor([float("red" in example.targets[0]) for example in rows.examples])
+        return Targets({"loss": len(labels)}, {"labels": labels})
+
+
+class Judge(Objective):
+    """An objective that is right: one number from the first state."""
+
+    reads = Labels
+
+    def __init__(self, backbone):
+        super().__init__()
+        self.reader, self.head = self.reads(), nn.Linear(backbone.hidden_size, 1)
+
+    def forward(self, model, batch, targets):
+        logits = self.head(model.encode(batch).first).squeeze(-1)
+        return Loss({"loss": F.binary_cross_entropy_with_logits(logits, targets.labels["labels"], reduction="sum")})
+
+    def predict(self, model, batch, targets):
+        scores = self.head(model.encode(batch).first).squeeze(-1).tolist()
+        return [Prediction(id_, score > 0, score) for id_, score in zip(batch.ids, scores, strict=True)]
+
+
+class DrawnLabels(Labels):
+    def collate(self, rows):
+        targets = super().collate(rows)
+        return replace(targets, labels={"labels": torch.rand(len(rows.examples))})
+
+
+class DrawsAnew(Judge):
+    reads = DrawnLabels
+
+
+class HeldLabels(Labels):
+    def __init__(self):
+        self.embedding = nn.Embedding(2, 3)
+
+
+class KeepsAModule(Judge):
+    reads = HeldLabels
+
+
+class PredictsTensors(Judge):
+    def predict(self, model, batch, targets):
+        return [replace(p, value=torch.tensor(p.value)) for p in super().predict(model, batch, targets)]
+
+
+class PredictsBackwards(Judge):
+    def predict(self, model, batch, targets):
+        return super().predict(model, batch, targets)[::-1]
+
+
 # --- data sets, metrics, extractors ---
 
 
@@ -675,7 +748,7 @@ BROKEN = [
     (embedder(HasAnIdleLayer), "test_gradients_reach_every_parameter", "no gradient reaches idle.weight, idle.bias"),
     (
         embedder(KnowsItsWidth),
-        "test_width_follows_the_backbone",
+        "test_shapes",
         "states have width 12; the backbone reads 28, its input_size",
     ),
     (embedder(CannotTravel), "test_reader", "the reader cannot be pickled, which loader workers need"),
@@ -742,7 +815,7 @@ BROKEN = [
     ),
     (
         generator(CountsExamples),
-        "test_loss_is_a_sum",
+        "test_counts_and_sums",
         "the reader counts 1 for a batch of examples that count [1, 1, 1, 1, 1] (generator.loss); it is the number of "
         "things that are predicted",
     ),
@@ -756,7 +829,27 @@ BROKEN = [
         "test_examples_are_keys_and_texts",
         "the alternatives of 'caption' are a list; write a tuple",
     ),
-    (generator(AveragesItsLoss), "test_loss_is_a_sum", "the loss of a batch is not the sum of its examples' losses"),
+    (generator(AveragesItsLoss), "test_counts_and_sums", "the loss of a batch is not the sum of its examples' losses"),
+    (
+        objective(DrawsAnew),
+        "test_draws_follow_from_the_example",
+        "two tries of one pass give other targets; draw from what the rows bring",
+    ),
+    (
+        objective(KeepsAModule),
+        "test_the_reader_travels_to_workers",
+        "the reader keeps a module (embedding);",
+    ),
+    (
+        objective(PredictsTensors),
+        "test_what_it_predicts",
+        "predict gives a value for 'red-cat' that is no JSON: Object of type Tensor is not JSON serializable",
+    ),
+    (
+        objective(PredictsBackwards),
+        "test_what_it_predicts",
+        "predict gives a prediction with the id 'black-boat' for 'red-cat'",
+    ),
     (generator(WritesWithoutEnd), "test_longest_text", "max_tokens is 8"),
     (
         generator(LearnsOtherThanItWrites),
@@ -774,7 +867,7 @@ BROKEN = [
         "has another score than minus its mean loss; write with model.written",
     ),
     (generator(NamesTheWrongExample), "test_what_it_writes", "gives a text with the id 'red-cat' for"),
-    (dataset(RepeatsIds), "test_ids_are_unique", "put the split's name into it"),
+    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "put the split's name into it"),
     (dataset(Shuffles), "test_the_same_twice", "has other examples the second time it is asked for"),
     (dataset(LeaksTheTest), "test_splits_are_disjoint", "is in 'train' too, word for word"),
     (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave it out"),

@@ -18,6 +18,7 @@ from kit.broken import (
     CAPTIONS,
     Counted,
     Denies,
+    Judge,
     Mean,
     backbone_suite,
     dataset,
@@ -25,6 +26,7 @@ from kit.broken import (
     extractor,
     generator,
     metric,
+    objective,
     tiny,
 )
 from mmgen_encoders import Bert, Roberta
@@ -139,6 +141,7 @@ def test_a_broken_part_is_caught_in_words(suite, test, words):
         tiny(TinyBackbone),
         embedder(WordsEmbedder),
         generator(Denies),
+        objective(Judge),
         dataset(ToyDataset),
         metric(Counted),
         extractor(Mean),
