@@ -6,6 +6,7 @@ import re
 import pytest
 from kit.asked import SCENES, AskedDataset, recipe_text, registry
 from kit.browsers import CHROMIUM, browse
+from mmgen_tasks.vqa.card import AnswerCard
 
 from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError, RunError
@@ -228,6 +229,23 @@ def test_a_prediction_of_another_shape_is_damage(made, value):
             page_of(*made)
     finally:
         path.write_text(whole)
+
+
+def test_a_renderer_that_fails_costs_its_cards_and_not_the_page(made, monkeypatch):
+    def fails(self, example, prediction):
+        raise KeyError("size")
+
+    monkeypatch.setattr(AnswerCard, "card", fails)
+    page = page_of(*made)
+    notes = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
+    assert len(notes) == 1 and re.fullmatch(
+        r"renderer \(vqa, mmgen-framework [^)]+\): card of &#39;test-0&#39;: KeyError: &#39;size&#39;; what it cannot "
+        "show is shown as JSON",
+        notes[0],
+    )
+    shown = words(cards(page, 0)["test-0"])
+    assert "answers {&#34;label&#34;: &#34;red&#34;, &#34;probabilities&#34;: {" in shown and "62 % sure" in shown
+    assert "overlap" in cards(page, 3)["3:test-1"]
 
 
 @pytest.mark.slow

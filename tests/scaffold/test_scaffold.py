@@ -1,6 +1,7 @@
 """`mmgen plugin new`: what it writes installs, passes its tests and runs from its recipe, for every kind."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +67,7 @@ def test_they_are_listed_with_their_place(made, environment):
 
 
 def test_their_recipes_run(made, environment):
-    """The probe looks into a finished run, and so does the command."""
+    """The probe looks into a finished run, and so does the command. The renderer shows all texts about scenes."""
     calls, recipes = [], {kind: folder for kind, folder in made.items() if kind != "command"}
     for kind, folder in recipes.items():
         few = [one for one in FEW if not (kind == "dataset" and one.startswith("data."))]
@@ -75,10 +76,11 @@ def test_their_recipes_run(made, environment):
     done = environment.several(calls, PROBING.format(run=str(made["probe"] / "runs/my_probe/default/seed-0")))
     assert done.returncode == 0, done.stderr[-2000:]
     assert "| first |     3 |" in done.stdout
+    assert re.search(r"^    .* \(\d+ words\) +<- test-", done.stdout, re.MULTILINE)
     for kind, folder in recipes.items():
         run = folder / "runs" / f"my_{kind}" / "default" / "seed-0"
         assert (run / "steps/first/scores.json").exists(), kind
-        assert f'"my-{kind}"' in (run / "recipe.json").read_text()
+        assert kind == "renderer" or f'"my-{kind}"' in (run / "recipe.json").read_text()
     assert done.stdout.splitlines()[-1] == "my_probe ['How sure'] ['findings.json', 'table.json', 'tables.md']"
     scores = json.loads((made["metric"] / "runs/my_metric/default/seed-0/steps/first/scores.json").read_text())
     assert "my_metric" in json.dumps(scores)

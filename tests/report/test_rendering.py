@@ -1,0 +1,163 @@
+"""Which renderer fits a step, renderers of third parties, and what is shown where none fits or one fails."""
+
+import re
+
+import pytest
+from kit.asked import recipe_text, registry
+
+from mmgen.cards import Bar, Card
+from mmgen.errors import PluginError
+from mmgen.recipe.load import load
+from mmgen.registry import collect, installed
+from mmgen.report import answered, samples
+from mmgen.report.rendering import StepRenderer, step_renderer
+from mmgen.tensors import Example, Generation, Prediction, ResolvedExample
+
+PACKAGE = """
+    from typing import Literal
+    import mmgen
+    from mmgen.cards import Bar, Card
+    from mmgen.parts import Renderer
+
+    class Mine(mmgen.RendererConfig):
+        "Theirs."
+        type: Literal["mine"] = "mine"
+        renders = frozenset({"label"})
+        labels = LABELS
+        datasets = DATASETS
+
+        def build(self):
+            return Shown()
+
+    class Shown(Renderer):
+        def card(self, example, prediction):
+            CARD
+
+        def line(self, example, prediction):
+            LINE
+
+    @mmgen.hookimpl
+    def register_renderers():
+        return [Mine]
+"""
+LABEL = Prediction("test-0", {"label": "red", "probabilities": {"red": 0.7}}, 0.7)
+EXAMPLE = ResolvedExample("test-0", {"question": "what is it?"}, (), {}, {"answers": {"red": 1.0}})
+
+
+@pytest.fixture(scope="module")
+def recipe(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rendering") / "toy.toml"
+    path.write_text(recipe_text())
+    return load(path, registry())[0]
+
+
+@pytest.fixture
+def package(site):
+    """Installs a third party's renderer."""
+
+    def install(labels=(), datasets=(), card="return Card(line='mine')", line="return 'mine'"):
+        filled = {"LABELS": repr(labels), "DATASETS": repr(datasets), "CARD": card, "LINE": line}
+        code = PACKAGE
+        for name, text in filled.items():
+            code = code.replace(name, text)
+        site("mmgen-mine", "mmgen_mine", code)
+
+    return install
+
+
+def test_every_task_is_shown_by_its_own(recipe):
+    shown = {step: step_renderer(recipe, step).config.model_fields["type"].default for step in recipe.steps}
+    assert shown == {
+        "answers": "vqa",
+        "answers_blind": "vqa",
+        "pairs": "nlvr2",
+        "choices": "vcr",
+        "choices_blind": "vcr",
+        "expressions": "refcoco",
+        "expressions_blind": "refcoco",
+        "phrases": "flickr30k",
+    }
+
+
+def test_what_no_renderer_knows_is_shown_as_json(recipe):
+    nobody = step_renderer(recipe, "answers", collect([]))
+    assert nobody.config is None
+    assert nobody.card(EXAMPLE, LABEL) == Card(line='{"label": "red", "probabilities": {"red": 0.7}}', confidence=0.7)
+    assert nobody.line(EXAMPLE, LABEL) == '{"label": "red", "probabilities": {"red": 0.7}}'
+    text = Generation("test-0", "what is it?", (), -1.0)
+    assert nobody.card(EXAMPLE, text) == Card() and nobody.line(EXAMPLE, text) == "what is it?"
+
+
+def test_a_renderer_for_any_label_loses_to_one_that_names_what_the_label_is_about(recipe, package):
+    package()
+    assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL).bars == (Bar("red", 0.7, chosen=True, right=True),)
+
+
+def test_a_renderer_for_a_data_set_wins(recipe, package):
+    package(datasets=("asked_answers",))
+    assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL) == Card(line="mine")
+    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2"
+
+
+def test_a_renderer_whose_labels_the_objective_does_not_need_does_not_fit(recipe, package):
+    package(labels=("answers", "mood"), datasets=("asked_answers",))
+    assert step_renderer(recipe, "answers").config.model_fields["type"].default == "vqa"
+
+
+def test_two_that_fit_equally_well_are_an_error_of_this_step_alone(recipe, package):
+    package(labels=("answers",))
+    with pytest.raises(PluginError) as caught:
+        step_renderer(recipe, "answers")
+    assert re.fullmatch(
+        r"step 'answers': two renderers fit its label of 'asked_answers': 'mine' \(mmgen-mine 0\.3\) and 'vqa' "
+        r"\(mmgen-framework [^)]+\); uninstall one of them",
+        str(caught.value),
+    )
+    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2"
+
+
+@pytest.mark.parametrize(
+    "card, reason",
+    [
+        ("raise KeyError('size')", "KeyError: 'size'"),
+        ("raise ValueError('no size')", "no size"),
+        ("return {'line': 'red'}", "returned {'line': 'red'}; expected a mmgen.cards.Card"),
+        (
+            "return Card(bars=(Bar('red', 70),))",
+            "returned a card whose bars.0.share is 70: input should be less than or equal to 1.000001",
+        ),
+    ],
+)
+def test_a_renderer_that_fails_is_named_and_costs_its_card(recipe, package, card, reason):
+    package(datasets=("asked_answers",), card=card)
+    renderer = step_renderer(recipe, "answers")
+    for _ in range(2):
+        assert renderer.card(EXAMPLE, LABEL) == Card(
+            line='{"label": "red", "probabilities": {"red": 0.7}}', confidence=0.7
+        )
+    assert renderer.notes == [
+        f"renderer (mine, mmgen-mine 0.3): card of 'test-0': {reason}; what it cannot show is shown as JSON"
+    ]
+    assert renderer.line(EXAMPLE, LABEL) == "mine"
+
+
+def test_one_that_gives_no_line_is_named_too(recipe, package):
+    package(datasets=("asked_answers",), line="return 3")
+    renderer = step_renderer(recipe, "answers")
+    said = answered([LABEL], [Example("test-0", {"question": "what is it?"})], renderer)
+    shown = '{"label": "red", "probabilities": {"red": 0.7}}'
+    assert said.split("\n") == [
+        f"    {shown} <- test-0: what is it?",
+        "renderer (mine, mmgen-mine 0.3): line of 'test-0': returned 3; expected a string; what it cannot show is "
+        "shown as JSON",
+    ]
+
+
+def test_texts_are_shown_beside_captions_by_a_renderer_or_as_they_are(recipe, package):
+    texts = [[Generation("a", "what is it?", (), -1.0)]]
+    examples = [Example("a", {"caption": ("a dog", "a cat")})]
+    plain = samples(texts, examples, StepRenderer())
+    assert plain == f"    {'what is it?':42} <- a: a dog"
+    config = installed().get("renderer", "vqa").config
+    failed = samples(texts, examples, StepRenderer(config))
+    assert failed.startswith(f"{plain}\nrenderer (vqa, mmgen-framework ")
