@@ -62,7 +62,7 @@ class DatasetSuite(Suite[DatasetConfig]):
     def check_inputs(self, place: str, example: Example) -> None:
         for field, value in example.inputs.items():
             several = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
-            plain = (str, tuple) if isinstance(value, All) else str  # mentions of objects in a text are tuples
+            plain = (str, tuple) if isinstance(value, All) else str  # All may hold places in a text, as tuples
             assert several and all(isinstance(single, plain) for single in several), (
                 f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, tuples of alternatives, or All of "
                 "several, never tensors"
