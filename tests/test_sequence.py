@@ -5,10 +5,10 @@ import pytest
 import torch
 from kit import toys
 from mmgen_causal import Causal
-from mmgen_causal.writing import Writing as CausalWriting
+from mmgen_causal.writing import CausalStepper
 from mmgen_encoders import Albert, Bert, Roberta
 from mmgen_masked import Masked
-from mmgen_masked.writing import Writing
+from mmgen_masked.writing import MaskedStepper
 from mmgen_text import Text
 
 from mmgen import DataError, PluginError
@@ -145,7 +145,7 @@ def test_learning_next_tokens_is_learning_from_rows_by_hand(position):
 def test_every_step_of_writing_is_a_row_by_hand_while_inputs_leave(family):
     """Three rows an input, that change places; one input after the other is done and drops out."""
     made, examples = model(Masked(max_tokens=9), family, -2), toys.examples(4)
-    writing = Writing(made, made.prefix(batch_of(made, examples, objectives=())))
+    writing = MaskedStepper(made, made.prefix(batch_of(made, examples, objectives=())))
     written, draw = torch.empty(12, 0, dtype=torch.long), torch.Generator().manual_seed(0)
     for step in range(5):
         logp = writing.next_logits(written).log_softmax(-1)
@@ -166,7 +166,7 @@ def test_every_step_of_writing_next_tokens_is_a_row_by_hand():
     begin = made.backbone.end_id
     for caches in (True, False):
         made.backbone.caches = caches
-        writing = CausalWriting(made, made.prefix(batch_of(made, examples, objectives=())), begin)
+        writing = CausalStepper(made, made.prefix(batch_of(made, examples, objectives=())), begin)
         written, draw = torch.empty(6, 0, dtype=torch.long), torch.Generator().manual_seed(0)
         for _ in range(4):
             logp = writing.next_logits(written).log_softmax(-1)

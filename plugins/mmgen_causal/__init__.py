@@ -1,4 +1,4 @@
-"""Next tokens without [MASK]: what an encoder's generator would be if it were a language model's."""
+"""Next-token prediction without [MASK], as in a language model."""
 
 from typing import Literal
 
@@ -8,10 +8,10 @@ import mmgen
 
 
 class Causal(mmgen.GeneratorConfig):
-    """Next-token prediction: every slot of a target predicts the one after it."""
+    """Next-token prediction: every slot of a target predicts the next one."""
 
     type: Literal["causal"] = "causal"
-    max_tokens: int = Field(20, ge=2, description="tokens of a text, its end included; longer targets are cut")
+    max_tokens: int = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
 
     def build(self, backbone):
         from .generator import CausalGenerator

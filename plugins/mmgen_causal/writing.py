@@ -1,4 +1,4 @@
-"""Writing token by token: the next token's logits for many rows, with keys and values kept where the backbone can."""
+"""Token-by-token decoding: next-token logits of many rows, with cached keys and values if the backbone has a cache."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mmgen.sequence import Prefix
 from mmgen.tensors import WRITTEN, Layout, Slots
 
 
-class Writing:
-    """The state of a search over B inputs with n rows each: a `mmgen.search.Stepper`. The input is encoded once,
-    whatever n is."""
+class CausalStepper:
+    """The state of a search over B inputs with n rows each: a `mmgen.search.Stepper`. An input is encoded once,
+    regardless of n."""
 
     def __init__(self, model: Sequencer, prefix: Prefix, begin_id: int) -> None:
         self.model, self.prefix = model, prefix
@@ -20,7 +20,7 @@ class Writing:
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
 
     def next_logits(self, written: Tensor) -> Tensor:
-        """The tokens so far (B n, t) -> (B n, V)."""
+        """Next-token logits (B n, V) after the tokens `written` (B n, t)."""
         begin = self.begin.repeat_interleave(len(written) // len(self.begin), 0)
         repeats, written = len(written) // len(self.prefix), torch.cat([begin, written], 1)
         if self.cache is None:
@@ -34,7 +34,7 @@ class Writing:
         return logits.repeat_interleave(repeats, 0)
 
     def _slots(self, prefix: Prefix, written: Tensor, last: int = 0) -> Slots:
-        """The last slots (all by default) of what is written."""
+        """Slots of the `last` tokens written; by default of all tokens."""
         time = torch.arange(1, written.shape[1] + 1, device=written.device).expand_as(written)[:, -last:]
         ids = written[:, -last:]
         layout = Layout(torch.full_like(ids, WRITTEN), torch.ones_like(ids), time)
@@ -44,7 +44,6 @@ class Writing:
         return self.model.backbone.logits(self.model.backbone.encode(slots, self.cache).last[:, -1]).float()
 
     def reorder_cache(self, rows: Tensor) -> None:
-        """Keep these rows. Rows of one input stay together, so what is known of the inputs does not
-        change."""
+        """Continue from these rows. Rows of one input stay together, so the cached inputs do not change."""
         if self.cache is not None:
             self.cache.select(rows)

@@ -1,4 +1,4 @@
-"""A CNN's grid: an image as the cells of a feature map, stored and read like regions."""
+"""CNN grids: an image as the cells of a feature map, stored and read like regions."""
 
 from typing import Literal
 
@@ -9,7 +9,7 @@ from mmgen.features.cnn_config import CnnConfig
 
 
 class Grid(mmgen.FeaturesConfig):
-    """Cells of a grid over the image: their features and places from an HDF5 store, through one linear layer."""
+    """Cells of a grid over the image: their features and boxes from an HDF5 store, through one linear layer."""
 
     type: Literal["grid"] = "grid"
 
@@ -20,19 +20,19 @@ class Grid(mmgen.FeaturesConfig):
 
 
 class TimmGrid(CnnConfig):
-    """Features of a timm network over a regular grid; a cell's box is its place in the picture.
+    """Features of a timm network over a regular grid; a cell's box is its position in the picture.
 
-    Settings that are left open follow from the weights. Pretrained weights: the coarsest level, averaged over a cell.
-    Random weights: the finest level in 3 x 3 parts of a cell, because later random layers lose what the first one has.
+    The defaults depend on the weights. Pretrained weights: the coarsest level, averaged over a cell. Random weights:
+    the finest level in 3 x 3 parts of a cell, because later random layers lose information of the first layer.
     """
 
     type: Literal["timm_grid"] = "timm_grid"
-    grid: int = Field(6, ge=1, le=32, description="cells a side; an image has this many squared")
+    grid: int = Field(6, ge=1, le=32, description="cells per side; an image has grid x grid cells")
     image_size: int | None = Field(
         None,
         ge=32,
         le=4096,
-        description="side of the square pictures are stretched to; by default 448, or 192 with random weights",
+        description="side in pixels of the square that pictures are resized to; by default 448, random weights: 192",
     )
 
     def build(self):

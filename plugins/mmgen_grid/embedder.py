@@ -1,4 +1,4 @@
-"""A grid as an input: W x (features, place) for every cell."""
+"""The input embedder of grids: W x (features, box) for every cell."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class GridEmbedder(StoredEmbedder):
         side = round(count**0.5)
         if side * side != count:
             return super().names(count)
-        return [f"row {place // side + 1}, column {place % side + 1}" for place in range(count)]
+        return [f"row {index // side + 1}, column {index % side + 1}" for index in range(count)]

@@ -1,4 +1,4 @@
-"""A picture as a grid: a timm network's map, averaged cell by cell."""
+"""The grid extractor: a timm network's feature map, averaged over each cell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import TimmGrid
 
 
 class GridFeatures(Extractor):
-    """(grid x grid, C x pool x pool) features a picture, row by row."""
+    """Extracts features (grid x grid, C x pool x pool) per picture, row by row."""
 
     def __init__(self, config: TimmGrid) -> None:
         level, self.pool, size = config.chosen()
@@ -41,7 +41,7 @@ class GridFeatures(Extractor):
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
-            raise DataError(f"{source}: 'timm_grid' makes features from pictures, not from a file")
+            raise DataError(f"{source}: 'timm_grid' extracts features from pictures, not from a file")
         yield from described(source, skip, self.batch_size, self._cells)
 
     @torch.inference_mode()

@@ -1,4 +1,4 @@
-"""BERT-gen: text from a masked-language-model encoder, one [MASK] after the other."""
+"""BERT-gen: generates text with a masked-language-model encoder, one [MASK] after the other."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ class Masked(mmgen.GeneratorConfig):
     """The masked-decoding generator of BERT-gen (bertgen, section 3.2)."""
 
     type: Literal["masked"] = "masked"
-    max_tokens: int = Field(20, ge=2, description="tokens of a question, its end included; longer targets are cut")
+    max_tokens: int = Field(20, ge=2, description="tokens per text, including the end token; longer targets are cut")
 
     def build(self, backbone):
         from .generator import MaskedGenerator

@@ -1,7 +1,7 @@
-"""The masked-decoding generator: P(y_t | X, y_<t) is read off a [MASK] that sees X and y_<t (bertgen, section 3.2).
+"""The masked-decoding generator: a [MASK] that sees X and y_<t predicts P(y_t | X, y_<t) (bertgen, section 3.2).
 
-All positions of all questions of one input are learnt in one pass: a question y_1..y_T is laid out as
-y_1..y_(T-1), m_1..m_T, where m_t is a [MASK] with y_t's position. Who sees whom is `mmgen.attention`'s to say.
+All positions of all questions of one input are trained in one pass: a question y_1..y_T is laid out as
+y_1..y_(T-1), m_1..m_T, where m_t is a [MASK] with y_t's position. `mmgen.attention` defines which slot sees which.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from mmgen.tensors import MASK, PAD, WRITTEN, Batch, Generation, Layout, Loss, T
 
 from . import Masked
 from .diverse import diverse_beam_search
-from .writing import Writing
+from .writing import MaskedStepper
 
-HEAD_SLOTS = 1024  # predicted slots that go through the vocabulary head at a time, so that logits stay small
+HEAD_SLOTS = 1024  # predicted slots per call of the vocabulary head, to limit the memory of logits
 
 
 class MaskedTargets(TextTargets):
-    """Lays targets out, in loader workers."""
+    """Lays out targets, in loader workers."""
 
     def __init__(self, config: Masked, backbone: Backbone) -> None:
         super().__init__(backbone, config.max_tokens)
@@ -39,11 +39,11 @@ class MaskedTargets(TextTargets):
         longest = max(map(len, rows))
         padding: list[tuple[int, ...]] = [(self.pad_id, 0, PAD, 0, 0, -100)]
         table = torch.from_numpy(np.array([row + padding * (longest - len(row)) for row in rows]))  # (B, S, 6)
-        ids, offsets, role, group, time, labels = table.unbind(-1)
-        return Tail(ids, offsets, Layout(role, group, time), labels)
+        ids, offsets, role, group, time, target_ids = table.unbind(-1)
+        return Tail(ids, offsets, Layout(role, group, time), target_ids)
 
     def _slots(self, target: Sequence[int], group: int) -> list[tuple[int, ...]]:
-        """One target's 2T - 1 slots: y_1..y_(T-1), m_1..m_T, each as (id, offset, role, group, time, label)."""
+        """The 2T - 1 slots of one target: y_1..y_(T-1), m_1..m_T, as tuples (id, offset, role, group, time, label)."""
         written: list[tuple[int, ...]] = [(y, t - 1, WRITTEN, group, t, -100) for t, y in enumerate(target[:-1], 1)]
         masks: list[tuple[int, ...]] = [(self.mask_id, t - 1, MASK, group, t, y) for t, y in enumerate(target, 1)]
         return written + masks
@@ -53,36 +53,36 @@ class MaskedTargets(TextTargets):
 
 
 class MaskedGenerator(Generator):
-    """Learns and writes; has no parameters of its own."""
+    """Trains on targets and generates texts; has no parameters."""
 
     def __init__(self, config: Masked, backbone: Backbone) -> None:
         super().__init__()
         self.reader = MaskedTargets(config, backbone)
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
-        assert targets.tail is not None  # its reader lays one out
-        rows, labels = model.rows(batch, targets.tail)
-        asked = labels != -100
-        states = model.backbone.states_at(rows, asked)
-        return Loss({"loss": self._loss(model.backbone, states, labels[asked])}, rows.counts)
+        assert targets.tail is not None  # laid out by the reader
+        rows, target_ids = model.rows(batch, targets.tail)
+        predicted = target_ids != -100
+        states = model.backbone.states_at(rows, predicted)
+        return Loss({"loss": self._loss(model.backbone, states, target_ids[predicted])}, rows.counts)
 
-    def _loss(self, backbone: Backbone, states: Tensor, labels: Tensor) -> Tensor:
-        """() the summed cross-entropy over predicted slots: states (n, H), labels (n,)."""
+    def _loss(self, backbone: Backbone, states: Tensor, target_ids: Tensor) -> Tensor:
+        """Summed cross-entropy () over predicted slots: states (n, H), target_ids (n,)."""
 
         def chunk(states: Tensor, labels: Tensor) -> Tensor:
             return F.cross_entropy(backbone.logits(states).float(), labels, reduction="sum")
 
-        chunks = list(zip(states.split(HEAD_SLOTS), labels.split(HEAD_SLOTS), strict=True))
+        chunks = list(zip(states.split(HEAD_SLOTS), target_ids.split(HEAD_SLOTS), strict=True))
         if len(chunks) == 1:
             return chunk(*chunks[0])
-        # logits are made again on the way back instead of being kept
+        # checkpointing: the backward pass computes the logits again instead of storing them
         return torch.stack([checkpoint(chunk, *part, use_reentrant=False) for part in chunks]).sum()
 
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
-        backbone, writing = model.backbone, Writing(model, model.prefix(batch))
+        backbone, stepper = model.backbone, MaskedStepper(model, model.prefix(batch))
         if options.num_beam_groups > 1:
-            found = diverse_beam_search(writing, options, self.max_tokens, backbone.end_id)
+            hypotheses = diverse_beam_search(stepper, options, self.max_tokens, backbone.end_id)
         else:
-            start = torch.full_like(writing.prefix.free, backbone.start_id)
-            found = search(writing, start, options, Limits.of(backbone, self.max_tokens))
-        return as_generations(found, batch.ids, backbone)
+            start = torch.full_like(stepper.prefix.free, backbone.start_id)
+            hypotheses = search(stepper, start, options, Limits.of(backbone, self.max_tokens))
+        return as_generations(hypotheses, batch.ids, backbone)

@@ -1,8 +1,8 @@
-"""Writing step by step: the logits of the next token of many rows, with keys and values kept where the backbone can.
+"""Stepwise decoding: next-token logits of many rows, with cached keys and values if the backbone has a cache.
 
-The n rows of an input are written as the n targets of one packed row, as they are learnt: X and its keys and values are
-there once, whatever n is. A step feeds two slots for each of them, the token just written and a [MASK] in the next
-place, and forgets the [MASK]s. What has been written stands step by step behind X, one slot of each target in turn.
+The n rows of an input are n targets of one packed row, as in training: X and its keys and values are stored once,
+regardless of n. A step feeds two slots per target, the last token and a [MASK] at the next position, and then removes
+the [MASK]s from the cache. The tokens follow X step by step: in each step one slot of every target.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from mmgen.sequence import Prefix
 from mmgen.tensors import MASK, WRITTEN, Layout, Slots
 
 
-class Writing:
+class MaskedStepper:
     """The state of a search over B inputs with n rows each: a `mmgen.search.Stepper`."""
 
     def __init__(self, model: Sequencer, prefix: Prefix) -> None:
-        self.model, self.prefix = model, prefix  # of the inputs that are still written for
+        self.model, self.prefix = model, prefix  # the prefix of active inputs
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
-        self.left = torch.zeros_like(prefix.free.squeeze(1), dtype=torch.bool)  # (B,) inputs that are done
-        self.going = torch.arange(len(self.left), device=self.left.device)  # (G,) those that are still written for
+        self.left = torch.zeros_like(prefix.free.squeeze(1), dtype=torch.bool)  # (B,) finished inputs
+        self.going = torch.arange(len(self.left), device=self.left.device)  # (G,) active inputs
 
     def next_logits(self, written: Tensor) -> Tensor:
-        """written (B n, t), the tokens so far -> (B n, V); of an input that has left, zeros."""
+        """Next-token logits (B n, V) after the tokens `written` (B n, t); zeros for finished inputs."""
         inputs, t = len(self.left), written.shape[1]
         rows = written.shape[0] // inputs
-        told = written.view(inputs, rows, t)
-        if t == 0:  # the rows are all alike
-            slots = self._slots(self.prefix, told[:, :1], 0)
+        tokens = written.view(inputs, rows, t)
+        if t == 0:  # all rows of an input are equal
+            slots = self._slots(self.prefix, tokens[:, :1], 0)
             return self._logits(self.prefix.slots.followed_by(slots)).repeat_interleave(rows, 0)
-        self.leave((told == self.model.backbone.end_id).any(2).all(1))
+        self.leave((tokens == self.model.backbone.end_id).any(2).all(1))
         self._drop()
         if not len(self.going):
             return torch.zeros(inputs * rows, len(self.model.backbone.tokenizer), device=written.device)
         if self.cache is not None:
-            logits = self._logits(self._slots(self.prefix, told[self.going, :, -1:], t))
-        else:  # everything anew, a row a text
+            logits = self._logits(self._slots(self.prefix, tokens[self.going, :, -1:], t))
+        else:  # encode everything again, one row per text
             prefix = self.prefix.repeat(rows)
-            logits = self._logits(prefix.slots.followed_by(self._slots(prefix, told[self.going].view(-1, 1, t), t)))
+            logits = self._logits(prefix.slots.followed_by(self._slots(prefix, tokens[self.going].view(-1, 1, t), t)))
         if len(self.going) == inputs:
             return logits
-        whole = logits.new_zeros(inputs, rows, logits.shape[-1])
-        whole[self.going] = logits.view(-1, rows, logits.shape[-1])
-        return whole.flatten(0, 1)
+        all_logits = logits.new_zeros(inputs, rows, logits.shape[-1])
+        all_logits[self.going] = logits.view(-1, rows, logits.shape[-1])
+        return all_logits.flatten(0, 1)
 
     def leave(self, done: Tensor) -> None:
-        """Inputs (B,) whose texts are decided: nothing more is computed for them."""
+        """Mark the inputs (B,) in `done` as finished; nothing more is computed for them."""
         self.left |= done
 
     def _drop(self) -> None:
@@ -58,12 +58,12 @@ class Writing:
             if self.cache is not None:
                 self.cache.select(stay)
 
-    def _slots(self, prefix: Prefix, told: Tensor, t: int) -> Slots:
-        """The last tokens (R, n, s) of n texts of t tokens each, step by step, and the n [MASK]s after them: n (s + 1)
-        slots."""
-        rows, n, steps = told.shape
-        masks = told.new_full((rows, n), self.model.backbone.mask_id)
-        ids = torch.cat([told.transpose(1, 2).flatten(1), masks], 1)
+    def _slots(self, prefix: Prefix, tokens: Tensor, t: int) -> Slots:
+        """The n (s + 1) slots of the last `tokens` (R, n, s) of n texts of t tokens, step by step, and of the n [MASK]s
+        after them."""
+        rows, n, steps = tokens.shape
+        masks = tokens.new_full((rows, n), self.model.backbone.mask_id)
+        ids = torch.cat([tokens.transpose(1, 2).flatten(1), masks], 1)
         time = torch.arange(t - steps + 1, t + 2, device=ids.device).repeat_interleave(n).expand(rows, -1)
         group = torch.arange(1, n + 1, device=ids.device).repeat(steps + 1).expand(rows, -1)
         role = torch.full_like(ids, WRITTEN)
@@ -71,18 +71,17 @@ class Writing:
         return self.model.written(prefix, ids, time - 1, Layout(role, group, time))
 
     def _logits(self, slots: Slots) -> Tensor:
-        """Of the [MASK]s, row by row."""
-        asked = slots.layout.role == MASK
-        states = self.model.backbone.states_at(slots, asked, self.cache)
+        """Logits of the [MASK]s, row by row."""
+        mask_slots = slots.layout.role == MASK
+        states = self.model.backbone.states_at(slots, mask_slots, self.cache)
         if self.cache is not None:
-            self.cache.forget(len(states) // len(asked))
+            self.cache.forget(len(states) // len(mask_slots))
         logits = self.model.backbone.logits(states).float()
-        known = len(self.model.backbone.tokenizer)  # checkpoints pad their embeddings beyond the words there are
-        return logits if logits.shape[-1] == known else logits[:, :known]
+        words = len(self.model.backbone.tokenizer)  # checkpoints may pad the embeddings beyond the vocabulary
+        return logits if logits.shape[-1] == words else logits[:, :words]
 
     def reorder_cache(self, rows: Tensor) -> None:
-        """Go on from these rows (B n,), each one of its own input's: what they have written is copied, X is not
-        moved."""
+        """Continue from these rows (B n,), each of the same input: their tokens are copied in the cache; X stays."""
         if self.cache is None or not len(self.going):
             return
         n = len(rows) // len(self.left)

@@ -1,4 +1,4 @@
-"""Text as an input: its tokens through the backbone's own word embeddings."""
+"""Text inputs: tokens through the backbone's word embeddings."""
 
 from typing import Literal
 
@@ -8,18 +8,16 @@ import mmgen
 
 
 class Text(mmgen.EmbedderConfig):
-    """Captions, or any text, as the backbone's own word embeddings; nothing of its own to learn. Several fields
-    (`reads`) are one text, one behind the other."""
+    """Captions or any other text as the backbone's word embeddings; has no parameters. Several fields (`reads`) are
+    joined into one text."""
 
     type: Literal["text"] = "text"
     hides = "words"
 
-    max_tokens: int = Field(
-        64, ge=0, description="longer texts are cut; 0, beside append_mask, leaves the [MASK] alone"
-    )
-    token_type: int = Field(0, ge=0, description="token type of its words; 1 for the second of two texts, as in BERT")
+    max_tokens: int = Field(64, ge=0, description="longer texts are cut; with append_mask, 0 leaves only the [MASK]")
+    token_type: int = Field(0, ge=0, description="token type of the text; 1 for the second of two texts, as in BERT")
     append_mask: bool = Field(
-        False, description="a last [MASK] behind the text, whose state answers it (VisualBERT and VL-BERT, for VQA)"
+        False, description="append a [MASK] to the text, whose state gives the answer (VisualBERT and VL-BERT, for VQA)"
     )
 
     def build(self, backbone):
@@ -36,7 +34,7 @@ class Text(mmgen.EmbedderConfig):
     @model_validator(mode="after")
     def _reads_something(self):
         if not self.max_tokens and not self.append_mask:
-            raise ValueError("max_tokens = 0 leaves nothing to read; give it more, or append_mask = true")
+            raise ValueError("max_tokens = 0 leaves an empty text; set max_tokens > 0, or append_mask = true")
         return self
 
 

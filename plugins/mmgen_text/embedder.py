@@ -1,4 +1,4 @@
-"""Texts as word embeddings of the backbone (bertgen, section 3: the caption is a sequence of subwords)."""
+"""Reads texts and embeds them with the backbone's word embeddings (bertgen, section 3: captions are subwords)."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from mmgen.tensors import Hiding, ResolvedExample, Segment
 
 from . import Text
 
-REMEMBERED = 300_000  # texts whose tokens are kept
+MAX_CACHED_TEXTS = 300_000  # texts with cached tokens
 
 
 class TextReader(Reader):
-    """Tokenises in the loader's workers, every text once: the same ones come again every epoch."""
+    """Tokenises texts in the loader's workers, with a cache, since texts repeat every epoch."""
 
     hides = "words"
 
     def __init__(self, config: Text, backbone: Backbone) -> None:
         self.fields, self.max_tokens = config.reads, config.max_tokens
         self.tokenizer, self.pad_id, self.mask_id = backbone.tokenizer, backbone.pad_id, backbone.mask_id
-        self.last = [backbone.mask_id] if config.append_mask else []
-        self._known: dict[str, list[int]] = {}
+        self.suffix = [backbone.mask_id] if config.append_mask else []
+        self._cache: dict[str, list[int]] = {}
 
     @property
     def field(self) -> str:
-        """The first of the fields that it reads."""
+        """The first field of the text."""
         return self.fields[0]
 
     def text(self, example: ResolvedExample) -> str:
-        """What stands in its fields, one behind the other. Raises DataError where one is not there."""
+        """The texts of all fields, joined by spaces. Raises MissingInput if the example lacks a field."""
         texts = [example.inputs.get(field) for field in self.fields]
         for field, text in zip(self.fields, texts, strict=True):
             if not isinstance(text, str):
@@ -49,67 +49,67 @@ class TextReader(Reader):
         return " ".join(map(str, texts))
 
     def read(self, example: ResolvedExample) -> Tensor:
-        return torch.tensor(self._tokens(self.text(example)) + self.last, dtype=torch.long)
+        return torch.tensor(self._tokens(self.text(example)) + self.suffix, dtype=torch.long)
 
     def _tokens(self, text: str) -> list[int]:
-        if text not in self._known:
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
+        if text not in self._cache:
+            if len(self._cache) >= MAX_CACHED_TEXTS:
+                self._cache.clear()
             ids = self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-            self._known[text] = ids[: self.max_tokens]
-        return self._known[text]
+            self._cache[text] = ids[: self.max_tokens]
+        return self._cache[text]
 
     def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:
-        """Tokens (N,) with a share of them hidden, and what stood there: (N,) ids, -100 elsewhere. The [MASK] that is
-        appended is never predicted."""
+        """Hide a share of the tokens (N,). Returns the ids (N,) and the labels (N,): the original ids of hidden tokens,
+        -100 elsewhere. The appended [MASK] is never predicted."""
         ids, labels = item.clone(), torch.full_like(item, -100)
-        known = item[: len(item) - len(self.last)].tolist()
-        words = self._words(known) if hiding.whole_words else [[place] for place in range(len(known))]
-        chosen = [word for word in words if draw.random() < hiding.rate]
-        masked, other = hiding.replace
-        for word in chosen:
-            fate = draw.random()
-            for place in word:
-                labels[place] = item[place]
-                if fate < masked:
-                    ids[place] = self.mask_id
-                elif fate < masked + other:
-                    ids[place] = draw.choice(self._ordinary)
+        token_ids = item[: len(item) - len(self.suffix)].tolist()
+        words = self._words(token_ids) if hiding.whole_words else [[index] for index in range(len(token_ids))]
+        hidden_words = [word for word in words if draw.random() < hiding.rate]
+        masked_share, random_share = hiding.replace
+        for word in hidden_words:
+            number = draw.random()
+            for index in word:
+                labels[index] = item[index]
+                if number < masked_share:
+                    ids[index] = self.mask_id
+                elif number < masked_share + random_share:
+                    ids[index] = draw.choice(self._ordinary_ids)
         return ids, labels
 
     def _words(self, ids: Sequence[int]) -> list[list[int]]:
-        """Places of tokens, the pieces of a word together."""
+        """Indices of the tokens, grouped by word."""
         words: list[list[int]] = []
-        for place, token in enumerate(self.tokenizer.convert_ids_to_tokens(list(ids))):
-            if words and self._goes_on(token):
-                words[-1].append(place)
+        for index, token in enumerate(self.tokenizer.convert_ids_to_tokens(list(ids))):
+            if words and self._continues_word(token):
+                words[-1].append(index)
             else:
-                words.append([place])
+                words.append([index])
         return words
 
-    def _goes_on(self, token: str) -> bool:
-        """Whether a piece goes on with the word before it: WordPiece marks those ("##s"), byte-level BPE and
-        SentencePiece mark those that begin one."""
-        begins = [mark for mark in ("\u0120", "\u2581") if self._marks[mark]]
-        return not token.startswith(tuple(begins)) if begins else token.startswith("##")
+    def _continues_word(self, token: str) -> bool:
+        """Whether a token continues the previous word. WordPiece marks continuations ("##s"); byte-level BPE and
+        SentencePiece mark tokens that begin a word."""
+        start_marks = [mark for mark in ("\u0120", "\u2581") if self._word_marks[mark]]
+        return not token.startswith(tuple(start_marks)) if start_marks else token.startswith("##")
 
     @cached_property
-    def _marks(self) -> dict[str, bool]:
-        """Which marks of a word's begin the vocabulary has."""
+    def _word_marks(self) -> dict[str, bool]:
+        """Which marks of word beginnings the vocabulary uses."""
         return {
             mark: any(token.startswith(mark) for token in self.tokenizer.get_vocab()) for mark in ("\u0120", "\u2581")
         }
 
     @cached_property
-    def _ordinary(self) -> list[int]:
-        """Ids of all tokens that are no special ones."""
+    def _ordinary_ids(self) -> list[int]:
+        """Ids of all tokens except special tokens."""
         return sorted(set(self.tokenizer.get_vocab().values()) - set(self.tokenizer.all_special_ids))
 
     def slots(self, example: ResolvedExample) -> int:
-        """A token a word."""
+        """Estimated slots: one token per word."""
         texts = (example.inputs.get(field) for field in self.fields)
         count = sum(text.count(" ") + 1 for text in texts if isinstance(text, str))
-        return min(count, self.max_tokens) + len(self.last)
+        return min(count, self.max_tokens) + len(self.suffix)
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(item) for item in items])
@@ -126,19 +126,21 @@ class TextEmbedder(Embedder):
         super().__init__()
         self.reader = TextReader(config, backbone)
         self.token_type = config.token_type
-        self._backbone = [backbone]  # in a list: the word embeddings are the backbone's to register and to learn
+        self._backbone = [
+            backbone
+        ]  # in a list, because the word embeddings are registered and trained with the backbone
 
     def forward(self, ids: Tensor, mask: Tensor) -> Segment:
         types = torch.full_like(ids, self.token_type) if self.token_type else None
         return Segment(self._backbone[0].embed(ids), mask, types)
 
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
-        """labels; and where in the text, [first character, end], each slot stands, where the tokenizer knows."""
+        """The tokens as labels; with a fast tokenizer also each slot's span [first character, end] in the text."""
         tokenizer = self.reader.tokenizer
         ids = self.reader.read(example).tolist()
-        described: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
-        ids = ids[: len(ids) - len(self.reader.last)]
+        description: dict[str, Any] = {"labels": tokenizer.convert_ids_to_tokens(ids)}
+        ids = ids[: len(ids) - len(self.reader.suffix)]
         if getattr(tokenizer, "is_fast", False):
             text = self.reader.text(example)
-            described |= {"text": text, "spans": [list(span) for span in letters(tokenizer, text)[: len(ids)]]}
-        return described
+            description |= {"text": text, "spans": [list(span) for span in letters(tokenizer, text)[: len(ids)]]}
+        return description

@@ -1,5 +1,4 @@
-"""The generator passes mmgen's conformance suite, behind backbones of both kinds, and what is fast equals what is
-plain."""
+"""The generator passes mmgen's test suite with backbones of both kinds, and cached decoding equals plain decoding."""
 
 from dataclasses import replace
 
@@ -57,11 +56,11 @@ class TestBehindABackboneThatReadsFromLeftToRight(GeneratorSuite):
 
 def model(seed: int = 0):
     torch.manual_seed(seed)
-    made = compose(Tiny(width=32), {"caption": Words()}, Causal(max_tokens=8), texts=TEXTS)
+    tiny = compose(Tiny(width=32), {"caption": Words()}, Causal(max_tokens=8), texts=TEXTS)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in tiny.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return tiny.eval()
 
 
 EXAMPLES = [
@@ -73,21 +72,21 @@ EXAMPLES = [
     "options", [Decoding(), Decoding(num_beams=3, num_return_sequences=2)], ids=["greedy", "beams"]
 )
 def test_kept_keys_and_values_change_nothing(options):
-    kept = model()
+    cached = model()
     plain = model()
     plain.backbone.caches = False
-    for one, other in zip(generate(kept, EXAMPLES, options), generate(plain, EXAMPLES, options), strict=True):
-        assert [text.tokens for text in one] == [text.tokens for text in other]
-        assert [text.score for text in one] == pytest.approx([text.score for text in other], abs=1e-5)
+    for texts, plain_texts in zip(generate(cached, EXAMPLES, options), generate(plain, EXAMPLES, options), strict=True):
+        assert [text.tokens for text in texts] == [text.tokens for text in plain_texts]
+        assert [text.score for text in texts] == pytest.approx([text.score for text in plain_texts], abs=1e-5)
 
 
 def test_the_loss_of_what_it_wrote_is_what_it_scored():
-    """Learning and writing are one distribution: minus the mean loss of a text is its score."""
-    made = model()
-    for example, (text,) in zip(EXAMPLES, generate(made, EXAMPLES), strict=True):
-        batch = Collator(made, ("caption",), objectives=())([example])
-        tail = made.generator.reader.lay_out([[list(text.tokens)]])
-        loss = made(replace(batch, targets={"generator": Targets({"loss": len(text.tokens)}, tail=tail)}))
+    """Training and generation use one distribution: a text's score is minus its mean loss."""
+    tiny = model()
+    for example, (text,) in zip(EXAMPLES, generate(tiny, EXAMPLES), strict=True):
+        batch = Collator(tiny, ("caption",), objectives=())([example])
+        tail = tiny.generator.reader.lay_out([[list(text.tokens)]])
+        loss = tiny(replace(batch, targets={"generator": Targets({"loss": len(text.tokens)}, tail=tail)}))
         assert -loss.mean.item() == pytest.approx(text.score, abs=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Grids: cells in their places, pooled from the right part of the picture, and read like regions."""
+"""Grids: cells in order, pooled from the right part of the picture, and read like regions."""
 
 import numpy as np
 import pytest
@@ -55,8 +55,8 @@ def test_features_are_the_pictures_alone():
     extractor = TimmGrid(image_size=64, grid=2).build()
     pictures = [picture(str(number), size, number) for number, size in enumerate([(80, 60), (50, 90)])]
     together = list(extractor.records(pictures))
-    for each, record in zip(pictures, together, strict=True):
-        (alone,) = extractor.records([each])
+    for one_picture, record in zip(pictures, together, strict=True):
+        (alone,) = extractor.records([one_picture])
         assert np.abs(alone.features - record.features).max() < 1e-5
 
 

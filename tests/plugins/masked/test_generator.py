@@ -8,7 +8,7 @@ import pytest
 import torch
 from kit import naive, toys
 from mmgen_encoders import Albert, Bert, Roberta
-from mmgen_masked.writing import Writing
+from mmgen_masked.writing import MaskedStepper
 
 from mmgen import Decoding, UnavailableError
 from mmgen.data.collate import Collator
@@ -69,7 +69,7 @@ def test_the_loss_is_the_naive_sum_over_all_predicted_tokens(model):
 
 
 def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
-    """K questions that share X teach what K separate pairs teach."""
+    """K questions that share X have the gradients of K separate pairs."""
     from dataclasses import replace
 
     examples = toys.examples(3)
@@ -96,7 +96,7 @@ def test_cached_greedy_is_naive_greedy(family):
 def test_every_step_of_cached_writing_is_exact(model):
     examples = toys.examples(5)
     batch = batch_of(model, examples, objectives=())
-    writing = Writing(model, model.prefix(batch))
+    writing = MaskedStepper(model, model.prefix(batch))
     written = torch.empty(len(examples), 0, dtype=torch.long)
     for step in range(6):
         logp = writing.next_logits(written).log_softmax(-1)
@@ -118,19 +118,19 @@ def test_every_step_of_cached_writing_is_exact(model):
 
 @pytest.mark.parametrize("family", toys.families(pytest.mark.slow))
 def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
-    """States and every gradient are those of the encoder's own pass; ragged rows, rows of which nothing is asked."""
+    """States and every gradient equal those of the encoder's full pass; ragged rows, and rows without predictions."""
     model = toys.model(family)
     batch = batch_of(model, toys.examples())
     rows, labels = model.rows(batch, batch.tail)
-    asked = labels != -100
-    asked[1] = False
-    found = []
-    for states in (model.backbone.encode(rows).last[asked], model.backbone.states_at(rows, asked)):
+    predicted = labels != -100
+    predicted[1] = False
+    results = []
+    for states in (model.backbone.encode(rows).last[predicted], model.backbone.states_at(rows, predicted)):
         model.zero_grad()
         (states * torch.linspace(-1, 1, states.numel()).view_as(states)).sum().backward(retain_graph=True)
-        found.append((states, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}))
-    (whole, gradients), (narrow, narrow_gradients) = found
-    torch.testing.assert_close(narrow, whole, atol=CLOSE, rtol=0)
+        results.append((states, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}))
+    (full, gradients), (narrow, narrow_gradients) = results
+    torch.testing.assert_close(narrow, full, atol=CLOSE, rtol=0)
     assert gradients.keys() == narrow_gradients.keys()
     for name, gradient in gradients.items():
         torch.testing.assert_close(narrow_gradients[name], gradient, atol=1e-4, rtol=1e-4, msg=name)
@@ -138,16 +138,16 @@ def test_the_last_layer_for_predicted_slots_only_is_the_whole_layer(family):
 
 @pytest.mark.slow
 def test_calls_may_be_in_several_threads_and_models_copied(model):
-    """What the last layer is to work for comes with each call."""
+    """The predicted slots of the last layer are an argument of each call, not state."""
     from concurrent.futures import ThreadPoolExecutor
 
     batches = [toys.examples(count, seed=count) for count in (2, 3, 5, 7)]
-    wanted = [generate(model, batch) for batch in batches]
+    expected = [generate(model, batch) for batch in batches]
     with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(generate, model, batch) for batch in batches * 5]
-    assert [each.result() for each in found] == wanted * 5
+        futures = [pool.submit(generate, model, batch) for batch in batches * 5]
+    assert [future.result() for future in futures] == expected * 5
     for same in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert generate(same, batches[0]) == wanted[0]
+        assert generate(same, batches[0]) == expected[0]
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
@@ -166,7 +166,7 @@ def test_gradient_checkpointing_of_the_encoder_learns_the_same(reentrant):
 
 @torch.no_grad()
 def test_another_last_layer_is_read_whole(model):
-    """A layer that replaces the last one is not ours to shorten; nothing asked for is nothing given."""
+    """An unknown last layer is run in full; without predicted slots the result is empty."""
     changed = toys.model()
     layers = changed.backbone.model.base_model.encoder.layer
     layers[-1], layers[0] = layers[0], layers[-1]
@@ -189,7 +189,7 @@ def test_another_last_layer_is_read_whole(model):
 
 
 def test_the_last_layer_works_for_predicted_slots_only(model):
-    """What it is there for: as many slots through the last feed-forward part as are predicted."""
+    """Only predicted slots go through the last feed-forward part."""
     batch, worked = batch_of(model, toys.examples()), []
     hook = model.backbone.model.base_model.encoder.layer[-1].intermediate.register_forward_hook(
         lambda *call: worked.append(call[1][0].shape[1])
@@ -224,11 +224,11 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
         "states_at",
         lambda slots, mask, cache: rows.append(len(slots.positions)) or states_at(slots, mask, cache),
     )
-    found = []
-    for leave in (Writing.leave, lambda self, done: None):
-        monkeypatch.setattr(Writing, "leave", leave)
+    results = []
+    for leave in (MaskedStepper.leave, lambda self, done: None):
+        monkeypatch.setattr(MaskedStepper, "leave", leave)
         torch.manual_seed(0)
-        found.append(
+        results.append(
             (
                 [
                     [(t.tokens, pytest.approx(t.score, abs=1e-5)) for t in texts]
@@ -238,9 +238,9 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
             )
         )
         rows.clear()
-    (texts, fewer), (same, all_of_them) = found
+    (texts, fewer), (same, all_of_them) = results
     assert texts == same
-    assert len({len(tokens) for each in texts for tokens, _ in each}) > 3, "texts of many lengths"
+    assert len({len(tokens) for row in texts for tokens, _ in row}) > 3, "texts of many lengths"
     assert fewer < 0.9 * all_of_them
 
 
@@ -265,21 +265,25 @@ def test_a_compiled_encoder_learns_the_same():
 @torch.no_grad()
 def test_bf16_is_near():
     """Stated tolerance: 0.5 % of the loss; log-probabilities 0.02 apart in the mean and 0.2 at most, where they spread
-    by 1. Writing with a cache, three rows an input that are exchanged at every step."""
+    by 1. Decoding with a cache, three rows an input that are exchanged at every step."""
     model, examples = toys.model(), toys.examples(8)
-    batch, asked = batch_of(model, examples), batch_of(model, examples, objectives=())
+    batch, prefix_batch = batch_of(model, examples), batch_of(model, examples, objectives=())
     losses, steps = [], []
     for low in (False, True):
         draw = torch.Generator().manual_seed(0)
         with torch.autocast("cpu", torch.bfloat16, enabled=low):
             losses.append(model(batch).mean)
-            writing, written, found = Writing(model, model.prefix(asked)), torch.empty(24, 0, dtype=torch.long), []
+            writing, written, log_probabilities = (
+                MaskedStepper(model, model.prefix(prefix_batch)),
+                torch.empty(24, 0, dtype=torch.long),
+                [],
+            )
             for _ in range(6):
-                found.append(writing.next_logits(written).log_softmax(-1))
+                log_probabilities.append(writing.next_logits(written).log_softmax(-1))
                 rows = torch.arange(8).repeat_interleave(3) * 3 + torch.randint(0, 3, (24,), generator=draw)
                 written = torch.cat([written[rows], torch.randint(5, 30, (24, 1), generator=draw)], 1)
                 writing.reorder_cache(rows)
-            steps.append(torch.stack(found))
+            steps.append(torch.stack(log_probabilities))
     assert losses[1] != losses[0] and losses[1] == pytest.approx(float(losses[0]), rel=5e-3)
     apart = (steps[1] - steps[0]).abs()
     assert apart.mean() < 0.02 and apart.max() < 0.2 and steps[0].std() > 0.9
@@ -443,9 +447,9 @@ def test_a_long_target_is_cut_and_still_ends(model):
 @torch.no_grad()
 def test_the_vocabulary_head_in_chunks_is_the_head_at_once(model, monkeypatch):
     batch = batch_of(model, toys.examples())
-    whole = model(batch)
+    expected = model(batch)
     monkeypatch.setattr("mmgen_masked.generator.HEAD_SLOTS", 7)
-    torch.testing.assert_close(model(batch).sums, whole.sums, atol=1e-3, rtol=1e-5)
+    torch.testing.assert_close(model(batch).sums, expected.sums, atol=1e-3, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -467,7 +471,7 @@ def test_training_steps_lower_the_loss(model):
 def test_long_writing_with_rows_repeated_and_reordered_is_exact():
     """Thirty steps of three rows that are exchanged at every step; equal to re-encoding."""
     model, example = toys.model(max_tokens=40), toys.examples(1)[0]
-    writing = Writing(model, model.prefix(batch_of(model, [example], objectives=())))
+    writing = MaskedStepper(model, model.prefix(batch_of(model, [example], objectives=())))
     x, written = naive.text_prefix(model.backbone, caption(example)), torch.empty(3, 0, dtype=torch.long)
     draw = torch.Generator().manual_seed(0)
     for step in range(30):

@@ -1,4 +1,4 @@
-"""Texts as an input: what its reader makes of them."""
+"""Text inputs: tokens, hidden words and appended masks."""
 
 import random
 
@@ -27,11 +27,11 @@ def test_a_text_that_comes_again_is_not_tokenised_again(monkeypatch):
 
 
 def test_no_more_texts_are_remembered_than_the_limit(monkeypatch):
-    monkeypatch.setattr("mmgen_text.embedder.REMEMBERED", 4)
+    monkeypatch.setattr("mmgen_text.embedder.MAX_CACHED_TEXTS", 4)
     reader = toys.model().embedders["caption"].reader
     for number in range(30):
         reader.read(Example(str(number), {"caption": "ball " * number}))
-        assert len(reader._known) <= 4
+        assert len(reader._cache) <= 4
 
 
 def test_a_mask_is_appended_and_never_hidden():
@@ -43,26 +43,28 @@ def test_a_mask_is_appended_and_never_hidden():
         hidden, labels = reader.hide(item, random.Random(0), Hiding(1.0, (1.0, 0.0), whole_words))
         assert labels.tolist() == [*item[:2].tolist(), -100] and hidden[-1] == backbone.mask_id
     assert reader.slots(Example("x", {"q": "what is it"})) == 3
-    told = Text(reads=("q",), append_mask=True).build(backbone).describe(Example("x", {"q": "red ball"}))
-    assert len(told["labels"]) == len(told["spans"]) + 1
+    description = Text(reads=("q",), append_mask=True).build(backbone).describe(Example("x", {"q": "red ball"}))
+    assert len(description["labels"]) == len(description["spans"]) + 1
 
 
-def test_a_mask_of_its_own_stands_behind_the_text_in_the_segment_of_answers():
+def test_a_separate_mask_follows_the_question_in_the_answer_s_segment():
     """[CLS] question [SEP] [MASK]: VL-BERT, for VQA."""
     answer = Text(reads=("question",), max_tokens=0, append_mask=True, token_type=1)
-    made = compose(
+    model = compose(
         Bert(layers=1, width=16, heads=2), {"question": Text(), "answer": answer}, Masked(), texts=["what is it"] * 3
     )
     example = Example("x", {"question": "what is it"})
-    slots = made.prefix(Collator(made, made.inputs, ())([example])).slots
-    ids = [made.backbone.start_id, *made.backbone.encode_text("what is it"), made.backbone.end_id]
-    expected = made.backbone.embed(torch.tensor([[*ids, made.backbone.mask_id]]))
+    slots = model.prefix(Collator(model, model.inputs, ())([example])).slots
+    ids = [model.backbone.start_id, *model.backbone.encode_text("what is it"), model.backbone.end_id]
+    expected = model.backbone.embed(torch.tensor([[*ids, model.backbone.mask_id]]))
     assert torch.equal(slots.states, expected) and slots.types.tolist() == [[0] * len(ids) + [1]]
-    reader = made.embedders["answer"].reader
-    assert reader.slots(example) == 1 and made.embedders["answer"].describe(example)["labels"] == ["[MASK]"]
-    assert not list(remarks("answer", answer, made.backbone, example))  # nobody is told that the text is cut
+    reader = model.embedders["answer"].reader
+    assert reader.slots(example) == 1 and model.embedders["answer"].describe(example)["labels"] == ["[MASK]"]
+    assert not list(remarks("answer", answer, model.backbone, example))  # no remark about a cut text
 
 
 def test_a_text_of_nothing_is_refused():
-    with pytest.raises(ValidationError, match="max_tokens = 0 leaves nothing to read; give it more, or append_mask"):
+    with pytest.raises(
+        ValidationError, match="max_tokens = 0 leaves an empty text; set max_tokens > 0, or append_mask"
+    ):
         Text(max_tokens=0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from kit import naive, toys
 from mmgen_encoders import FAMILIES, Bert
-from mmgen_masked.writing import Writing
+from mmgen_masked.writing import MaskedStepper
 
 from mmgen import Decoding
 from mmgen.data.collate import Collator
@@ -74,7 +74,7 @@ def test_a_cache_changes_nothing(family, device):
     found = []
     for caches in (True, False):
         model.backbone.caches = caches
-        writing = Writing(model, model.prefix(batch))
+        writing = MaskedStepper(model, model.prefix(batch))
         found.append([writing.next_logits(written[:, :t]).log_softmax(-1) for t in range(5)])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=CLOSE, rtol=0)
