@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +29,7 @@ from .regions import Regions, refuse_many
 from .store import FeatureStore
 
 FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
+REGIONS = ("features", "boxes", "labels", "scores")  # what a record has of each region, its classes apart
 BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the numbers of a box
 
 
@@ -42,7 +44,7 @@ class StoreReader(Reader):
 
     most: int | None = None
 
-    def __init__(self, config: FeaturesConfig, limit: int | None) -> None:
+    def __init__(self, config: FeaturesConfig, limit: int | None = None) -> None:
         self.field, self.limit, self.boxes, self.blind = config.reads[0], limit, config.boxes, config.blind
         self.allow_other = config.allow_other_features
         self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
@@ -61,8 +63,8 @@ class StoreReader(Reader):
         return self._store
 
     def records(self, example: ResolvedExample) -> list[Record]:
-        """The features of every picture of the example. Raises DataError when it has none, or they are not of the kind
-        that W learnt from."""
+        """The features of every picture of the example, of `limit` regions at most. Raises DataError when it has none,
+        or they are not of the kind that W learnt from."""
         values = example.shown(self.field)
         if not values:
             raise MissingInput(
@@ -79,7 +81,7 @@ class StoreReader(Reader):
                     f"{self.field} of '{example.id}': features are {value.features.shape[1]} wide, the model's are "
                     f"{self.width}"
                 )
-            return value
+            return _first(value, self.limit)
         if not isinstance(value, str):
             raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; it must be a key of the features' store")
         return self.store.read(value, self.limit)
@@ -112,17 +114,16 @@ class StoreReader(Reader):
             raise DataError(
                 f"image '{record.key}' has no regions; leave it out, or extract its features with other settings"
             )
-        features = np.asarray(record.features[: self.limit], np.float32)
+        features = np.asarray(record.features, np.float32)
         if not np.isfinite(features).all():
             raise DataError(
                 f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make "
                 "them again"
             )
         features = np.zeros_like(features) if self.blind else features
-        boxes = None if record.boxes is None else np.asarray(record.boxes[: self.limit], np.float32)
-        classes = None if record.classes is None else record.classes.of(slice(self.limit))
+        boxes = None if record.boxes is None else np.asarray(record.boxes, np.float32)
         if not self.boxes:
-            return Regions(features, boxes, classes)
+            return Regions(features, boxes, record.classes)
         if boxes is None:
             raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
         if not (np.abs(boxes) <= FARTHEST).all():
@@ -130,7 +131,7 @@ class StoreReader(Reader):
                 f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
                 "relative to the image's size"
             )
-        return Regions(features, boxes, classes)
+        return Regions(features, boxes, record.classes)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """Regions whose features are 0 and whose boxes stay, and (N, C) distributions over the classes of what stood
@@ -188,6 +189,14 @@ class StoreReader(Reader):
             )
 
 
+def _first(record: Record, limit: int | None) -> Record:
+    """A record with its first `limit` regions only."""
+    if limit is None or len(record.features) <= limit:
+        return record
+    cut = {name: values[:limit] for name in REGIONS if (values := getattr(record, name)) is not None}
+    return replace(record, **cut, classes=record.classes and record.classes.of(slice(limit)))
+
+
 class StoredEmbedder(Embedder):
     """features (B, N, D) and boxes (B, N, 4) -> states (B, N, E) by one linear layer. Where examples show several
     pictures, `picture` (B, N) tells which of them a region is of, and is its token type.
@@ -198,22 +207,21 @@ class StoredEmbedder(Embedder):
 
     places: ClassVar[int] = 4
     typed: ClassVar[bool] = True  # whether the token type of a region is its picture's place
+    measures_all: ClassVar[bool] = False  # whether W begins with the spread of regions beyond the reader's limit too
     reader: StoreReader
     mean: Tensor  # (D,)
     deviation: Tensor  # (D,)
 
-    def __init__(
-        self, config: FeaturesConfig, backbone: Backbone, limit: int | None = None, reader: StoreReader | None = None
-    ) -> None:
+    def __init__(self, config: FeaturesConfig, backbone: Backbone, reader: StoreReader | None = None) -> None:
         super().__init__()
-        self.reader = reader or StoreReader(config, limit)
+        self.reader = reader or StoreReader(config)
         self.reader.most = backbone.types or None if self.typed else None
         statistics = None
         if config.width is None:  # not built from what a run keeps, so the file decides
             store = self.reader.store
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             self.reader.classes = store.class_names or None
-            statistics = measure(store, limit)
+            statistics = measure(store, None if self.measures_all else self.reader.limit)
         self.normalise = config.normalise
         width, places = self.width, self.places * self.reader.boxes
         if self.normalise == "standard":
@@ -254,15 +262,15 @@ class StoredEmbedder(Embedder):
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
         """labels, boxes and scores of the example's slots; of several pictures also "pictures", which each is of."""
         described: dict[str, Any] = {"labels": [], "boxes": [], "scores": [], "pictures": []}
-        records, limit = self.reader.records(example), self.reader.limit
+        records = self.reader.records(example)
         for place, record in enumerate(records):
-            count = len(record.features[:limit])
-            described["labels"] += (record.labels or self.names(count))[:count]
+            count = len(record.features)
+            described["labels"] += record.labels or self.names(count)
             described["pictures"] += [place] * count
         for name in ("boxes", "scores"):  # of all pictures, or of none
             known = [getattr(record, name) for record in records]
             if all(each is not None for each in known):
-                described[name] = [value for each in known for value in each[:limit].tolist()]
+                described[name] = [value for each in known for value in each.tolist()]
         return described if len(records) > 1 else {name: each for name, each in described.items() if name != "pictures"}
 
     def names(self, count: int) -> list[str]:

@@ -18,4 +18,4 @@ class RegionEmbedder(StoredEmbedder):
     """features (B, N, D), boxes (B, N, 4) -> states (B, N, E), N at most `max_regions`."""
 
     def __init__(self, config: Regions, backbone: Backbone) -> None:
-        super().__init__(config, backbone, config.max_regions, RegionReader(config, config.max_regions))
+        super().__init__(config, backbone, RegionReader(config, config.max_regions))

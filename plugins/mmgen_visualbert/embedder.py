@@ -24,6 +24,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
 
     places = 6
     typed = False
+    measures_all = True
 
     def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
         if not isinstance(backbone, VisualBertBackbone):
@@ -31,7 +32,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         mentions = Mentions(config.mentions, config.first_object, backbone.tokenizer)
         reader = MentionedReader(config, config.max_regions, mentions)
         reader.boxes = config.coordinates
-        super().__init__(config, backbone, reader=reader)
+        super().__init__(config, backbone, reader)
         self.texts, self.first_type, self.visual_type = config.mentions, backbone.types - 2, config.visual_type
         self._backbone = [backbone]
 

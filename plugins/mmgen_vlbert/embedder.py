@@ -98,6 +98,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
 
     places = 8 * WAVES
     typed = False
+    measures_all = True
     reader: RegionReader
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
@@ -106,7 +107,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
                 f"vlbert_regions are of a third token type, and the backbone has {backbone.types}; give it "
                 'extra_types, or take the backbone "vlbert"'
             )
-        super().__init__(config, backbone, reader=RegionReader(config, backbone))
+        super().__init__(config, backbone, RegionReader(config, backbone))
         width = backbone.input_size
         self.token_type, self.texts, self.corners = backbone.types - 1, config.mentions, config.geometry == "corners"
         self.dropout = nn.Dropout(config.dropout)

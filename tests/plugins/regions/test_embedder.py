@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from mmgen.errors import DataError
+from mmgen.features.classes import Classes
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.parts import FailedImage, Picture, Record
@@ -144,6 +145,21 @@ def test_no_more_than_max_regions(store):
     model = embedder(features=store, max_regions=4)
     assert states(model, "9", "2").mask.sum(1).tolist() == [4, 2]
     assert len(model.describe(example("9"))["boxes"]) == 4
+
+
+def test_a_record_that_an_example_carries_is_cut_once_and_whole(store):
+    scores, labels = np.linspace(1, 0, 9, dtype=np.float32), tuple("abcdefghi")
+    classes = Classes(("cat", "dog"), np.zeros((9, 1), np.int32), np.full((9, 1), 0.5, np.float32))
+    given = record("9", 9, seed=9, scores=scores, labels=labels, classes=classes)
+    model = embedder(features=store, max_regions=4)
+    (cut,) = model.reader.records(Example("x", {"image": given}))
+    counts = [len(values) for values in (cut.features, cut.boxes, cut.scores, cut.labels, cut.classes.ids)]
+    assert counts == [4] * 5 and cut.labels == ("a", "b", "c", "d")
+    (stored,) = model.reader.read(example("9"))
+    (regions,) = model.reader.read(Example("x", {"image": given}))
+    assert np.array_equal(regions.features, stored.features) and len(regions.classes.ids) == 4
+    (uncut,) = embedder(features=store, max_regions=9).reader.records(Example("x", {"image": given}))
+    assert uncut is given
 
 
 def test_without_boxes(store, tmp_path):
