@@ -6,6 +6,7 @@
     python -m tools.leaving    start several processes, and count how they leave
     python -m tools.flips      turn bits in files without checksums
     python -m tools.hub        compare every published VisualBERT checkpoint (needs a network)
+    python -m tools.house      print the sizes of the house
 
 They may use what tests share (`tests/kit`), so `kit` is made importable here.
 """
