@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import click
 from click.testing import CliRunner
 
 from ..configs import CommandConfig
+from .registration import imports_torch
 from .suite import Suite, skip
 
 
@@ -35,12 +33,7 @@ class CommandSuite(Suite[CommandConfig]):
         package = config.__module__
         if package.rpartition(".")[2].startswith("test"):
             skip("a config that a test defines cannot be imported by another process")
-        code = (
-            f"import importlib, sys; config = vars(importlib.import_module({package!r}))[{config.__name__!r}]; "
-            "config().build(); sys.exit('torch' in sys.modules)"
-        )
-        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-        assert result.returncode == 0, (
-            f"building the command '{config.__name__}' imports torch, or fails: {result.stderr.strip()[-300:]}; import "
-            "heavy libraries inside the command's function (mmgen.commands)"
-        )
+        torch, error = imports_torch(package, f"module.{config.__name__}().build()")
+        assert not error, f"building the command '{config.__name__}' fails: {error}"
+        message = f"building the command '{config.__name__}' imports torch; import it inside the command's function"
+        assert not torch, message

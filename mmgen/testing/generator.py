@@ -12,7 +12,7 @@ from ..configs import EmbedderConfig
 from ..objectives import Generator
 from ..tensors import Example, Loss, Tail, Targets
 from .bag import Bag
-from .learning import sixty_updates
+from .objective import sixty_updates
 from .suite import assert_close, skip
 from .writing import WritingSuite
 

@@ -15,8 +15,6 @@ from ..errors import PluginError
 from ..hookspecs import GROUP
 from ..registry import KINDS, installed
 
-CODE = "import importlib, sys; importlib.import_module({module!r}); sys.exit(3 if 'torch' in sys.modules else 0)"
-
 
 def entry_point(config: type[PartConfig]) -> importlib.metadata.EntryPoint | None:
     """The entry point that names the package of a config class, or a module of it."""
@@ -53,16 +51,22 @@ def unregistered(config: type[PartConfig], entry: importlib.metadata.EntryPoint)
 @lru_cache
 def import_problem(module: str) -> str:
     """What is wrong with importing a plugin's module in a new process; empty when nothing is."""
+    torch, error = imports_torch(module, "")
+    if torch:
+        return f"importing {module} imports torch, which every command then waits for; import it inside build"
+    return f"{module} cannot be imported: {error}" if error else ""
+
+
+def imports_torch(module: str, code: str) -> tuple[bool, str]:
+    """Whether importing a module as `module` and running some code imports torch, in a new process; and the last line
+    of the error where that fails."""
     roots = [_root(module), _root("mmgen"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, roots))}
-    done = subprocess.run(
-        [sys.executable, "-c", CODE.format(module=module)], capture_output=True, text=True, env=environment
-    )
-    if done.returncode == 3:
-        return f"importing {module} imports torch, which every command then waits for; import it inside build"
-    if done.returncode:
-        return f"{module} cannot be imported: {done.stderr.strip().rpartition(chr(10))[2]}"
-    return ""
+    lines = ["import importlib, sys", f"module = importlib.import_module({module!r})", code]
+    lines.append("sys.exit(3 if 'torch' in sys.modules else 0)")
+    result = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, env=environment)
+    failed = result.returncode not in (0, 3)
+    return result.returncode == 3, result.stderr.strip().rpartition("\n")[2] if failed else ""
 
 
 def _root(module: str) -> str:

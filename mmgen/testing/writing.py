@@ -15,7 +15,7 @@ from ..decoding import Decoding
 from ..errors import UnavailableError
 from ..model import compose
 from ..tensors import Batch, Example, Generation
-from .learning import LearningSuite
+from .objective import LearningSuite
 from .suite import explained
 from .toy import TEXTS, Toy
 
