@@ -83,28 +83,3 @@ def told(example: Example, field: str) -> str:
     if not isinstance(value, str):
         raise DataError(f"example '{example.id}' has no one text or key '{field}'; this format needs it")
     return value
-
-
-def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -> bool:
-    """Writes the captions of examples in COCO's format, a picture's each once. Whether there are any."""
-    images: list[dict[str, Any]] = []
-    rows: list[dict[str, Any]] = []
-    for key, captions in _captions(examples).items():
-        picture = exported.pictures[key]
-        size = {"width": picture.width, "height": picture.height}
-        images.append({"id": number_or_text(key), "file_name": picture.file, **size})
-        for caption in captions:
-            rows.append({"id": len(rows) + 1, "image_id": number_or_text(key), "caption": caption})
-    if rows:
-        save_json(path, {"images": images, "annotations": rows})
-    return bool(rows)
-
-
-def _captions(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
-    """The captions of each picture, in their order."""
-    found: dict[str, dict[str, None]] = {}
-    for example in examples:
-        captions = example.inputs.get("caption", ())
-        several = (captions,) if isinstance(captions, str) else captions
-        found.setdefault(told(example, "image"), {}).update(dict.fromkeys(several))
-    return {key: captions for key, captions in found.items() if captions}

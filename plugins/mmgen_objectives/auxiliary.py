@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from mmgen_vl.configs import without_regions
 from pydantic import Field
 
 import mmgen
@@ -32,6 +33,4 @@ class RegionClasses(mmgen.ObjectiveConfig):
         return RegionClassesObjective(self, backbone, labels.get("objects"))
 
     def misfits(self, inputs):
-        if not isinstance(inputs.get(self.input), mmgen.FeaturesConfig):
-            return f"classifies the regions of '{self.input}'; the step needs such an input of type \"regions\""
-        return ""
+        return without_regions(self.input, inputs, "classifies")

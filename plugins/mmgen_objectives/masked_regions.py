@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import cast
 
 import torch.nn.functional as F
+from mmgen_vl.heads import VLBERT_REGIONS, region_layers
 from torch import Tensor, nn
 
 from mmgen.errors import DataError
@@ -15,17 +16,6 @@ from mmgen.parts import Backbone, Reader
 from mmgen.tensors import Batch, Hiding, Loss, Targets
 
 from . import MaskedRegions
-
-THEIRS = {"dense": "mvrc_head.transform.dense", "classes": "mvrc_head.region_cls_pred"}  # VL-BERT's names
-
-
-def head_layers(width: int, classes: int) -> tuple[nn.Linear, nn.Linear]:
-    """The hidden layer (H, H) and the logits (H, C) of a head over states of regions, begun as BERT's are."""
-    dense, logits = nn.Linear(width, width), nn.Linear(width, classes)
-    for layer in (dense, logits):
-        nn.init.normal_(layer.weight, std=0.02)
-        nn.init.zeros_(layer.bias)
-    return dense, logits
 
 
 class HiddenRegions(TargetReader):
@@ -61,7 +51,7 @@ class MaskedRegionsObjective(Objective):
                 "the store and make it anew with a detector, or import published features with names of classes "
                 "(labels)"
             )
-        dense, logits = head_layers(backbone.hidden_size, len(classes))
+        dense, logits = region_layers(backbone.hidden_size, len(classes))
         self.head = nn.Sequential(OrderedDict(dense=dense, activation=nn.GELU(), classes=logits))
 
     def hidden_layer(self) -> nn.Linear | None:
@@ -72,7 +62,7 @@ class MaskedRegionsObjective(Objective):
         found: dict[str, Tensor] = {}
         if self.head is None:
             return found
-        for own, theirs in THEIRS.items():
+        for own, theirs in VLBERT_REGIONS.items():
             found |= published_layer(weights, theirs, f"head.{own}")
         logits = {f"head.classes.{name}": len(each) + 1 for name, each in self.head[-1].named_parameters()}
         if all(name in found and found[name].ndim and len(found[name]) == more for name, more in logits.items()):

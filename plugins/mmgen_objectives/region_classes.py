@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
+from mmgen_vl.heads import VLBERT_REGIONS, region_layers, region_states
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel
@@ -14,8 +16,8 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as,
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
-from .auxiliary import RegionClasses
-from .masked_regions import THEIRS, head_layers
+if TYPE_CHECKING:
+    from .auxiliary import RegionClasses
 
 OBJECTS = "objects"  # the label of an example: what each of its objects is, in their order
 BACKGROUND = 0
@@ -56,7 +58,7 @@ class RegionClassesObjective(Objective):
     def __init__(self, config: RegionClasses, backbone: Backbone, names: Sequence[str] | None) -> None:
         super().__init__()
         self.config, self.reader = config, ObjectRegions(config, names or ())
-        dense, logits = head_layers(backbone.hidden_size, 1 + len(names or ()))
+        dense, logits = region_layers(backbone.hidden_size, 1 + len(names or ()))
         layers = OrderedDict(dense=dense, activation=nn.GELU(), dropout=nn.Dropout(config.dropout), classes=logits)
         self.head = nn.Sequential(layers)
 
@@ -65,10 +67,10 @@ class RegionClassesObjective(Objective):
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The hidden layer begins as that of VL-BERT's head for masked regions."""
-        return published_layer(weights, THEIRS["dense"], "head.dense")
+        return published_layer(weights, VLBERT_REGIONS["dense"], "head.dense")
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         classes = targets.labels["classes"]
         asked = classes != -100
-        states = model.encode(batch).inputs[self.config.input][:, : asked.shape[1]][asked]  # (n, H)
+        states = region_states(model, batch, self.config.input, asked.shape[1])[asked]  # (n, H)
         return Loss({"loss": F.cross_entropy(self.head(states).float(), classes[asked], reduction="sum")})

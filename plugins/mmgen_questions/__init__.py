@@ -3,21 +3,24 @@
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from mmgen_vl.configs import Published, SplitName
+from pydantic import Field
 
 import mmgen
 from mmgen.configs import RelativeTo
 
 from .published import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG_FLICKR, Release
 
-SplitName = Annotated[str, StringConstraints(pattern=r"^\w+$")]
 
-
-class Questions(mmgen.DatasetConfig):
+class Questions(Published):
     """What all formats share: files of questions, joined by image with captions and pictures. All other paths are
     relative to `folder`. Only the splits that are used (`train`, `validate_on`, `evaluate`) are read and need files."""
 
-    folder: Path = Field(description="where the files lie, as they come out of the published archives")
+    missing: Literal["drop", "keep", "error"] = Field(
+        "drop",
+        description="images without a caption (where there are any, in `caption_files` or in the questions' own file), "
+        "or without a file in `images` (where that is given): left out and counted, kept, or an error",
+    )
     files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
         {}, description="split -> its file of questions, instead of the published name"
     )
@@ -34,33 +37,17 @@ class Questions(mmgen.DatasetConfig):
         description="what the targets are; with captions (of the images that have questions) an input learns to say "
         "what it sees: a warm start",
     )
-    images: Annotated[Path | None, RelativeTo("folder")] = Field(
-        None, description="folder of raw images, searched with its subfolders"
-    )
-    missing: Literal["drop", "keep", "error"] = Field(
-        "drop",
-        description="images without a caption (where there are any, in `caption_files` or in the questions' own file), "
-        "or without a file in `images` (where that is given): left out and counted, kept, or an error",
-    )
 
     @property
     def published(self) -> Release:
         """The release that the file names are from."""
         raise NotImplementedError
 
-    def split_files(self) -> dict[str, tuple[Path, ...]]:
-        """Split -> the names its file may have; only those splits that are used."""
-        named = {name: (path,) for name, path in self.files.items()}
-        every = {name: tuple(map(Path, names)) for name, names in self.published.questions.items()} | named
-        return {name: names for name, names in every.items() if name in (self.train, self.validate_on, self.evaluate)}
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.published.questions, *self.files]))
 
-    def model_post_init(self, context) -> None:
-        known = [*dict.fromkeys([*self.published.questions, *self.files])]
-        for key in ("train", "evaluate"):
-            if getattr(self, key) not in known:
-                raise ValueError(
-                    f"{key}: {self.published.name} has no split '{getattr(self, key)}'; there are: {', '.join(known)}"
-                )
+    def title(self) -> str:
+        return self.published.name
 
     def build(self):
         from .dataset import QuestionFiles

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from mmgen_vl.coco import Captions, read_captions
+from mmgen_vl.published import PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
-from mmgen.features.images import images_by_key, open_image
-from mmgen.parts import Dataset, Picture
+from mmgen.reading.finding import Finder
 from mmgen.reading.text import shown
 from mmgen.tensors import Example
 
 from . import Csv, Questions
-from .captions import Captions, read_captions
 from .columns import VQG, Columns, read_columns
-from .finding import find
 from .formats import Entry, Read, read_jsonl, read_vqa
 
 READERS: dict[str, Callable[[Path], Read]] = {
@@ -38,7 +38,14 @@ ODD = {
 log = logging.getLogger("mmgen")
 
 
-class QuestionFiles(Dataset):
+class Files(NamedTuple):
+    """The files of a split."""
+
+    questions: Path
+    captions: tuple[Path, ...]
+
+
+class QuestionFiles(PublishedFiles):
     """Examples of a `Vqa`, `Vqg`, `Jsonl` or `Csv` config.
 
     id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("...#2")
@@ -46,74 +53,43 @@ class QuestionFiles(Dataset):
              of JSONL and tables
     targets  the questions, each on one line; with `write = "captions"` the captions, which are no input then
 
-    Raises DataError at once when files are missing, and when a split is first asked for when one cannot be used.
+    It lacks the images (ids, where a line names no image) without a caption, without a picture, without a question.
     """
 
+    advice = (
+        "put them there, or name others in data.files and data.caption_files (caption_files = [] does without captions)"
+    )
+    config: Questions
+
     def __init__(self, config: Questions) -> None:
-        self.config, self.release = config, config.published
-        self.files = find(config)
-        self._examples: dict[str, tuple[Example, ...]] = {}
-        self._counts: dict[str, dict[str, int]] = {}
-        self._lacking: dict[str, dict[str, list[str]]] = {}
+        self.release = config.published
+        self.name, self.licence, self.source = self.release.name, self.release.licence, self.release.where("")
+        super().__init__(config)
         self._captions: dict[tuple[Path, ...], Captions] = {}
-        self._pictures: dict[str, Path] | None = None
-        self._licence = self.release.licence
 
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self.files)
-
-    def split(self, name: str) -> Sequence[Example]:
-        if name not in self.files:
-            raise DataError(f"{self.release.name} has no split '{name}' here; there are: {', '.join(self.files)}")
-        if name not in self._examples:
-            self._load(name)
-        return self._examples[name]
+    def find(self, finder: Finder, split: str) -> Files:
+        config, release = self.config, self.release
+        names = [config.files[split]] if split in config.files else [*map(Path, release.questions[split])]
+        published = (Path(release.captions[split]),) if split in release.captions else ()
+        captions = published if config.caption_files is None else config.caption_files
+        return Files(
+            finder.file(names, release.where(names[0].name)),
+            tuple(finder.file([name], release.where(name.name)) for name in captions),
+        )
 
     def describe(self) -> dict[str, Any]:
-        """name; examples: {split: number}; counts: {split: {images, questions, captions, and what was odd}}; licence;
-        source; published rows, where the evaluated split is the paper's, and published_from, what they are."""
-        for name in self.files:
-            self.split(name)
-        described = {
-            "name": self.release.name,
-            "examples": {name: len(self._examples[name]) for name in self.files},
-            "counts": self._counts,
-            "licence": self._licence,
-            "source": self.release.where(""),
-        }
+        """Its counts are of images, questions, captions, and of what was odd. Published rows, where the evaluated split
+        is the paper's, and published_from, what they are, stand beside."""
+        described = super().describe()
         if self.release.rows and self.config.evaluate == "test" and "test" not in self.config.files:
             described |= {"published": self.release.rows, "published_from": self.release.rows_from}
         return described
 
-    def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
-        """The images (ids, where a line names no image) without a caption, without a picture, without a question."""
-        self.split(split)
-        return self._lacking[split]
-
-    def pictures(self) -> Iterator[Picture]:
-        if self.config.images is None:
-            raise DataError(
-                f"{self.release.name} is set up without raw images; set data.images, or give the embedder a file of "
-                "features"
-            )
-        images = (example.inputs.get("image") for name in self.files for example in self.split(name))
-        for key in dict.fromkeys(images):
-            if key in self.pictures_at:
-                yield Picture(key, partial(open_image, self.pictures_at[key]))
-
-    @property
-    def pictures_at(self) -> dict[str, Path]:
-        """Files of the folder of images by key."""
-        if self._pictures is None:
-            assert self.config.images is not None  # asked before there is a picture
-            self._pictures = images_by_key(self.config.folder / self.config.images)
-        return self._pictures
-
-    def _load(self, name: str) -> None:
+    def load(self, name: str) -> Split:
         """Read a split and join it. What is odd is counted, and said once."""
         questions, caption_files = self.files[name]
         read = self._read(questions)
-        self._licence = read.licence or self._licence
+        self.licence = read.licence or self.licence
         captions = self._captions_of(caption_files)
         counts = Counter(
             images=len({entry.image for entry in read.entries} - {None}),
@@ -136,7 +112,7 @@ class QuestionFiles(Dataset):
         self._check(name, examples, counts)
         if read.passed and self.release.format == "csv":
             log.info("%s: columns that nobody reads: %s", questions, shown(read.passed))
-        self._examples[name], self._counts[name], self._lacking[name] = tuple(examples), dict(counts), lacking
+        return Split(tuple(examples), counts, lacking)
 
     def _read(self, path: Path) -> Read:
         if isinstance(self.config, Csv):
@@ -163,9 +139,9 @@ class QuestionFiles(Dataset):
     def _check(self, name: str, examples: Sequence[Example], counts: Counter) -> None:
         """Say what was odd; raise DataError when it is too much."""
         questions, caption_files = self.files[name]
-        lacking, odd = _told(counts, LACKS), _told(counts, ODD)
-        images = _told(counts, {"images": "image{s}"})
-        place = f"{self.release.name} {name}" + (f" ({images})" if images else "")
+        lacking, odd = counted(counts, LACKS), counted(counts, ODD)
+        images = counted(counts, {"images": "image{s}"})
+        place = f"{self.name} {name}" + (f" ({images})" if images else "")
         if not examples:
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
             partners = f"; are {shown(joined)} of other images?" if lacking else ""
@@ -179,12 +155,6 @@ class QuestionFiles(Dataset):
             log.warning("%s: %s %s", place, "kept" if self.config.missing == "keep" else "left out", lacking)
         if odd:
             log.warning("%s: left out %s", place, odd)
-
-
-def _told(counts: Counter, words: Mapping[str, str]) -> str:
-    return ", ".join(
-        f"{counts[key]:,} {text.format(s='s' * (counts[key] != 1))}" for key, text in words.items() if counts[key]
-    )
 
 
 def _examples(split: str, entry: Entry, config: Questions) -> Iterator[Example]:

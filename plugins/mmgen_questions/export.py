@@ -7,12 +7,14 @@ import io
 from pathlib import Path
 from typing import Any
 
+from mmgen_vl.coco import CAPTIONS, YEARS, save_captions
+
 from mmgen.errors import DataError
-from mmgen.reading.export import Exported, Exporter, save_captions, told
+from mmgen.reading.export import Exported, Exporter, told
 
 from .columns import BETWEEN
 
-CAPTIONS = "captions_train2014.json"  # VQG's pictures are all of COCO's train2014
+PICTURED = "train"  # VQG's pictures are all of this split of COCO
 
 
 class VqgTables(Exporter):
@@ -37,5 +39,5 @@ class VqgTables(Exporter):
                 rows.writerow((key, exported.pictures[key].file, BETWEEN.join(example.targets)))
             (folder / f"coco_{split}_all.csv").write_text(text.getvalue(), encoding="utf-8", newline="")
         every = [example for examples in exported.splits.values() for example in examples]
-        written = save_captions(folder / CAPTIONS, every, exported)
+        written = save_captions(folder / CAPTIONS.format(year=YEARS[PICTURED]), every, exported)
         return {"type": "vqg", **({} if written else {"caption_files": []})}

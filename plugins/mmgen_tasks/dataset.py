@@ -1,30 +1,24 @@
-"""What published data sets share: their files are found, a split is read when first asked for, and pictures come from a
-folder."""
+"""What the tasks' published data sets share: what is left out of a split is counted, and reported once."""
 
 from __future__ import annotations
 
 import abc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmgen_vl.boxes import Box
+from mmgen_vl.published import PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
-from mmgen.features.images import images_by_key, open_image
-from mmgen.parts import Dataset, Picture
-from mmgen.reading.finding import Finder
 from mmgen.reading.text import read_text
 from mmgen.tensors import Example
-
-from .published import Published
 
 ODD = {  # what is left out of a split -> how it is told
     "without_picture": "example{s} without a picture",
     "without_text": "example{s} without a text",
+    "duplicate_captions": "repeated caption{s}",
     "without_answers": "question{s} without answers",
     "without_box": "{what}{s} without a box",
     "without_phrase": "caption{s} without a phrase that has one",
@@ -40,124 +34,47 @@ class Read(NamedTuple):
     counts: Counter[str]
 
 
-class PublishedDataset(Dataset, abc.ABC):
-    """Raises DataError at once when files are missing, and when a split is first asked for when one cannot be used.
+class PublishedDataset(PublishedFiles):
+    """A task's data set. `boxed`: what may lack a box, in words."""
 
-    name     of the data set, as its paper writes it
-    licence  of its files
-    source   where they are to be had
-    advice   what is to be done about files that are missing
-    boxed    what may lack a box, in words
-    """
-
-    name: str
-    licence: str
-    source: str
-    advice: str
     boxed: str = "example"
-
-    def __init__(self, config: Published) -> None:
-        self.config = config
-        finder = self.finder()
-        self.files = {split: self.find(finder, split) for split in config.used()}
-        if config.images is not None:
-            finder.subfolder(config.images, "data.images names the folder of raw images")
-        finder.finish(self.advice)
-        self._read: dict[str, Read] = {}
-        self._lacking: dict[str, list[str]] = {}
-
-    def finder(self) -> Finder:
-        return Finder(self.name, self.config.folder)
-
-    @abc.abstractmethod
-    def find(self, finder: Finder, split: str) -> Any:
-        """The files of a split."""
 
     def named(self, split: str) -> Path:
         """The file that tells which examples a split has: its only one, where `find` gives a path."""
-        found: Path = self.files[split]
-        return found
+        path: Path = self.files[split]
+        return path
 
     @abc.abstractmethod
     def read(self, split: str) -> Read:
         """The examples of a split, those without a picture among them. Raises DataError."""
 
-    def boxes(self, key: str) -> tuple[Sequence[Box], Sequence[str]] | None:
-        """The boxes of a picture and what is in them, where they are published."""
-        return None
-
-    def splits(self) -> tuple[str, ...]:
-        return tuple(self.files)
-
-    def split(self, name: str) -> Sequence[Example]:
-        if name not in self.files:
-            raise DataError(f"{self.name} has no split '{name}' here; there are: {', '.join(self.files)}")
-        if name not in self._read:
-            self._read[name] = self._with_pictures(name, self.read(name))
-        return self._read[name].examples
-
-    def describe(self) -> dict[str, Any]:
-        """name; examples: {split: number}; counts: {split: what was left out}; licence; source."""
-        return {
-            "name": self.name,
-            "examples": {split: len(self.split(split)) for split in self.files},
-            "counts": {split: dict(self._read[split].counts) for split in self.files},
-            "licence": self.licence,
-            "source": self.source,
-        }
-
-    def lacking(self, split: str) -> Mapping[str, Sequence[str]]:
-        self.split(split)
-        return {"without_picture": self._lacking[split]} if self._lacking[split] else {}
-
-    def pictures(self) -> Iterator[Picture]:
-        if self.config.images is None:
-            raise DataError(
-                f"{self.name} is set up without raw images; set data.images, or give the embedder a file of features"
-            )
-        keys = (key for split in self.files for example in self.split(split) for key in example.shown("image"))
-        for key in dict.fromkeys(keys):
-            if key in self.pictures_at:
-                boxes, labels = self.boxes(key) or (None, None)
-                yield Picture(key, partial(open_image, self.pictures_at[key]), boxes, labels)
-
-    @cached_property
-    def pictures_at(self) -> dict[str, Path]:
-        """Files of the folder of images by key."""
-        assert self.config.images is not None  # asked before there is a picture
-        return images_by_key(self.config.folder / self.config.images)
-
-    def _with_pictures(self, split: str, read: Read) -> Read:
+    def load(self, name: str) -> Split:
         """Those examples that are kept. What is left out is counted, and said once."""
-        examples, counts = read
+        examples, counts = self.read(name)
         absent = dict.fromkeys(
             key
             for example in (examples if self.config.images is not None else ())
             for key in example.shown("image")
             if key not in self.pictures_at
         )
-        self._lacking[split] = [*absent]
-        if absent:
-            if self.config.missing == "error":
-                raise DataError(
-                    f"{self.name} {split}: {len(absent):,} of its images are not in "
-                    f"{self.config.folder / (self.config.images or '')}, {next(iter(absent))} the first; set missing = "
-                    '"drop" to leave their examples out, or "keep"'
-                )
-            if self.config.missing == "drop":
-                kept = [example for example in examples if not absent.keys() & set(example.shown("image"))]
-                counts["without_picture"] += len(examples) - len(kept)
-                examples = kept
-        told = ", ".join(
-            f"{count:,} {ODD[name].format(s='s' * (count != 1), what=self.boxed)}"
-            for name, count in counts.items()
-            if count
-        )
+        if absent and self.config.missing == "error":
+            raise DataError(
+                f"{self.name} {name}: {len(absent):,} of its images are not in "
+                f"{self.config.folder / (self.config.images or '')}, {next(iter(absent))} the first; set missing = "
+                '"drop" to leave their examples out, or "keep"'
+            )
+        if absent and self.config.missing == "drop":
+            kept = [example for example in examples if not absent.keys() & set(example.shown("image"))]
+            counts["without_picture"] += len(examples) - len(kept)
+            examples = kept
+        left_out = counted(counts, {reason: ODD[reason] for reason in counts}, self.boxed)
         if not examples:
-            raise DataError(f"{self.named(split)}: no example is left for the split '{split}': {told or 'it is empty'}")
-        if told:
-            log.warning("%s %s: left out %s", self.name, split, told)
-        return Read(examples, counts)
+            raise DataError(
+                f"{self.named(name)}: no example is left for the split '{name}': {left_out or 'it is empty'}"
+            )
+        if left_out:
+            log.warning("%s %s: left out %s", self.name, name, left_out)
+        return Split(examples, counts, {"without_picture": [*absent]} if absent else {})
 
 
 def placed(rows: Iterable[tuple[int, Any]], path: Path, take: Callable[[Any], None]) -> None:

@@ -1,5 +1,7 @@
-"""What others call the heads of the tasks: VisualBERT's original code "classifier" (in its files "bert.classifier"),
-transformers' classes "cls"."""
+"""Heads over states, and what others call them.
+
+VisualBERT's original code calls a task's head "classifier" (in its files "bert.classifier"), transformers' classes call
+it "cls"; VL-BERT's head over regions is "mvrc_head"."""
 
 from __future__ import annotations
 
@@ -7,6 +9,10 @@ from collections.abc import Mapping
 
 from torch import Tensor, nn
 
+from mmgen.objectives import Sequencer
+from mmgen.tensors import Batch
+
+VLBERT_REGIONS = {"dense": "mvrc_head.transform.dense", "classes": "mvrc_head.region_cls_pred"}  # our layers -> its
 NAMES = ("cls", "classifier", "bert.classifier")
 
 
@@ -18,3 +24,17 @@ def published_head(weights: Mapping[str, Tensor], head: nn.Linear, own: str = "h
         if all(each in weights for each in called.values()) and weights[called["bias"]].shape == head.bias.shape:
             return {f"{own}.{part}": weights[each] for part, each in called.items()}
     return {}
+
+
+def region_states(model: Sequencer, batch: Batch, name: str, count: int) -> Tensor:
+    """(B, count, H) last states of the regions of the input `name`, which may end in slots that are no regions."""
+    return model.encode(batch).inputs[name][:, :count]
+
+
+def region_layers(width: int, classes: int) -> tuple[nn.Linear, nn.Linear]:
+    """The hidden layer (H, H) and the logits (H, C) of a head over states of regions, begun as BERT's are."""
+    dense, logits = nn.Linear(width, width), nn.Linear(width, classes)
+    for layer in (dense, logits):
+        nn.init.normal_(layer.weight, std=0.02)
+        nn.init.zeros_(layer.bias)
+    return dense, logits

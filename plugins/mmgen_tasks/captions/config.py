@@ -5,11 +5,10 @@ The keys that recipes have for them."""
 from pathlib import Path
 from typing import Annotated, Literal
 
+from mmgen_vl.configs import Published, SplitName
 from pydantic import Field
 
 from mmgen.configs import RelativeTo
-
-from ..published import Published, SplitName
 
 
 class CocoCaptions(Published):

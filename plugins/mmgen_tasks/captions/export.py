@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from mmgen_vl.coco import CAPTIONS, YEARS, save_captions
+
 from mmgen.errors import DataError
 from mmgen.reading.export import (
     Exported,
     Exporter,
-    save_captions,
 )
 
 from ..export import named
-from ..vqa.files import YEARS
 
 
 class CocoCaptions(Exporter):
@@ -24,7 +24,7 @@ class CocoCaptions(Exporter):
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
         files = {}
         for split, examples in exported.splits.items():
-            path = folder / "annotations" / f"captions_{YEARS.get(split, split)}.json"
+            path = folder / "annotations" / CAPTIONS.format(year=YEARS.get(split, split))
             if not save_captions(path, examples, exported):
                 raise DataError(f"the split '{split}' has no captions")
             files[split] = [path.relative_to(folder).as_posix()]

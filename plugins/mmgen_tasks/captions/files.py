@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mmgen_vl.coco import CAPTIONS, YEARS, read_captions
 
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import each, image_id, listed, tidy, wanted
 from mmgen.tensors import Example
 
 from ..dataset import PublishedDataset, Read, read_images
@@ -15,7 +16,7 @@ from ..dataset import PublishedDataset, Read, read_images
 if TYPE_CHECKING:
     from .config import CocoCaptions
 
-PUBLISHED = {"train": "captions_train2014.json", "val": "captions_val2014.json"}
+ODD_CAPTIONS = {"empty_captions": "without_text", "duplicate_captions": "duplicate_captions"}
 
 
 class CocoCaptionFiles(PublishedDataset):
@@ -41,22 +42,11 @@ class CocoCaptionFiles(PublishedDataset):
         named = self.config.files.get(split)
         if named is not None:
             return tuple(finder.file([path], "") for path in named)
-        return (finder.file([PUBLISHED[split]], self.source),)
+        return (finder.file([CAPTIONS.format(year=YEARS[split])], self.source),)
 
     def read(self, split: str) -> Read:
-        captions: dict[str, list[str]] = {}
-        counts: Counter[str] = Counter()
-
-        def take(item: Any) -> None:
-            wanted(item, "image_id", "caption")
-            key, caption = image_id(item["image_id"], "image_id"), tidy(item["caption"], "caption")
-            if caption:
-                captions.setdefault(key, []).append(caption)
-            else:
-                counts["without_text"] += 1
-
-        for path in self.files[split]:
-            each(listed(path, "annotations", "captions", bare=True)[1], path, "annotations", take)
+        captions, odd = read_captions(self.files[split])
+        counts = Counter({ODD_CAPTIONS[name]: count for name, count in odd.items()})
         without = self.left_out if split != self.config.evaluate else None
         held_out = set() if without is None else read_images(without)
         kept = {key: tuple(texts) for key, texts in captions.items() if key not in held_out}

@@ -5,12 +5,10 @@ The keys that recipes have for its data sets, its objective and its metric."""
 from typing import ClassVar, Literal
 
 from mmgen_scenes import Proposals
-from mmgen_vl.configs import without_regions
+from mmgen_vl.configs import FileEach, without_regions
 from pydantic import Field
 
 import mmgen
-
-from ..published import FileEach
 
 
 class Flickr30kEntities(FileEach):

@@ -5,12 +5,10 @@ The keys that recipes have for its data sets, its objective and its metric."""
 from typing import ClassVar, Literal
 
 from mmgen_scenes import Drawn
-from mmgen_vl.configs import Dropout
+from mmgen_vl.configs import Dropout, FileEach
 from pydantic import Field
 
 import mmgen
-
-from ..published import FileEach
 
 
 class Nlvr2(FileEach):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
+from mmgen_vl.heads import VLBERT_REGIONS, region_states
 from mmgen_vl.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from .config import RegionChoice
 
 BOX, RIGHT = "box", "right"
-THEIRS = "mvrc_head.transform.dense"  # VL-BERT's name of what the hidden layer begins as
 
 
 class RightRegions(TargetReader):
@@ -68,11 +68,11 @@ class RegionChoiceObjective(Objective):
         """The hidden layer begins as that of VL-BERT's head for masked regions."""
         if not self.config.transform:
             return {}
-        return published_layer(weights, THEIRS, "head.1")
+        return published_layer(weights, VLBERT_REGIONS["dense"], "head.1")
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
         mask = choosable(batch.inputs[self.config.image], self.config.whole)
-        states = model.encode(batch).inputs[self.config.image][:, : mask.shape[1]]  # an input may end in other slots
+        states = region_states(model, batch, self.config.image, mask.shape[1])
         return self.head(states).float().squeeze(-1).masked_fill(~mask, float("-inf"))
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:

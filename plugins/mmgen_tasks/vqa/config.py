@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from mmgen_scenes import Drawn
-from mmgen_vl.configs import Dropout
+from mmgen_vl.configs import Dropout, Published, SplitName
 from pydantic import Field
 
 import mmgen
 from mmgen.configs import RelativeTo
-
-from ..published import Published, SplitName
 
 
 class VqaAnswers(Published):

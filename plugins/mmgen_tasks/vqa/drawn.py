@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
 from mmgen_scenes.drawn import DrawnDataset, Made, plain_scene, things
-from mmgen_vl.answers import AGREE
+from mmgen_vl.answers import weights
 
 from mmgen.tensors import Example
 
@@ -52,7 +51,7 @@ class DrawnAnswers(DrawnDataset):
                     {"image": scene.id, "question": question.text, "answer": question.answer},
                     given if split == config.evaluate or config.learn_from == "all" else (question.answer,),
                     {"image": scene.id, "question_type": question.form, "answer_type": kind, "things": known},
-                    {"answers": {answer: min(1.0, AGREE * count) for answer, count in Counter(given).items()}},
+                    {"answers": weights(given)},
                 )
             )
         return Made((scene,), tuple(examples))

@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from mmgen_vl.coco import YEARS
+
 from mmgen.reading.export import (
     Exported,
     Exporter,
@@ -16,7 +18,7 @@ from mmgen.reading.export import (
 from mmgen.tensors import Example
 
 from ..export import named
-from .files import ANNOTATIONS, QUESTIONS, RELEASES, YEARS
+from .files import ANNOTATIONS, QUESTIONS, RELEASES
 
 VOCABULARY = "answers.txt"
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mmgen_vl.answers import AGREE, normalise
+from mmgen_vl.answers import normalise, weights
 from mmgen_vl.answers import tidy as on_one_line
+from mmgen_vl.coco import YEARS
 
 from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 QUESTIONS = "{prefix}{kind}_mscoco_{year}_questions.json"
 ANNOTATIONS = "{prefix}mscoco_{year}_annotations.json"
-YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev": "test-dev2015"}
 RELEASES = {  # name, how its files' names begin, kinds of question files, where they are to be had
     "1.0": ("VQA 1.0", "", ("OpenEnded", "MultipleChoice"), "visualqa.org/vqa_v1_download.html"),
     "2.0": ("VQA 2.0", "v2_", ("OpenEnded",), "visualqa.org/download.html"),
@@ -137,9 +137,9 @@ class VqaFiles(PublishedDataset):
         inputs |= {"answer": known.common} if known.common else {}
         learnt = known.answers if self.config.learn_from == "all" else (known.common,)
         targets = known.answers if split == self.config.evaluate else tuple(filter(None, learnt))
-        given = Counter(map(normalise, known.answers))
-        weights = {self._spelling[one]: min(1.0, AGREE * n) for one, n in given.items() if one in self._spelling}
-        return Example(own, inputs, targets, {**facts, **known.facts}, {"answers": weights})
+        given = weights(map(normalise, known.answers))
+        spelt = {self._spelling[answer]: weight for answer, weight in given.items() if answer in self._spelling}
+        return Example(own, inputs, targets, {**facts, **known.facts}, {"answers": spelt})
 
     @cached_property
     def _vocabulary(self) -> tuple[str, ...]:

@@ -1,20 +1,23 @@
-"""Captions in COCO's format, from any number of files, by image."""
+"""COCO's captions, read by image from any number of files, and written; and how files name COCO's splits."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmgen.errors import DataError
+from mmgen.reading.export import Exported, number_or_text, save_json, told
 from mmgen.reading.text import each, image_id, listed, tidy, wanted
+from mmgen.tensors import Example
+
+CAPTIONS = "captions_{year}.json"
+YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev": "test-dev2015"}  # in names of files
 
 
-@dataclass(frozen=True)
-class Captions:
+class Captions(NamedTuple):
     """Captions by image, in the order of their files. `counts`: duplicate_captions and empty_captions, left out."""
 
     of: dict[str, list[str]]
@@ -53,3 +56,28 @@ def _agree(own: tuple[str, str], caption: str, path: Path, before: str, where: P
         raise DataError(
             f"caption {own[1]} of image {own[0]} is '{caption}' here and '{before}' {elsewhere}; keep one of them"
         )
+
+
+def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -> bool:
+    """Writes the captions of examples in COCO's format, a picture's each once. Whether there are any."""
+    images: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    for key, captions in _captions(examples).items():
+        picture = exported.pictures[key]
+        size = {"width": picture.width, "height": picture.height}
+        images.append({"id": number_or_text(key), "file_name": picture.file, **size})
+        for caption in captions:
+            rows.append({"id": len(rows) + 1, "image_id": number_or_text(key), "caption": caption})
+    if rows:
+        save_json(path, {"images": images, "annotations": rows})
+    return bool(rows)
+
+
+def _captions(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
+    """The captions of each picture, in their order."""
+    found: dict[str, dict[str, None]] = {}
+    for example in examples:
+        captions = example.inputs.get("caption", ())
+        several = (captions,) if isinstance(captions, str) else captions
+        found.setdefault(told(example, "image"), {}).update(dict.fromkeys(several))
+    return {key: captions for key, captions in found.items() if captions}
