@@ -1,0 +1,41 @@
+"""NLVR2's accuracy and consistency, as the official script counts."""
+
+import pytest
+from kit.judged import STATEMENTS, Judges, made
+from mmgen_tasks import PairAccuracy
+
+from mmgen.tensors import Example
+
+
+class TestPairAccuracy(Judges):
+    given = STATEMENTS
+
+    def config(self):
+        return PairAccuracy()
+
+    def value(self, n, example):
+        return {"label": "True", "probabilities": {"True": 0.7, "False": 0.3}}
+
+
+def test_pairs_and_their_consistency():
+    """As the official script counts: a sentence is consistent where none of its pairs is wrong."""
+    says = ["True", "False", "true", "True", "False", "True", "False"]
+    found = PairAccuracy().build().score(made([{"label": label} for label in says], STATEMENTS), STATEMENTS)
+    right, consistent = 0, {}
+    for label, example in zip(says, STATEMENTS, strict=True):
+        _, set_, _, sentence = example.id.split("-")
+        hit = label.lower() == str(example.labels["truth"]).lower()
+        right += hit
+        consistent[set_, sentence] = consistent.get((set_, sentence), True) and hit
+    assert found.values["accuracy"] == pytest.approx(100 * right / 7) == pytest.approx(100 * 6 / 7)
+    assert found.values["consistency"] == pytest.approx(100 * sum(consistent.values()) / 3) == pytest.approx(200 / 3)
+    assert found.per_example["consistency"] == [100, None, 0, None, None, None, 100]
+
+
+def test_a_coins_chance_at_pairs():
+    found = PairAccuracy().build().references(STATEMENTS)
+    assert found.values == {
+        "chance_accuracy": 50,
+        "chance_consistency": pytest.approx(100 * (1 / 4 + 1 / 16 + 1 / 2) / 3),
+    }
+    assert PairAccuracy().build().references([Example("x", {})]) is None

@@ -1,0 +1,39 @@
+"""True or false of two pictures."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from kit.objectives import OfATask, batch_of, examples, loss_of, model, predictions, record, regions
+from mmgen_tasks import TrueOrFalse
+from mmgen_text import Text
+
+from mmgen.tensors import All
+
+pytestmark = pytest.mark.slow
+
+
+class TestTrueOrFalse(OfATask):
+    def config(self):
+        return TrueOrFalse(dropout=0.0)
+
+    def inputs(self):
+        return {"question": Text(), "image": regions()}
+
+
+def test_truth_of_two_pictures():
+    made = model(TrueOrFalse(), {"question": Text(), "image": regions()})
+    pairs = [
+        replace(example, inputs=example.inputs | {"image": All((example.inputs["image"], record("other", 2, 9)))})
+        for example in examples()[:3]
+    ]
+    found, expected = loss_of(made, pairs), 0.0
+    for pair in pairs:
+        states = made.encode(batch_of(made, [pair])).states
+        logits = made.objective("own").head(made.backbone.pooled(states))
+        expected = expected + F.cross_entropy(logits, torch.tensor([int(pair.labels["truth"])]))
+    assert torch.allclose(found.sums["own.loss"], expected, atol=1e-4) and found.counts == {"own.loss": 3}
+    for one in predictions(made, pairs):
+        assert one.value["label"] == max(one.value["probabilities"], key=one.value["probabilities"].get)
+        assert sum(one.value["probabilities"].values()) == pytest.approx(1)

@@ -1,0 +1,29 @@
+"""Accuracy of boxes that expressions are about."""
+
+import pytest
+from kit.judged import BOXES, EXPRESSIONS, Judges, made
+from mmgen_tasks import BoxAccuracy
+
+from mmgen.tensors import Example
+
+
+class TestBoxAccuracy(Judges):
+    given = EXPRESSIONS
+
+    def config(self):
+        return BoxAccuracy()
+
+    def value(self, n, example):
+        return {"box": list(BOXES[0]), "index": 0}
+
+
+def test_an_overlap_of_exactly_a_half_is_right():
+    whole = Example("r", {}, labels={"box": (0.1, 0.1, 0.7, 0.4)})
+    for box, percent in (((0.1, 0.1, 0.4, 0.4), 100), ((0.1, 0.1, 0.399, 0.4), 0)):
+        assert BoxAccuracy().build().score(made([{"box": box}], [whole]), [whole]).values == {"accuracy": percent}
+
+
+def test_boxes_that_are_right_and_the_box_that_is_right_most_often():
+    found = BoxAccuracy().build().score(made([{"box": BOXES[0], "index": 4}] * 3, EXPRESSIONS), EXPRESSIONS)
+    assert found.per_example["accuracy"] == [100, 0, 100]
+    assert BoxAccuracy().build().references(EXPRESSIONS).values == {"chance_accuracy": pytest.approx(200 / 3)}

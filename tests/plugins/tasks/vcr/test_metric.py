@@ -1,0 +1,57 @@
+"""VCR's accuracies: of answers, of rationales, and of both."""
+
+import pytest
+from kit.judged import ITEMS, Judges, made
+from mmgen_tasks import ChoiceAccuracy
+
+from mmgen.tensors import Example
+
+
+class TestChoiceAccuracy(Judges):
+    given = [
+        *ITEMS,
+        *(
+            Example(f"v-{item}-rationale-{k}", {}, facts={"asks": "rationale", "item": f"v-{item}"})
+            for item in range(3)
+            for k in range(4)
+        ),
+    ]
+
+    def config(self):
+        return ChoiceAccuracy()
+
+    def value(self, n, example):
+        item = int(example.facts["item"][-1])  # all its rationales alike, whatever answer is given
+        place = item if example.facts["asks"] == "answer" else item + 1
+        return {"choice": place, "probabilities": [0.4 if k == place else 0.2 for k in range(4)]}
+
+
+def test_answers_rationales_and_both():
+    chosen = [0, 1, 2, 0, 0, 0]  # both right; the answer right; the rationale right
+    found = ChoiceAccuracy().build().score(made([{"choice": each} for each in chosen], ITEMS), ITEMS)
+    assert found.values == {
+        "Q->A": pytest.approx(200 / 3),
+        "QA->R": pytest.approx(200 / 3),
+        "Q->AR": pytest.approx(100 / 3),
+    }
+    assert found.per_example["Q->AR"] == [100, None, 0, None, 0, None]
+    assert ChoiceAccuracy().build().references(ITEMS).values == {
+        "chance_Q->A": 25,
+        "chance_QA->R": 25,
+        "chance_Q->AR": 6.25,
+    }
+
+
+def test_answers_alone_have_no_columns_of_rationales():
+    answers = ITEMS[::2]
+    metric = ChoiceAccuracy().build()
+    assert [*metric.score(made([{"choice": 0}] * 3, answers), answers).values] == ["Q->A"]
+    assert metric.references(answers).values == {"chance_Q->A": 25}
+
+
+def test_rationales_of_answers_that_are_wrong_are_not_scored():
+    given = Example("v-0-rationale-2", {}, facts={"asks": "rationale", "item": "v-0"}, labels={"choices": ("a",) * 4})
+    examples = [*ITEMS[:2], given]
+    found = ChoiceAccuracy().build().score(made([{"choice": 0}, {"choice": 1}, {"choice": 3}], examples), examples)
+    assert found.values == {"Q->A": 100, "QA->R": 100, "Q->AR": 100}
+    assert found.notes == ("1 of 3 examples have no label that says which choice is right, and are not scored",)
