@@ -94,12 +94,14 @@ class EmbedderConfig(PartConfig):
         """Texts of an example that a vocabulary learnt from the data should know."""
         return ()
 
-    def may_read(self) -> tuple[str, ...]:
-        """Fields beside `reads` that it reads of examples that have them."""
+    def optional_fields(self) -> tuple[str, ...]:
+        """Fields beside `reads` that it reads of examples that have them (which words mean which region). A query may
+        give them too."""
         return ()
 
-    def asked(self, field: str, value: Any) -> Any:
-        """What a query gives for one of `may_read` (of JSON), as an example has it. Raises ValueError."""
+    def from_json(self, field: str, value: Any) -> Any:
+        """What an example holds in one of `optional_fields` where a query gives this value, which is JSON. A query
+        gives a list of values for a field that an objective `fills`: one for each row. Raises ValueError."""
         return value
 
 
@@ -181,7 +183,7 @@ class ObjectiveConfig(PartConfig):
         return ()
 
     def fills(self) -> tuple[str, ...]:
-        """Fields of an example that its rows have and the data need not."""
+        """Fields of an example that its rows have and the data need not (the choice that a row is about)."""
         return ()
 
     def misfits(self, inputs: Mapping[str, EmbedderConfig]) -> str:

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -47,15 +48,17 @@ def images_by_key(folder: Path) -> dict[str, Path]:
     return found
 
 
-def open_image(path: Path) -> Image.Image:
-    """RGB, turned the right way up. What the file is called does not count. Raises DataError for what is no image of
-    these formats, is truncated, is a pipe, or claims so many pixels that it would fill the memory."""
+def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
+    """RGB, turned the right way up. What the file is called does not count. `name`: of a file that is open, for errors.
+    Raises DataError for what is no image of these formats, is truncated, is a pipe, or claims so many pixels that it
+    would fill the memory."""
+    path = name or source
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(regular(path), formats=FORMATS) as image:
-                return ImageOps.exif_transpose(image).convert("RGB")
+            with Image.open(regular(source) if isinstance(source, Path) else source, formats=FORMATS) as image:
+                return upright(image)
     except UnidentifiedImageError:
         raise DataError(
             f"{path}: not an image that can be read: it is none of {', '.join(FORMATS)}; save it as one of these"
@@ -65,3 +68,8 @@ def open_image(path: Path) -> Image.Image:
             f"{path}: not an image that can be read: "
             f"{getattr(error, 'strerror', None) or str(error).partition(chr(10))[0] or type(error).__name__}"
         ) from None
+
+
+def upright(image: Image.Image) -> Image.Image:
+    """An opened image as RGB, turned as its EXIF data say."""
+    return ImageOps.exif_transpose(image).convert("RGB")
