@@ -11,7 +11,7 @@ from PIL import Image
 from mmgen.cli import main
 from mmgen.errors import DataError
 from mmgen.features.multi_file import open_store
-from mmgen.inference import predict
+from mmgen.inference.query import read_sources
 
 pytestmark = pytest.mark.slow
 
@@ -51,10 +51,10 @@ def test_requests_that_ask_about_nothing_are_told_with_their_line(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     Path("r.jsonl").write_text("")
     with pytest.raises(DataError) as error:
-        predict.requests([Path("r.jsonl")])
+        read_sources([Path("r.jsonl")])
     assert str(error.value) == 'r.jsonl: nothing to ask about; give a JSON object a line, like {"image": "photo.jpg"}'
     Path("r.jsonl").write_text('{"image": "a.jpg"}\n{"id": "b"}\n')
-    good, bad = predict.requests([Path("r.jsonl")])
+    good, bad = read_sources([Path("r.jsonl")])
     assert (good.problem, bad.problem) == ("", 'r.jsonl:2: not a line like {"image": "photo.jpg"}: it gives no input')
 
 

@@ -37,7 +37,7 @@ from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json
 from mmgen.inference.load import load_run
-from mmgen.inference.predict import requests
+from mmgen.inference.query import read_sources
 from mmgen.parts import Record
 from mmgen.reading.text import read_text
 from mmgen.recipe.load import load
@@ -504,7 +504,7 @@ READERS = {
     "recipe.toml": lambda path: load(path, installed()),
     "parent.toml": lambda path: load(child(path), installed()),
     "picture.png": open_image,
-    "requests.jsonl": lambda path: requests([path], None),
+    "requests.jsonl": lambda path: read_sources([path], None),
     "questions.json": read_text,
     "refs(unc).p": read_pickle,
     "boxes.xml": read_annotation,

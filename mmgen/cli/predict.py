@@ -53,8 +53,10 @@ def predict(
     With --as, predict for a whole split of RUN's data, and write the file that the task's evaluation reads.
     """
     if form:
-        if sources or pairs or out is None:
-            raise MmgenError(f"--as {form}: predicts for a split of the run's own data; give --out FILE and no sources")
+        if out is None:
+            raise MmgenError(f"--as {form}: needs --out FILE")
+        if sources or pairs:
+            raise MmgenError(f"--as {form}: takes no pictures and no --input; it predicts for a split of the data")
         _write_result_file(run, form, steps, split, sets, out)
         return
     if split or len(steps) > 1:
@@ -62,17 +64,18 @@ def predict(
     if not sources and not pairs:
         raise MmgenError("give a picture, a folder or a JSONL file of them, or --input NAME=VALUE")
     quiet()
-    from ..inference import predict as asked
+    from ..inference.load import load_for
+    from ..inference.query import named_values, read_sources, refuse_overwriting
 
-    wanted = asked.requests(sources, asked.named_values(list(pairs)))
+    queries = read_sources(sources, named_values(list(pairs)))
     if out:
-        asked.refuse_overwriting(out, run, sources, wanted)
+        refuse_overwriting(out, run, sources, queries)
 
-    def answers(at_once: int):
-        loaded = asked.load(run, wanted, steps[0] if steps else None, sets, writes=False)
-        return loaded, loaded.asker.predictions(wanted, at_once)
+    def begin(batch_size: int):
+        predictor = load_for(run, queries, steps[0] if steps else None, sets, writes=False)
+        return predictor, predictor.answers(queries, batch_size=batch_size)
 
-    answer_all(wanted, answers, ("predicting", "predicted"), _print, out)
+    answer_all(queries, begin, ("predicting", "predicted"), _print, out)
 
 
 def _write_result_file(

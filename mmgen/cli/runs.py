@@ -163,19 +163,19 @@ def generate(
         raise MmgenError("give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption")
     quiet()
     from ..evaluation.collapse import collapsed
-    from ..inference import predict
+    from ..inference.load import load_for, search_options
+    from ..inference.query import named_values, read_sources, refuse_overwriting
 
-    inputs = predict.named_values([*([f"caption={caption}"] if caption else []), *pairs])
-    wanted = predict.requests(sources, inputs)
+    queries = read_sources(sources, named_values([*([f"caption={caption}"] if caption else []), *pairs]))
     if out:
-        predict.refuse_overwriting(out, run, sources, wanted)
+        refuse_overwriting(out, run, sources, queries)
 
-    def answers(at_once: int):
-        loaded = predict.load(run, wanted, step, sets)
-        return loaded, predict.ask(loaded, wanted, predict.options(loaded, n, sets), at_once)
+    def begin(batch_size: int):
+        predictor = load_for(run, queries, step, sets)
+        return predictor, predictor.answers(queries, search_options(predictor, n, sets), batch_size)
 
-    written = answer_all(wanted, answers, ("writing", "written"), _print, out)
-    if remark := collapsed(written):
+    answers = answer_all(queries, begin, ("writing", "written"), _print, out)
+    if remark := collapsed([answer.texts[0].text for answer in answers if answer.texts]):
         tell(remark, err=True)
 
 

@@ -24,7 +24,7 @@ def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: Exam
         if cut:
             yield f"{name} has {tokens:,} tokens, of which the first {tokens - cut} are read (max_tokens)"
         if unknown:
-            yield f"{name} holds {unknown} words or signs that the encoder's vocabulary has not"
+            yield f"{name} contains {unknown} words or characters that are not in the tokenizer's vocabulary"
 
 
 def warn_of_unread_text(

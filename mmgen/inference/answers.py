@@ -1,4 +1,4 @@
-"""The file that answers are written to: line by line, and under its name when all are there."""
+"""Answers: what a step says to a query, and the file that answers are written to, line by line."""
 
 from __future__ import annotations
 
@@ -8,11 +8,61 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ..errors import RunError
+from ..errors import DataError, RunError
 from ..files import take_name
+from ..tensors import Generation, Prediction
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a step says to one query.
+
+    id          of the query
+    texts       best first, of a step that writes
+    prediction  of a step that predicts a label, a choice, a region or boxes
+    remarks     what a person should know: words that were cut off or are unknown, a text that repeats itself
+    error       why the query could not be read; then there are neither texts nor a prediction
+    """
+
+    id: str
+    texts: tuple[Generation, ...] = ()
+    prediction: Prediction | None = None
+    remarks: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def best(self) -> Generation | Prediction:
+        """The best text, or the prediction. Raises DataError with `error` where there is neither."""
+        if self.error:
+            raise DataError(self.error)
+        best = self.texts[0] if self.texts else self.prediction
+        assert best is not None  # without an error there is one of them
+        return best
+
+    @property
+    def value(self) -> Any:
+        """The best text, or what is predicted (`mmgen.tensors.Prediction`). Raises DataError with `error`."""
+        return self.best.value
+
+    @property
+    def score(self) -> float:
+        """Of the best text, the mean log-probability of its tokens; of a prediction, its probability."""
+        return self.best.score
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as a line of JSON; "remarks" where there are any."""
+        line: dict[str, Any] = {"id": self.id}
+        if self.error:
+            line["error"] = self.error
+        elif self.prediction is not None:
+            line |= {"value": self.prediction.value, "score": round(self.prediction.score, 4)}
+        else:
+            line["texts"] = [{"text": text.text, "score": round(text.score, 4)} for text in self.texts]
+        return line | ({"remarks": list(self.remarks)} if self.remarks else {})
 
 
 @contextlib.contextmanager
@@ -25,30 +75,30 @@ def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
 
     def add(line: Mapping[str, Any]) -> None:
         nonlocal lines
-        with _refused(path):
+        with _as_run_error(path):
             _append(partial, json.dumps(line, ensure_ascii=False) + "\n")
         lines += 1
 
-    with _refused(path):
+    with _as_run_error(path):
         if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "it is no file")
+            raise OSError(errno.EINVAL, "it is not a file")
         path.parent.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab")
     with file:
-        _own(file, partial, path)
+        _claim(file, partial, path)
         try:
             yield add
-            with _refused(path):
+            with _as_run_error(path):
                 take_name(partial, path)
         except BaseException as error:
             if lines:
-                error.add_note(f"the answers so far ({lines}) are in {partial}; the same command begins anew")
+                error.add_note(f"partial answers ({lines}) are in {partial}; re-running the command starts over")
             else:
                 partial.unlink(missing_ok=True)
             raise
 
 
-def _own(file: BinaryIO, partial: Path, path: Path) -> None:
+def _claim(file: BinaryIO, partial: Path, path: Path) -> None:
     """The file is this process's, and empty. Raises RunError where another process writes it."""
     # `files.locked` writes into its file who holds it, so it needs a file of its own, which stays beside the answers;
     # here the lines themselves are locked
@@ -57,7 +107,7 @@ def _own(file: BinaryIO, partial: Path, path: Path) -> None:
         if not partial.exists() or os.fstat(file.fileno()).st_ino != partial.stat().st_ino:
             raise BlockingIOError  # it has just become the answers of another process
     except BlockingIOError:
-        raise RunError(f"{path}: another `mmgen generate` is writing it; wait for it, or name another file") from None
+        raise RunError(f"{path}: another command is writing it; wait for it, or name another file") from None
     except OSError:
         pass  # a file system without locks
     file.truncate(0)
@@ -75,7 +125,7 @@ def _append(path: Path, line: str) -> None:
 
 
 @contextlib.contextmanager
-def _refused(path: Path) -> Iterator[None]:
+def _as_run_error(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,10 +1,9 @@
-"""Load: a finished run's recipe, and the model of one of its steps."""
+"""Load: a finished run, as the predictor of one of its steps; and which step suits queries."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,101 +13,49 @@ from pydantic import ValidationError
 from ..configs import EmbedderConfig, FeaturesConfig
 from ..decoding import Decoding
 from ..errors import DataError, RecipeError, RunError
-from ..evaluation.generate import generate
-from ..evaluation.predict import predict
 from ..files import read_table
-from ..model import Model
-from ..parts import FailedImage
 from ..recipe.layers import setting_table
 from ..recipe.load import changed
-from ..recipe.messages import in_words
-from ..recipe.tables import GENERATOR, Recipe
+from ..recipe.messages import in_words, mistaken
+from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.model_files import build_model, features_file
 from ..storage.run_folder import RunFolder
 from ..storage.step_weights import inputs_of, load_step
-from ..tensors import Example, Generation, Prediction
-from .predictor import Asker
+from .names import StepNames, called, steps_read
+from .predictor import Predictor
 from .query import Query
 
 OF_AN_INPUT = ("extractor", "features", "allow_other_features")  # what may be changed of one that has learnt
 
 
-@dataclass
-class Run:
-    """A finished run (or one that goes on), loaded: its recipe, and the model of one of its steps."""
-
-    folder: RunFolder
-    recipe: Recipe
-    step: str
-    model: Model
-    asker: Asker = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self.asker = Asker(self.recipe, self.step, self.model, self.folder.path)
-
-    def ask(
-        self, picture: Any = None, /, *, n: int = 1, options: Decoding | None = None, **inputs: Any
-    ) -> list[Generation]:
-        """`n` texts about a picture, or whatever else the step reads, best first.
-
-            run.ask("photo.jpg", caption="a dog on a beach", n=5)
-
-        picture  its path, an opened image, a key of the run's own features, or features (`mmgen.parts.Record`)
-        n        how many different texts: diverse beam search
-        options  another search instead, with its own num_return_sequences
-        inputs   values by input, or by the field that an input reads
-
-        The extractor is built at the first picture and kept; any number of threads may call. Raises DataError for what
-        cannot be read, is unknown or is missing, UnavailableError where a picture cannot become features."""
-        queries = [Query("this query", {**inputs}, picture)]
-        ((_, outcome),) = self.asker.answers(queries, options or different(n))
-        if isinstance(outcome, FailedImage):
-            raise DataError(outcome.reason)
-        return outcome
-
-    def generate(self, examples: Sequence[Example], options: Decoding | None = None) -> list[list[Generation]]:
-        """Texts for examples as this step reads them, best first. `options` default to the recipe's. Raises RunError
-        for a step that writes none."""
-        _, kind = self._predicts()
-        if kind != "text":
-            raise RunError(f"the step '{self.step}' predicts {kind}s and writes no texts; use predict")
-        return generate(self.model, examples, options or self.recipe.decoding, self.recipe.steps[self.step].inputs)
-
-    def predict(self, examples: Sequence[Example]) -> list[Prediction]:
-        """What this step predicts for examples, where that is no text; their labels are not looked at. Raises RunError
-        for a step that writes."""
-        objective, kind = self._predicts()
-        if kind == "text":
-            raise RunError(f"the step '{self.step}' writes texts; use generate")
-        return predict(self.model, examples, objective, self.recipe.steps[self.step].inputs)
-
-    def _predicts(self) -> tuple[str, str]:
-        """Which objective makes this step's predictions, and of which kind: a step that only trains writes."""
-        return self.recipe.predicts(self.step) or (GENERATOR, "text")
-
-
-def different(n: int) -> Decoding:
-    """How n different texts are looked for: diverse beam search, two beams a group. Raises DataError."""
-    if not isinstance(n, int) or n < 1:
-        raise DataError(f"n is {n!r}; it is how many texts to write, a whole number from 1 on")
-    if n == 1:
-        return Decoding()
-    return Decoding(num_beams=2 * n, num_beam_groups=n, diversity_penalty=1.0, num_return_sequences=n)
-
-
 def load_run(
-    path: str | Path, step: str | None = None, registry: Registry | None = None, sets: Sequence[str] = ()
-) -> Run:
-    """The model of a run's step (by default the last one that has weights), in eval mode, on the GPU where there is
-    one. `sets`: settings laid over the run's recipe, of what is not learnt: decoding, and where an input's features
-    come from. Raises RunError."""
+    path: str | Path,
+    step: str | None = None,
+    registry: Registry | None = None,
+    sets: Sequence[str] = (),
+    *,
+    threads: int | None = None,
+    warm: bool = False,
+) -> Predictor:
+    """The model of a run's step, on the GPU where there is one, ready to answer.
+
+    step     by default the last one that has weights and is evaluated
+    sets     settings laid over the run's recipe: decoding, and where an input's features come from
+    threads  of the processor that torch computes with; a setting of the whole process
+    warm     build extractors and answer a made-up query first, so that the first real one does not wait
+
+    Raises RunError."""
+    if threads is not None:
+        if not isinstance(threads, int) or threads < 1:
+            raise DataError(f"threads must be a positive integer, not {threads!r:.60}")
+        torch.set_num_threads(threads)
     folder, registry = RunFolder(Path(path)), registry or installed()
     recipe = folder.recipe(registry)
     if sets:
         recipe = changed(recipe, sets, registry)
         for setting in sets:
-            _refuse_learnt(setting)
+            _refuse_trained(setting)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     if not trained:
         raise RunError(f"{path}: no step has been learnt yet; go on with `mmgen run`")
@@ -135,18 +82,21 @@ def load_run(
                 "was made"
             )
     load_step(model, recipe, folder, chosen)
-    return Run(folder, recipe, chosen, model.eval().to("cuda" if torch.cuda.is_available() else "cpu"))
+    predictor = Predictor(model.to("cuda" if torch.cuda.is_available() else "cpu"), recipe, chosen, folder)
+    if warm:
+        predictor.warm()
+    return predictor
 
 
-def _refuse_learnt(setting: str) -> None:
+def _refuse_trained(setting: str) -> None:
     """Raises RecipeError for a setting of what a finished run has learnt with."""
     table, _ = setting_table(setting)
     for name, value in table.items():
         inner = [key for each in value.values() if isinstance(each, dict) for key in each] if name == "inputs" else []
         if name != "decoding" and not (inner and set(inner) <= set(OF_AN_INPUT)):
             raise RecipeError(
-                f"--set {setting}: this run has learnt with what it has; what can be changed is decoding.*, and an "
-                f"input's {', '.join(OF_AN_INPUT)} (inputs.NAME.*)"
+                f"--set {setting}: the settings of a trained run are fixed; only decoding.* and an input's "
+                f"{', '.join(OF_AN_INPUT)} (inputs.NAME.*) can be overridden"
             )
 
 
@@ -158,3 +108,85 @@ def as_kept(config: EmbedderConfig, kept: Mapping[str, Any], path: Path, name: s
         first = error.errors()[0]
         place = ".".join(map(str, (name, *first["loc"])))
         raise RunError(f"{path}: damaged: {place}: {in_words(first)}") from None
+
+
+def load_for(
+    path: str | Path, queries: Sequence[Query], step: str | None = None, sets: Sequence[str] = (), writes: bool = True
+) -> Predictor:
+    """The run with the weights of `step`; or else of the last of those steps that read just what every query gives. A
+    line of a file that cannot be read is left to the answers. `writes`: whether the step is to write texts, or to
+    predict something else. Raises RunError and DataError, naming the input that is missing or not read."""
+    folder = RunFolder(Path(path))
+    recipe = folder.recipe(installed())
+    if step is None:
+        fitting = [name for name, own in recipe.steps.items() if own.evaluate and recipe.makes_texts(name) == writes]
+        if not fitting and not writes:
+            raise RunError(f"{path}: no step predicts anything but texts; ask for those with `mmgen generate`")
+        step = _choose_step(recipe, folder, _readable(recipe, queries), fitting)
+    predictor = load_run(path, step, sets=sets)
+    if not writes and predictor.kind == "text":
+        raise RunError(f"{path}: the step '{predictor.step}' predicts nothing but texts; ask it with `mmgen generate`")
+    return predictor
+
+
+def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> Decoding:
+    """How texts are searched for: `Predictor.decoding(n)`, or where `sets` name options of decoding the run's own with
+    these laid over them. Raises RecipeError."""
+    if not any(setting.startswith("decoding") for setting in sets):
+        return predictor.decoding(n or 1)
+    options = predictor.recipe.decoding.model_dump()
+    try:
+        return Decoding(**{**options, **({"num_return_sequences": n} if n is not None else {})})
+    except ValidationError as error:
+        raise RecipeError(f"--n {n}: {mistaken(Decoding, error.errors()[0])[1]}") from None
+
+
+def _readable(recipe: Recipe, queries: Sequence[Query]) -> list[Query]:
+    """The queries whose names the recipe knows. Raises DataError for one that is no line of a file, and where no line
+    can be read."""
+    names = StepNames(recipe, next(iter(recipe.steps)))
+    readable, failed = [], None
+    for query in queries:
+        try:
+            query.check()
+            names.check_known(query)
+            readable.append(query)
+        except DataError as error:
+            if not query.place:
+                raise
+            failed = failed or error
+    if failed and not readable:
+        raise failed
+    return readable
+
+
+def _choose_step(recipe: Recipe, folder: RunFolder, queries: Sequence[Query], fitting: Sequence[str]) -> str | None:
+    """The step for these queries, of those that are `fitting` where one of them has weights; None where no step has
+    any (`load_run` raises then). Raises RunError."""
+    trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    if not trained:
+        return None
+    steps = {name: StepNames(recipe, name) for name in [name for name in trained if name in fitting] or trained}
+    missing, unread = {}, {}
+    for name, names in steps.items():
+        bound = [(query.where, names.bind(query)) for query in queries]
+        missing[name] = [(where, values.missing[0]) for where, values in bound if values.missing]
+        unread[name] = [(where, values.unread[0]) for where, values in bound if values.unread]
+    complete = [name for name in steps if not missing[name]]
+    exact = [name for name in complete if not unread[name]]
+    if exact:  # what reads most; of two alike, the one that fills none of its inputs itself, and the later
+        return max(reversed(exact), key=lambda name: (len(steps[name].required), -len(steps[name].inputs)))
+    if complete:
+        name = min(reversed(complete), key=lambda name: len({what for _, what in unread[name]}))
+        where, what = unread[name][0]
+        raise RunError(
+            f"{folder.path}: {where}: {called(what)} is not read by the step '{name}'; give all that a step reads and "
+            f"nothing else: {steps_read(recipe, list(steps))}"
+        )
+    name = min(reversed(steps), key=lambda name: (len(unread[name]), len({what for _, what in missing[name]})))
+    where, what = missing[name][0]
+    whose = f"; {where} has none" if sum(other == what for _, other in missing[name]) < len(queries) else ""
+    raise RunError(
+        f"{folder.path}: {what} is missing: the step '{name}' reads {steps[name].reads}{whose}; give it with --input "
+        f'{what}=VALUE, or as "{what}" in a line of a JSONL file'
+    )

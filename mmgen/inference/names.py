@@ -66,8 +66,7 @@ class StepNames:
         """The query's values. Raises DataError for a name that no step of the recipe knows, and for a value that is
         given twice."""
         given = {name: value for name, value in query.inputs.items() if value is not None}
-        for name in given:
-            self._check_known(name, query)
+        self.check_known(query)
         values: dict[str, dict[str, Any]] = {}
         used: set[str] = set()
         for name, config in self.inputs.items():
@@ -125,16 +124,17 @@ class StepNames:
         """Whether a value of this name is a field's: not where an input is called so that does not read it."""
         return name not in self.inputs or name in self.inputs[name].reads
 
-    def _check_known(self, name: str, query: Query) -> None:
+    def check_known(self, query: Query) -> None:
         """Raises DataError for a name that is nothing in the recipe, and for an input of several fields."""
-        reads = self.recipe.inputs[name].reads if name in self.recipe.inputs else ()
-        if len(reads) > 1 and name not in self._fields:
-            raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these by their names")
-        if name not in self._known:
-            there = ", ".join(self._known)
-            raise DataError(
-                f"{query.where}: no input is called '{name}'{did_you_mean(name, self._known)}; there are: {there}"
-            )
+        for name in query.inputs:
+            reads = self.recipe.inputs[name].reads if name in self.recipe.inputs else ()
+            if len(reads) > 1 and name not in self._fields:
+                raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these by their names")
+            if name not in self._known:
+                there = ", ".join(self._known)
+                raise DataError(
+                    f"{query.where}: no input is called '{name}'{did_you_mean(name, self._known)}; there are: {there}"
+                )
 
 
 def _objective(recipe: Recipe, step: str) -> ObjectiveConfig | None:

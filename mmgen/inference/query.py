@@ -41,8 +41,8 @@ class Query:
 
     id       what its answer is called
     inputs   values by the names of inputs; or of fields that they read, and of labels such as choices. For an input
-             whose features are stored: a picture in any form (`mmgen.inference.pictures.as_picture`), a key of the run's
-             features, or features; a list or `All` of these for several pictures that are shown together
+             whose features are stored: a picture in any form (`mmgen.inference.pictures.as_picture`), a key of the
+             run's features, or features; a list or `All` of these for several pictures that are shown together
     picture  for the one input of the step that takes pictures
     folder   where relative paths of pictures begin
     place    the line of a file where it was written, for errors
@@ -73,13 +73,23 @@ class Query:
 
 
 def queries_of(value: Any, inputs: Mapping[str, Any]) -> list[Query | Example]:
-    """The queries of a call in Python: one for each element of a list, one of any other value. `inputs` are given to
-    each that does not give them itself."""
-    values = value if isinstance(value, list) else [value]
-    return [_query(element, inputs, str(number)) for number, element in enumerate(values, 1)]
+    """The queries of a call in Python: one for each element of what `is_many`, one of any other value. `inputs` are
+    given to each that does not give them itself. Raises DataError for a tuple."""
+    if not is_many(value):
+        return [_query(value, inputs, "this query")]
+    return [_query(element, inputs, str(number)) for number, element in enumerate(value, 1)]
+
+
+def is_many(value: Any) -> bool:
+    """Whether a value is many queries: a list, or the examples of a split."""
+    if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Sequence):
+        return False
+    return isinstance(value, list) or (len(value) > 0 and isinstance(value[0], Example))
 
 
 def _query(value: Any, inputs: Mapping[str, Any], name: str) -> Query | Example:
+    if isinstance(value, tuple):
+        raise DataError("a tuple is not a query; give a list of queries, or All((a, b)) for two pictures of one query")
     if isinstance(value, Example):
         return value
     if isinstance(value, Query):

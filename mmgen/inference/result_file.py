@@ -9,6 +9,7 @@ from typing import Any
 from ..configs import MetricConfig
 from ..data.datasets import alone
 from ..errors import DataError, RunError, did_you_mean
+from ..evaluation.predict import predict
 from ..progress import Progress
 from ..reading.results import ResultFiles
 from ..recipe.layers import setting_table
@@ -17,7 +18,8 @@ from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
 from ..tensors import Example
-from .load import Run, load_run
+from .load import load_run
+from .predictor import Predictor
 
 AT_ONCE = 512  # examples
 
@@ -55,6 +57,11 @@ def result_file(
                 f"{path}: the step '{step}' predicts {gives}; {form} wants {' or '.join(sorted(judge.judges))}"
             )
         config = told.own_data(step) or told.data
+        if absent := [label for label in judge.labels if label not in config.labels]:
+            raise RunError(
+                f"{path}: the step '{step}' is scored on data without '{absent[0]}', which {form} needs; choose "
+                "another with --step"
+            )
         scored = alone(config, split).split(split or config.evaluate)
         examples = [one for one in scored if one.id not in values]
         wanted |= {one.id: one for one in examples}
@@ -94,14 +101,18 @@ def _last(folder: RunFolder, recipe: Recipe, judge: type[MetricConfig], form: st
     )
 
 
-def _predicted(run: Run, examples: Sequence[Example], progress: Progress) -> Iterator[tuple[str, Any]]:
+def _predicted(run: Predictor, examples: Sequence[Example], progress: Progress) -> Iterator[tuple[str, Any]]:
     """(id, value) of every example. Raises DataError where an input of one cannot be had."""
-    for name in run.recipe.steps[run.step].inputs:
+    writes, inputs = run.kind == "text", tuple(run.names.inputs)
+    for name in inputs:
         run.model.embedders[name].reader.find_gaps(examples)
-    writes = run.recipe.makes_texts(run.step)
     with progress.task(f"{run.step}: predicting", len(examples), "examples") as advance:
         for first in range(0, len(examples), AT_ONCE):
             some = examples[first : first + AT_ONCE]
-            made = [texts[0] for texts in run.generate(some)] if writes else run.predict(some)
-            yield from ((one.id, one.value) for one in made)
+            best = (
+                [texts[0] for texts in run.generate(some)]
+                if writes
+                else predict(run.model, some, run.objective, inputs)
+            )
+            yield from ((each.id, each.value) for each in best)
             advance(len(some))

@@ -14,7 +14,8 @@ from ..data.seeds import resolve, seeded
 from ..errors import MmgenError, RecipeError, RunError
 from ..evaluation import probes as probing
 from ..evaluation.generate import generate
-from ..inference.load import Run, load_run
+from ..inference.load import load_run
+from ..inference.predictor import Predictor
 from ..model import Model
 from ..parts import Dataset, Picture, ProbeInput, ProbeResult, TrainedStep
 from ..progress import Progress
@@ -96,9 +97,10 @@ def _placed(model: Model) -> Model:
     return model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def untaught(run: Run) -> Model:
+def untaught(run: Predictor) -> Model:
     """The run's model, changed to one that has learnt nothing: the encoder as it is before weights are loaded into it,
     and the embedders' layers drawn anew; what was measured of the features (mean, deviation) stays."""
+    assert run.folder is not None  # loaded from one
     run.model.cpu()  # a GPU would draw other numbers
     with seeded(run.recipe.seed, "untaught"):
         run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())

@@ -24,10 +24,10 @@ class MentionsConfig(mmgen.FeaturesConfig):
     )
     first_object: int = Field(0, ge=0, description="which region the first object is, where mentions name objects")
 
-    def may_read(self) -> tuple[str, ...]:
+    def optional_fields(self) -> tuple[str, ...]:
         return tuple(f"{name}{BEHIND}" for name in self.mentions)
 
-    def asked(self, field: str, value: Any) -> Any:
+    def from_json(self, field: str, value: Any) -> Any:
         return asked_mentions(value)
 
 

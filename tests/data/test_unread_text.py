@@ -1,7 +1,6 @@
 """Lines about what an encoder does not get: ends of long texts, unknown words; and about a step that writes nothing."""
 
 import json
-import logging
 from dataclasses import asdict
 
 import pytest
@@ -11,14 +10,14 @@ from mmgen import report
 from mmgen.data.datasets import Datasets
 from mmgen.data.unread_text import warn_of_unread_text
 from mmgen.evaluation.score import write_scores
-from mmgen.inference.predictor import Asker
+from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 from mmgen.storage.run_folder import RunFolder
-from mmgen.tensors import Example, Generation, Scores
+from mmgen.tensors import Generation, Scores
 
 
 class Said(Progress):
@@ -39,17 +38,13 @@ def composed(recipe, texts):
     return compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts)
 
 
-def test_a_text_that_is_cut_or_unknown_is_answered_with_a_line(recipe, tmp_path, caplog):
-    asker = Asker(recipe, "first", composed(recipe, ["a dog barks"] * 3), tmp_path)
-    caplog.clear()
-    with caplog.at_level(logging.WARNING, "mmgen"):
-        assert isinstance(asker.example(Query("q", {"caption": "a dog barks"})), Example)
-        assert caplog.messages == []
-        asker.example(Query("long", {"caption": "a dog " * 20}))
-        asker.example(Query("line 7", {"caption": "a 💥 💥"}))
-    assert caplog.messages == [
-        "long: caption has 40 tokens, of which the first 6 are read (max_tokens)",
-        "line 7: caption holds 2 words or signs that the encoder's vocabulary has not",
+def test_a_text_that_is_cut_or_unknown_has_a_remark_in_its_answer(recipe):
+    predictor = Predictor(composed(recipe, ["a dog barks"] * 3), recipe, "first")
+    captions = ("a dog barks", "a dog " * 20, "a 💥 💥")
+    assert [predictor.prepare(Query("q", {"caption": caption})).answer.remarks for caption in captions] == [
+        (),
+        ("caption has 40 tokens, of which the first 6 are read (max_tokens)",),
+        ("caption contains 2 words or characters that are not in the tokenizer's vocabulary",),
     ]
 
 

@@ -165,7 +165,15 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
             ["--as", "vqa2", "--out", "x"],
             "--as vqa2: no result files are called that; did you mean 'vqa'?; there are: boxes, nlvr2",
         ),
-        (["--as", "vqa"], "--as vqa: predicts for a split of the run's own data; give --out FILE and no sources"),
+        (["--as", "vqa"], "--as vqa: needs --out FILE"),
+        (
+            ["p.png", "--as", "vqa", "--out", "x"],
+            "--as vqa: takes no pictures and no --input; it predicts for a split of the data",
+        ),
+        (
+            ["--as", "vqa", "--out", "/dev/null"],
+            "error: /dev/null: cannot be written: it is not a file",
+        ),
         (["--as", "vqa", "--step", "pick", "--out", "x"], "the step 'pick' predicts choice; vqa wants label or text"),
         (["--as", "boxes", "--out", "x"], "no step that has been learnt predicts region for boxes"),
         (
@@ -174,7 +182,7 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
         ),
         (
             ["--as", "vcr", "--set", "backbone.layers=2", "--out", "x"],
-            "--set backbone.layers=2: this run has learnt with",
+            "--set backbone.layers=2: the settings of a trained run are fixed",
         ),
         (["--as", "vqa", "--split", "exam", "--out", "x"], "exam"),
         (["--split", "val", "--input", "question=why"], "only with --as"),

@@ -28,7 +28,7 @@ IMPORTED = (
     "matplotlib.pyplot",
     "mmgen.cli.runs",
     "mmgen.report.page",
-    "mmgen.inference.predict",
+    "mmgen.inference.load",
     "mmgen.runs.run",
     "mmgen_encoders.encoder",
     "mmgen_encoders.loading",

@@ -33,8 +33,8 @@ def test_an_input_and_the_field_it_reads_ask_the_same(run, monkeypatch):
     assert said[0].stdout.splitlines()[1:] == said[1].stdout.splitlines()[1:]
     monkeypatch.chdir(run)
     loaded = load_run(PLACE)
-    ((one,), (other,)) = loaded.ask(words="a red ball"), loaded.ask(caption="a red ball")
-    assert (one.text, one.score) == (other.text, other.score) and one.text in said[0].stdout
+    (one, other) = loaded.ask(words="a red ball"), loaded.ask(caption="a red ball")
+    assert (one.value, one.score) == (other.value, other.score) and one.value in said[0].stdout
 
 
 def test_the_summary_counts_the_field_that_is_read(tmp_path):

@@ -63,14 +63,14 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     ran(parts, "--step", "words")
     monkeypatch.chdir(parts)
     assert load_run(PLACE).model.inputs == ("caption",)
-    (text,) = load_run(PLACE).ask(caption="a dog")
+    (text,) = load_run(PLACE).ask(caption="a dog").texts
     ran(parts, "--step", "words")  # nothing to do, and nothing is asked for
     shutil.copy(whole / "regions.h5", parts)
     ran(parts)
     one, other = (toys.weights(folder, "both") for folder in (whole, parts))
     assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
     loaded = load_run(PLACE, "words")
-    assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog") == [text]
+    assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog").texts == (text,)
     assert mmgen_here(parts, "write", PLACE, "--set", "decoding.num_beams=2").returncode == 0
     (parts / PLACE / "steps/words/scores.json").unlink()  # its weights have no W, those of `both` have one
     ran(parts, "--step", "words")

@@ -25,8 +25,8 @@ from mmgen.features.journal import Journal
 from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 from mmgen.files import read_json, write_json
-from mmgen.inference import predict
 from mmgen.inference.load import load_run
+from mmgen.inference.query import read_sources
 from mmgen.parts import Record
 from mmgen.progress import Progress
 from mmgen.reading.text import read_text
@@ -179,7 +179,7 @@ def test_predictions_that_are_none(tmp_path, data, told):
 )
 def test_requests_of_odd_types(tmp_path, line, told):
     (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
-    message = predict.requests([tmp_path / "r.jsonl"])[1].problem
+    message = read_sources([tmp_path / "r.jsonl"])[1].problem
     assert message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg"}}: ') and told in message
 
 

@@ -37,7 +37,7 @@ HEAVY = (
     "mmgen_captioneval.metric",
     "mmgen_encoders.loading",
     "mmgen_regions.roi",
-    "mmgen.inference.predict",
+    "mmgen.inference.load",
     "mmgen.scoring",
 )
 

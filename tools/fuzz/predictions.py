@@ -213,13 +213,14 @@ def _spoil_requests(draw: Random, folder: Path, _) -> Path:
 
 def _requests(path: Path, _) -> Any:
     from mmgen.errors import DataError
-    from mmgen.inference.query import as_picture, requests
+    from mmgen.inference.pictures import as_picture
+    from mmgen.inference.query import read_sources
 
-    found = requests([path])
+    found = read_sources([path])
     for request in found:
         for value in request.inputs.values():
             try:
-                if (picture := as_picture(value, request)) is not None:
+                if (picture := as_picture(value, request.id, request.folder)) is not None:
                     picture.load()
             except (DataError, ValueError):
                 continue

@@ -5,12 +5,11 @@ import wave
 import numpy as np
 import pytest
 import torch
-from mmgen.decoding import Decoding
 from mmgen.errors import DataError
-from mmgen.inference.predictor import Asker
+from mmgen.inference.predictor import Predictor
 from mmgen.inference.query import Query
 from mmgen.model import compose
-from mmgen.parts import FailedImage, Record
+from mmgen.parts import Record
 from mmgen.recipe.tables import Recipe, Step
 from mmgen.tensors import Example
 from mmgen.testing import EmbedderSuite, Tiny
@@ -145,12 +144,12 @@ def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, so
     )
     torch.manual_seed(0)
     model = compose(backbone, inputs, recipe.generator, texts=["what barks at the dog"] * 3).eval()
-    asker = Asker(recipe, "all", model, tmp_path)
+    predictor = Predictor(model, recipe, "all")
     seen = Record("seen", np.ones((2, 3), np.float32), np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], np.float32))
     heard = ("short", "long", "nowhere")
     queries = [Query(name, {"image": seen, "sound": name, "caption": "a dog"}) for name in heard]
-    (_, (short,)), (_, (long,)), (_, lost) = asker.answers(queries, Decoding(), at_once=3)
+    short, long, lost = predictor.answers(queries)
     assert short.score != long.score
-    assert isinstance(lost, FailedImage) and lost.reason == f"{sounds}/nowhere.wav: no such file"
-    with pytest.raises(DataError, match="reads image and sound and caption, and there is no sound"):
-        asker.example(Query("q", {"image": seen, "caption": "a dog"}))
+    assert lost.error == f"{sounds}/nowhere.wav: no such file"
+    with pytest.raises(DataError, match="'sound' is missing: the step 'all' reads image and sound and caption"):
+        predictor.ask(seen, caption="a dog")

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from kit import toys
 
 from mmgen.cli import main
-from mmgen.inference import predict
+from mmgen.inference.load import load_run
 
 
 def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
@@ -20,7 +20,5 @@ def test_a_run_is_made_and_asked_on_the_device(tmp_path, monkeypatch, device):
     assert done.exit_code == 0, done.output
     told = json.loads((tmp_path / "runs/toy/default/seed-0/environment.json").read_text())
     assert (told["device"] == "cpu") == (device.type == "cpu")
-    run = predict.load(
-        "runs/toy/default/seed-0", predict.requests([], {"caption": "two red tents and a dog"}), step="first"
-    )
+    run = load_run("runs/toy/default/seed-0", "first")
     assert run.model.device.type == device.type

@@ -102,14 +102,15 @@ def test_questions_about_one_picture(seeing):
 
 def test_the_step_is_chosen_by_what_is_given(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
-    from mmgen.inference import predict
+    from mmgen.inference.load import load_for
+    from mmgen.inference.query import read_sources
 
     for caption, sources, step in (
         ("a dog", [], "caption"),
         (None, [Path("pictures/0.png")], "image_frozen"),
         ("a dog", [Path("pictures/0.png")], "both"),
     ):
-        assert predict.load(PLACE, predict.requests(sources, {"caption": caption})).step == step
+        assert load_for(PLACE, read_sources(sources, {"caption": caption})).step == step
 
 
 def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp_path):
@@ -129,34 +130,30 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp
 
 def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
-    from mmgen.inference import predict
+    from mmgen.inference.load import load_run
 
-    wanted = predict.requests([Path("pictures")])
-    run = predict.load(PLACE, wanted)
-    answers = [
-        [
-            (request.name, [text.text for text in texts])
-            for request, texts in predict.ask(run, wanted, predict.different(2), at_once)
-        ]
-        for at_once in (1, 2)
-    ]
-    assert answers[0] == answers[1] and len(answers[0]) == len(wanted) == 3
+    run, pictures = load_run(PLACE, "image_frozen"), [f"pictures/{number}.png" for number in range(3)]
+    alone, together = (run.ask(pictures, n=2, batch_size=size) for size in (1, 2))
+    texts = [[text.text for text in answer.texts] for answer in alone]
+    assert texts == [[text.text for text in answer.texts] for answer in together]
+    assert [answer.id for answer in together] == pictures and all(len(each) == 2 for each in texts)
+    assert texts == [[text.text for text in run.ask(picture, n=2).texts] for picture in pictures]
 
 
 def stopped(monkeypatch, out: Path, how: Callable[[], None]):
     """What the command says that is stopped when two of three pictures have been asked about."""
     from mmgen.cli import main
-    from mmgen.inference import predict
+    from mmgen.inference.predictor import Predictor
 
-    whole = predict.ask
+    answers = Predictor.answers
 
     def stops(*args, **named):
-        for number, answer in enumerate(whole(*args, **named)):
+        for number, answer in enumerate(answers(*args, **named)):
             if number == 2:
                 how()
             yield answer
 
-    monkeypatch.setattr(predict, "ask", stops)
+    monkeypatch.setattr(Predictor, "answers", stops)
     return CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(out)])
 
 
@@ -183,7 +180,7 @@ def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, m
     assert done.exit_code == 1 and done.stdout.count("out.jsonl") == 0
     assert (
         done.stderr.splitlines()[-1]
-        == f"error: {what}; the answers so far (2) are in {partial}; the same command begins anew"
+        == f"error: {what}; partial answers (2) are in {partial}; re-running the command starts over"
     )
     assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["pictures/0.png", "pictures/1.png"]
     assert out.read_text() == "of an earlier time"
@@ -196,15 +193,15 @@ def test_what_has_been_asked_is_kept_when_something_stops_it(seeing, tmp_path, m
 def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
     code = """
         import os, signal
-        from mmgen.inference import predict
+        from mmgen.inference.answers import Answer
         from mmgen.cli import main
 
-        def told(request, outcome, as_json=predict.as_json):
-            if request.name == "pictures/2.png":
+        def killed(answer, as_json=Answer.as_json):
+            if answer.id == "pictures/2.png":
                 os.kill(os.getpid(), signal.SIGKILL)
-            return as_json(request, outcome)
+            return as_json(answer)
 
-        predict.as_json = told
+        Answer.as_json = killed
         main()
     """
     arguments = ("generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl"))
@@ -216,14 +213,14 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
 
 def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
     from mmgen.cli import main
-    from mmgen.inference import predict
+    from mmgen.inference import load
 
     monkeypatch.chdir(seeing)
-    monkeypatch.setattr(predict, "load", None)
+    monkeypatch.setattr(load, "load_for", None)
     (tmp_path / "file").write_text("")
     for out, why in (
         (tmp_path / "file/out.jsonl", "File exists"),
-        ("/dev/null", "it is no file"),
+        ("/dev/null", "it is not a file"),
         (tmp_path / ("x" * 250), "File name too long"),
     ):
         done = CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(out)])
@@ -240,7 +237,7 @@ def test_a_folder_for_the_answers_is_made_and_a_wrong_run_leaves_nothing_in_it(s
 
 
 def test_a_full_disk_keeps_whole_lines(tmp_path):
-    from mmgen.inference.predict import answers_file
+    from mmgen.inference.answers import answers_file
 
     path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
@@ -252,7 +249,7 @@ def test_a_full_disk_keeps_whole_lines(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     partial = tmp_path / ".out.jsonl.partial"
     assert str(told.value) == f"{path}: cannot be written: File too large"
-    assert told.value.__notes__ == [f"the answers so far (1) are in {partial}; the same command begins anew"]
+    assert told.value.__notes__ == [f"partial answers (1) are in {partial}; re-running the command starts over"]
     assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["\ud800"] and not path.exists()
 
 
@@ -260,10 +257,9 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
     monkeypatch.chdir(seeing)
     import torch
 
-    from mmgen.inference import predict
+    from mmgen.inference.load import load_run
 
-    wanted = predict.requests([Path("pictures")]) * 2
-    run = predict.load(PLACE, wanted)
+    run = load_run(PLACE, "image_frozen")
     generate, tried = run.model.generator.generate, []
 
     def cramped(model, batch, options):
@@ -273,7 +269,7 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
         return generate(model, batch, options)
 
     monkeypatch.setattr(run.model.generator, "generate", cramped)
-    assert len(list(predict.ask(run, wanted, predict.different(1), at_once=3))) == 6
+    assert len(run.ask([f"pictures/{number % 3}.png" for number in range(6)], batch_size=3)) == 6
     assert tried == [3, 1, 1, 1, 1, 1, 1]
     assert caplog.messages == ["writing: out of memory; from here on 1 example at a time"]
 
@@ -287,12 +283,13 @@ def test_a_jsonl_of_pictures_with_captions(seeing):
 def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatch):
     """Asking from pixels is asking from the store: extraction is the same, up to the store's 16 bits."""
     monkeypatch.chdir(seeing)
-    from mmgen.inference import predict
+    from mmgen.inference.load import load_run
+    from mmgen.inference.query import Query
     from mmgen.parts import Record
 
-    run = predict.load_run(PLACE, "image_frozen")
+    run = load_run(PLACE, "image_frozen")
     picture = next(iter(run.recipe.data.build().pictures()))
-    record = run.asker.example(predict.Query("x", picture=picture)).inputs["image"]
+    record = run.prepare(Query("x", picture=picture)).read.rows[0].example.inputs["image"]
     (path,) = PLACE.parent.glob("features/*.h5")
     from mmgen.features.store import FeatureStore
 
@@ -322,7 +319,8 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "--caption", "x", "--step", "both"],
-            "error: caption: the step 'both' reads image and caption, and there is no image",
+            "error: caption: 'image' is missing: the step 'both' reads image and caption; give it with --input "
+            'image=VALUE, or as "image" in a line',
         ),
         (
             [str(PLACE), "--input", "captoin=x"],
@@ -335,27 +333,26 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ([str(PLACE), "--caption", "x", "--input", "caption=y"], 'error: caption must be a text, not ["x", "y"]'),
         (
             [str(PLACE), "pictures/0.png", "--set", "backbone.layers=3"],
-            "error: --set backbone.layers=3: this run has learnt with what it has; what can be changed is decoding.*, "
-            "and an input's extractor, features, allow_other_features (inputs.NAME.*)",
+            "error: --set backbone.layers=3: the settings of a trained run are fixed; only "
+            "decoding.* and an input's extractor, features, allow_other_features (inputs.NAME.*) can be overridden",
         ),
         (
             [str(PLACE), "pictures/0.png", "--set", "inputs.image.extractor.image_size=96"],
-            f"error: {PLACE}: the extractor of 'image' makes other features than it has learnt from "
-            "(settings.image_size: 64 while learning, 96 here); give the very extractor that made them, with its "
-            "settings",
+            f"error: {PLACE}: the extractor of 'image' makes features that differ from the training features "
+            "(settings.image_size: 64 in training, 96 here); use the same extractor and settings",
         ),
         (
             [str(PLACE), "pictures/0.png", "--out", "pictures/0.png"],
-            "error: --out pictures/0.png: is what you ask about, and would be overwritten; name another file",
+            "error: --out pictures/0.png: is also an input file, and would be overwritten; choose another name",
         ),
         (
             [str(PLACE), "pictures", "--out", "pictures/../pictures/1.png"],
-            "error: --out pictures/../pictures/1.png: is what you ask about, and would be overwritten; name another "
-            "file",
+            "error: --out pictures/../pictures/1.png: is also an input file, and would be overwritten; choose another "
+            "name",
         ),
         (
             [str(PLACE), "--caption", "x", "--out", f"{PLACE}/report.html"],
-            f"error: --out {PLACE}/report.html: belongs to the run, and would be overwritten; name another file",
+            f"error: --out {PLACE}/report.html: belongs to the run, and would be overwritten; choose another name",
         ),
         (
             [str(PLACE), "--caption", "x", "--out", "pictures/0.png"],
@@ -363,7 +360,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "--caption", "x", "--out", f"{PLACE}/recipe.json"],
-            f"error: --out {PLACE}/recipe.json: belongs to the run, and would be overwritten; name another file",
+            f"error: --out {PLACE}/recipe.json: belongs to the run, and would be overwritten; choose another name",
         ),
         (
             [str(PLACE), "pictures/0.png", "--set", "decoding.num_beams=2", "--n", "3"],
@@ -438,10 +435,10 @@ def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(
     assert (key, line) == (picture.key, "2")
     assert float(made.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
     assert told("own.png") == (
-        f"error: {place}: 'image' was learnt from features of roi, which cannot be made from a picture here; give a "
+        f"error: {place}: 'image' was trained on features of roi, which cannot be made from a picture here; give a "
         "key of its features, or the extractor that made them: --set inputs.image.extractor.type=NAME\n"
     )
-    assert "(settings.image_size: 64 while learning, 192 here)" in told("own.png", *roi[:4])
+    assert "(settings.image_size: 64 in training, 192 here)" in told("own.png", *roi[:4])
     assert (place / "recipe.json").read_bytes() == kept
 
 
@@ -467,16 +464,17 @@ def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
 
 def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypatch):
     from mmgen.errors import DataError, RunError
-    from mmgen.inference import predict
+    from mmgen.inference.load import load_for
+    from mmgen.inference.query import read_sources
 
     monkeypatch.chdir(seeing)
     Path("odd.jsonl").write_text('{"image": "x.png", "colour": "red"}\n')
     with pytest.raises(DataError) as told:
-        predict.load(PLACE, predict.requests([Path("odd.jsonl")]))
+        load_for(PLACE, read_sources([Path("odd.jsonl")]))
     assert str(told.value) == "odd.jsonl:1: no input is called 'colour'; there are: image, caption"
     Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "pictures/0.png"}\n')
     with pytest.raises(RunError) as told:
-        predict.load(PLACE, predict.requests([Path("odd.jsonl")]))
+        load_for(PLACE, read_sources([Path("odd.jsonl")]))
     assert str(told.value) == (
         f"{PLACE}: image is missing: the step 'both' reads image and caption; odd.jsonl:1 has none; give it with "
         '--input image=VALUE, or as "image" in a line of a JSONL file'
@@ -503,13 +501,17 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
         ("b", "caption must be a text, not 7"),
         ("c", "caption must be a text, not true"),
         ("4", "wanted.jsonl:4: no input is called 'colour'; there are: image, caption"),
-        ("5", 'wanted.jsonl:5: not a line like {"image": "photo.jpg"}: it is no object'),
+        ("5", 'wanted.jsonl:5: not a line like {"image": "photo.jpg"}: expected an object'),
         ("6", "wanted.jsonl:6: the id 'b' is that of line 2 too; give it another"),
         (
             "e",
             "wanted.jsonl:7: 'image' is not read by the step 'caption'; leave it out, or choose another step: " + reads,
         ),
-        ("f", "wanted.jsonl:8: the step 'caption' reads caption, and there is no caption"),
+        (
+            "f",
+            "wanted.jsonl:8: 'caption' is missing: the step 'caption' reads caption; give it with --input "
+            'caption=VALUE, or as "caption" in a line',
+        ),
     ]
 
 
@@ -522,8 +524,8 @@ def test_boxes_and_labels_of_a_query_are_checked(seeing, monkeypatch):
         ({"boxes": [[0, 0, float("nan"), 1]]}, f"box 1 is [0, 0, nan, 1]; {rows}"),
         ({"boxes": [["a", 0, 0, 1]]}, f'boxes are [["a", 0, 0, 1]]; {rows}'),
         ({"boxes": good}, f"boxes are [0, 0, 0.5, 1]; {rows}"),
-        ({"boxes": [good], "labels": ["a", "b"]}, "there are 2 labels for 1 boxes; give one a box"),
-        ({"boxes": [good], "labels": "a"}, 'labels are "a"; write a text a box, like ["dog"]'),
+        ({"boxes": [good], "labels": ["a", "b"]}, "got 2 labels for 1 box; give one label per box"),
+        ({"boxes": [good], "labels": "a"}, 'labels are "a"; give one text per box, like ["dog"]'),
         ({"labels": ["a"]}, "labels are given without boxes; give each label a box, or leave the labels out"),
     ]
     lines = [{"image": {"picture": "pictures/0.png", **given}} for given, _ in wrong]
@@ -533,7 +535,7 @@ def test_boxes_and_labels_of_a_query_are_checked(seeing, monkeypatch):
     assert [line["error"] for line in found[:-1]] == [
         *(f"image: {reason}" for _, reason in wrong),
         f"image: box 1 is [0, 0, nan, 1]; {rows}",
-        "image: features hold NaN or infinite numbers; make them again",
+        "image: features must be finite, and between -1e+15 and 1e+15; make them again",
     ]
 
 
@@ -567,7 +569,7 @@ def test_a_run_is_asked_from_eight_threads(seeing, monkeypatch):
 
     def ask(number: int) -> str:
         picture = f"pictures/{number % 3}.png" if number % 2 else f"test-0000{number % 3}"
-        return run.ask(picture, caption=f"a dog {number % 5}")[0].text
+        return run.ask(picture, caption=f"a dog {number % 5}").value
 
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(ask, range(32)))
@@ -582,14 +584,14 @@ def test_what_ask_says(seeing, monkeypatch):
 
     monkeypatch.chdir(seeing)
     run = load_run(PLACE, "both")
-    assert len(run.ask(Image.open("pictures/0.png"), caption="a dog", n=2)) == 2
+    assert len(run.ask(Image.open("pictures/0.png"), caption="a dog", n=2).texts) == 2
     for given, named, told in (
-        ("pictures/0.png", {}, "this query: the step 'both' reads image and caption, and there is no caption"),
+        ("pictures/0.png", {}, "pictures/0.png: 'caption' is missing: the step 'both' reads image and "),
         ("pictures/9.png", {"caption": "x"}, "pictures/9.png: no such file, and no key of "),
         ("pictures/0.png", {"caption": 3}, "caption must be a text, not 3"),
-        ("pictures/0.png", {"caption": "x", "image": "test-00001"}, "this query: the picture is given twice, by "),
-        ("pictures/0.png", {"caption": "x", "n": 0}, "n is 0; it is how many texts to write, a whole number from 1 on"),
-        ("pictures/0.png", {"text": "x"}, "this query: no input is called 'text'; there are: image, caption"),
+        ("pictures/0.png", {"caption": "x", "image": "test-00001"}, "pictures/0.png: 'image' is given twice, by its"),
+        ("pictures/0.png", {"caption": "x", "n": 0}, "n must be a positive integer"),
+        ("pictures/0.png", {"text": "x"}, "pictures/0.png: no input is called 'text'; there are: image, caption"),
     ):
         with pytest.raises(DataError) as error:
             run.ask(given, **named)
@@ -604,9 +606,7 @@ def test_two_commands_do_not_write_one_file(tmp_path):
         with pytest.raises(RunError) as told, answers_file(tmp_path / "a.jsonl"):
             pass
         add({"id": "2"})
-    assert str(told.value) == (
-        f"{tmp_path}/a.jsonl: another `mmgen generate` is writing it; wait for it, or name another file"
-    )
+    assert str(told.value) == (f"{tmp_path}/a.jsonl: another command is writing it; wait for it, or name another file")
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
 
 

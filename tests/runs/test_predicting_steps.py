@@ -217,15 +217,17 @@ def test_a_loaded_step_predicts_for_examples_without_labels(done):
     assert one.value["label"] == "blue" and json.dumps(one.value)
     with pytest.raises(RunError, match="the step 'colors' predicts labels and writes no texts; use predict"):
         loaded.generate([Example("mine", {"caption": "a blue boat"})])
-    with pytest.raises(RunError, match="the step 'words' writes texts; use generate"):
-        load_run(folder.path, "words", registry()).predict([Example("mine", {"caption": "a blue boat"})])
+    words = load_run(folder.path, "words", registry())
+    assert words.predict(caption="a blue boat").value == words.ask(caption="a blue boat").value
+    with pytest.raises(RunError, match="the step 'colors' predicts a label; use predict"):
+        loaded.ask(caption="a blue boat")
 
 
 @pytest.fixture
 def known(monkeypatch):
     """The command line knows the parts of this file."""
-    for module in ("predict", "load", "rescore"):
-        monkeypatch.setattr(f"mmgen.runs.{module}.installed", registry)
+    for module in ("inference.load", "runs.rescore"):
+        monkeypatch.setattr(f"mmgen.{module}.installed", registry)
 
 
 def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):

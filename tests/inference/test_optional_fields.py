@@ -1,7 +1,7 @@
-"""Which words of a question mean which region: a query tells it, and it is read and checked."""
+"""Fields that an input reads where they are there (which words mean which region): queries give them, and they are
+checked."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,12 +9,11 @@ import torch
 from kit import toys
 from mmgen_visualbert import VisualBertRegions
 
-from mmgen.errors import DataError, RunError
-from mmgen.inference.predict import named_values
-from mmgen.inference.predictor import Asker
-from mmgen.inference.query import Query
+from mmgen.errors import DataError
+from mmgen.inference.predictor import Predictor
+from mmgen.inference.query import Query, named_values
 from mmgen.model import Objectives, compose
-from mmgen.parts import FailedImage, Record
+from mmgen.parts import Record
 from mmgen.recipe.load import load
 from mmgen.registry import installed
 
@@ -41,7 +40,7 @@ LINE = {"image": SEEN, "question": "what does Casey see", "choices": ["Casey see
 
 
 @pytest.fixture
-def asker(tmp_path):
+def predictor(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe = load(tmp_path / "toy.toml", installed())[0]
     stored = VisualBertRegions(width=3, fingerprint={}, reads=("image",), mentions=MENTIONS)
@@ -55,26 +54,30 @@ def asker(tmp_path):
     )
     for parameter in model.parameters():
         parameter.data += 0.3 * torch.randn_like(parameter)
-    return Asker(recipe, "choices", model, Path("run"))
+    return Predictor(model, recipe, "choices")
 
 
-def answer(asker, **more):
-    ((_, found),) = asker.predictions([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
-    return found.reason if isinstance(found, FailedImage) else found.value["probabilities"]
+def answered(predictor, **more):
+    (answer,) = predictor.predict([Query("q", {**LINE, **more}, place="ask.jsonl:1")])
+    return answer.error or answer.value["probabilities"]
 
 
-def test_mentions_of_a_question_and_of_its_choices_are_read(asker):
-    plain = answer(asker)
+def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
+    plain = answered(predictor)
     of_question, of_choices = [[10, 15, [0]]], [[[0, 5, [0]], [11, 14, [1]]], []]
-    read = asker.example(Query("q", {**LINE, "question_mentions": of_question, "choice_mentions": of_choices}))
+    query = Query("q", {**LINE, "question_mentions": of_question, "choice_mentions": of_choices})
+    read = predictor._example(query, predictor.names.checked(query))
     assert read.shown("question_mentions") == ((10, 15, (0,)),)
     assert read.labels["choice_mentions"] == [((0, 5, (0,)), (11, 14, (1,))), ()]
-    told = [answer(asker, question_mentions=of_question), answer(asker, choice_mentions=of_choices)]
+    told = [answered(predictor, question_mentions=of_question), answered(predictor, choice_mentions=of_choices)]
     assert len({json.dumps(each) for each in (plain, *told)}) == 3
     typed = ["question_mentions=[[10, 15, [0]]]", "choice_mentions=[[0, 5, [0]], [11, 14, [1]]]", "choice_mentions=[]"]
-    assert answer(asker, **named_values(typed[:1])) == told[0] and answer(asker, **named_values(typed[1:])) == told[1]
+    assert (
+        answered(predictor, **named_values(typed[:1])) == told[0]
+        and answered(predictor, **named_values(typed[1:])) == told[1]
+    )
     lists = [f"choices={json.dumps(LINE['choices'])}", f"choice_mentions={json.dumps(of_choices)}"]
-    assert answer(asker, **named_values(lists)) == told[1]
+    assert answered(predictor, **named_values(lists)) == told[1]
 
 
 @pytest.mark.parametrize(
@@ -91,15 +94,15 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(asker):
         ({"question_mentions": [[5, 5, [0]]]}, "example 'q' mentions letters 5 to 5 of 'question', which has 19"),
         ({"question_mentions": [[10, 15, [-1]]]}, "example 'q' mentions object -1; they count from 0"),
         ({"choice_mentions": [[]]}, "example 'q' has 2 choices and 1 choice_mentions; give one for each"),
-        ({"choice_mentions": {}}, "choice_mentions: {} is no list; give one for each row"),
+        ({"choice_mentions": {}}, "choice_mentions: {} is not a list; give one for each row"),
         ({"caption_mentions": []}, "ask.jsonl:1: no input is called 'caption_mentions'"),
     ],
 )
-def test_mentions_that_do_not_do(asker, given, told):
-    assert told in answer(asker, **given)
+def test_mentions_that_do_not_do(predictor, given, told):
+    assert told in answered(predictor, **given)
 
 
-def test_a_step_that_does_not_read_mentions_says_so(asker):
-    asker.step, asker.inputs = "words", ("question", "choice")
-    with pytest.raises((DataError, RunError), match="'question_mentions' is not read by the step 'words'"):
-        asker.example(Query("q", {"question": "x", "choices": ["a", "b"], "question_mentions": [[0, 1, [0]]]}))
+def test_a_step_that_does_not_read_mentions_says_so(predictor):
+    words = Predictor(predictor.model, predictor.recipe, "words")
+    with pytest.raises(DataError, match="'question_mentions' is not read by the step 'words'"):
+        words.predict(question="x", choices=["a", "b"], question_mentions=[[0, 1, [0]]])

@@ -1,0 +1,51 @@
+"""Queries out of Python's values, NAME=VALUE pairs and lines."""
+
+import pytest
+
+from mmgen.errors import DataError
+from mmgen.inference.query import Query, named_values, queries_of, read_sources
+from mmgen.tensors import Example
+
+
+def test_what_is_typed_is_utf_8_whatever_the_locale():
+    """Python reads bytes that the locale has no letters for as lone surrogates."""
+    assert named_values(["caption=two caf\udcc3\udca9s"]) == {"caption": "two cafés"}
+    with pytest.raises(DataError) as error:
+        named_values(["caption=two caf\udce9s"])
+    assert str(error.value) == "--input caption: holds a byte that is not UTF-8; give it in UTF-8"
+
+
+def test_a_list_of_nothing_is_nothing_given():
+    """An input of no picture is missing."""
+    (query,) = read_sources([], {"image": [], "caption": "a dog", "choices": [""]})
+    assert query.inputs == {"caption": "a dog", "choices": [""]}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("a " * 600_000, "q: 'caption' has 1,200,000 letters, and may have 1,000,000"),
+        (["a", "\ud800"], "q: 'caption' contains half a character ('\\ud800'); give whole ones"),
+    ],
+)
+def test_texts_that_no_tokenizer_should_see_are_refused(value, message):
+    with pytest.raises(DataError) as error:
+        Query("q", {"caption": value}).check()
+    assert str(error.value) == message
+
+
+def test_a_list_is_many_queries_and_anything_else_is_one():
+    example = Example("e", {})
+    assert queries_of("a.jpg", {"caption": "x"}) == [Query("a.jpg", {"caption": "x"}, "a.jpg")]
+    assert queries_of(None, {"caption": "x"}) == [Query("this query", {"caption": "x"})]
+    assert queries_of(["a.jpg", {"caption": "y"}, Query("own", {"image": "k"}), example], {"caption": "x"}) == [
+        Query("a.jpg", {"caption": "x"}, "a.jpg"),
+        Query("2", {"caption": "y"}),
+        Query("own", {"caption": "x", "image": "k"}),
+        example,
+    ]
+    with pytest.raises(DataError) as error:
+        queries_of(("a.jpg", "b.jpg"), {})
+    assert str(error.value) == (
+        "a tuple is not a query; give a list of queries, or All((a, b)) for two pictures of one query"
+    )
