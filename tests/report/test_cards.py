@@ -239,8 +239,8 @@ def test_a_renderer_that_fails_costs_its_cards_and_not_the_page(made, monkeypatc
     page = page_of(*made)
     notes = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
     assert len(notes) == 1 and re.fullmatch(
-        r"renderer \(vqa, mmgen-framework [^)]+\): card of &#39;test-0&#39;: KeyError: &#39;size&#39;; what it cannot "
-        "show is shown as JSON",
+        r"renderer \(vqa_card, mmgen-framework [^)]+\): card of &#39;test-0&#39;: KeyError: &#39;size&#39;; what it "
+        "cannot show is shown as JSON",
         notes[0],
     )
     shown = words(cards(page, 0)["test-0"])

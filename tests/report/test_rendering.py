@@ -68,15 +68,25 @@ def package(site):
 def test_every_task_is_shown_by_its_own(recipe):
     shown = {step: step_renderer(recipe, step).config.model_fields["type"].default for step in recipe.steps}
     assert shown == {
-        "answers": "vqa",
-        "answers_blind": "vqa",
-        "pairs": "nlvr2",
-        "choices": "vcr",
-        "choices_blind": "vcr",
-        "expressions": "refcoco",
-        "expressions_blind": "refcoco",
-        "phrases": "flickr30k",
+        "answers": "vqa_card",
+        "answers_blind": "vqa_card",
+        "pairs": "nlvr2_card",
+        "choices": "vcr_card",
+        "choices_blind": "vcr_card",
+        "expressions": "refcoco_card",
+        "expressions_blind": "refcoco_card",
+        "phrases": "flickr30k_card",
     }
+
+
+def test_texts_about_data_whose_words_name_objects_are_shown_by_vcr(tmp_path):
+    path = tmp_path / "toy.toml"
+    path.write_text(
+        'name = "toy"\n[backbone]\ntype = "bert"\n[inputs.question]\ntype = "text"\n[generator]\ntype = "masked"\n'
+        '[steps.words]\ninputs = ["question"]\ntrain = ["backbone"]\n[data]\ntype = "scene_choices"\n'
+    )
+    config = step_renderer(load(path, installed())[0], "words").config
+    assert config.model_fields["type"].default == "vcr_texts_card"
 
 
 def test_what_no_renderer_knows_is_shown_as_json(recipe):
@@ -96,12 +106,12 @@ def test_a_renderer_for_any_label_loses_to_one_that_names_what_the_label_is_abou
 def test_a_renderer_for_a_data_set_wins(recipe, package):
     package(datasets=("asked_answers",))
     assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL) == Card(line="mine")
-    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2"
+    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2_card"
 
 
 def test_a_renderer_whose_labels_the_objective_does_not_need_does_not_fit(recipe, package):
     package(labels=("answers", "mood"), datasets=("asked_answers",))
-    assert step_renderer(recipe, "answers").config.model_fields["type"].default == "vqa"
+    assert step_renderer(recipe, "answers").config.model_fields["type"].default == "vqa_card"
 
 
 def test_two_that_fit_equally_well_are_an_error_of_this_step_alone(recipe, package):
@@ -109,11 +119,11 @@ def test_two_that_fit_equally_well_are_an_error_of_this_step_alone(recipe, packa
     with pytest.raises(PluginError) as caught:
         step_renderer(recipe, "answers")
     assert re.fullmatch(
-        r"step 'answers': two renderers fit its label of 'asked_answers': 'mine' \(mmgen-mine 0\.3\) and 'vqa' "
+        r"step 'answers': two renderers fit its label of 'asked_answers': 'mine' \(mmgen-mine 0\.3\) and 'vqa_card' "
         r"\(mmgen-framework [^)]+\); uninstall one of them",
         str(caught.value),
     )
-    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2"
+    assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2_card"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +168,6 @@ def test_texts_are_shown_beside_captions_by_a_renderer_or_as_they_are(recipe, pa
     examples = [Example("a", {"caption": ("a dog", "a cat")})]
     plain = samples(texts, examples, StepRenderer())
     assert plain == f"    {'what is it?':42} <- a: a dog"
-    config = installed().get("renderer", "vqa").config
+    config = installed().get("renderer", "vqa_card").config
     failed = samples(texts, examples, StepRenderer(config))
-    assert failed.startswith(f"{plain}\nrenderer (vqa, mmgen-framework ")
+    assert failed.startswith(f"{plain}\nrenderer (vqa_card, mmgen-framework ")

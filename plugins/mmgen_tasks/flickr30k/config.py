@@ -104,7 +104,7 @@ class ScenePhrases(Proposals):
 class PhraseBoxes(mmgen.RendererConfig):
     """Flickr30K Entities: a phrase marked in its caption, the likeliest box, and the rank of the right one."""
 
-    type: Literal["flickr30k"] = "flickr30k"
+    type: Literal["flickr30k_card"] = "flickr30k_card"
     renders = frozenset({"boxes"})
     labels = ("phrases",)
 

@@ -95,7 +95,7 @@ class ScenePairs(Drawn):
 class TruthBars(mmgen.RendererConfig):
     """NLVR2: how sure a step is that a statement is true, and whether it is."""
 
-    type: Literal["nlvr2"] = "nlvr2"
+    type: Literal["nlvr2_card"] = "nlvr2_card"
     renders = frozenset({"label"})
     labels = ("truth",)
 

@@ -136,7 +136,7 @@ class SceneExpressions(Proposals):
 class ChosenRegion(mmgen.RendererConfig):
     """Referring expressions: the chosen region beside the right one, and how much they overlap."""
 
-    type: Literal["refcoco"] = "refcoco"
+    type: Literal["refcoco_card"] = "refcoco_card"
     renders = frozenset({"region"})
     labels = ("box",)
 

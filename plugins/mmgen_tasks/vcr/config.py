@@ -137,7 +137,7 @@ class SceneChoices(Drawn):
 class Choices(mmgen.RendererConfig):
     """VCR: the choices, which of them is right, and the words that name objects of the picture."""
 
-    type: Literal["vcr"] = "vcr"
+    type: Literal["vcr_card"] = "vcr_card"
     renders = frozenset({"choice"})
     labels = ("choices", "choice")
 
@@ -150,7 +150,7 @@ class Choices(mmgen.RendererConfig):
 class NamedTexts(mmgen.RendererConfig):
     """VCR's texts: the words that name objects, where a step writes, or tells right choices from wrong ones."""
 
-    type: Literal["vcr_texts"] = "vcr_texts"
+    type: Literal["vcr_texts_card"] = "vcr_texts_card"
     renders = frozenset({"text", "label"})
     datasets = ("vcr", "vcr_texts", "scene_choices")
 

@@ -141,7 +141,7 @@ class SceneAnswers(Drawn):
 class AnswerBars(mmgen.RendererConfig):
     """VQA: the most probable answers as bars, and which of them people gave."""
 
-    type: Literal["vqa"] = "vqa"
+    type: Literal["vqa_card"] = "vqa_card"
     renders = frozenset({"label"})
     labels = ("answers",)
 
