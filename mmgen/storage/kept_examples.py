@@ -124,7 +124,7 @@ def _example(line: str) -> Example:
     """Raises what a line of another shape raises."""
     table = json.loads(line)
     inputs = {name: _input(value) for name, value in table["inputs"].items()}
-    labels = {name: _tuples(value) for name, value in table.get("labels", {}).items()}
+    labels = {name: _tuples(value) for name, value in table["labels"].items()}
     found = Example(table["id"], inputs, tuple(table["targets"]), table["facts"], labels)
     if wrong := example_problem(found):
         raise ValueError(wrong)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..registry import Registry
 
-STARTED = "started_in"  # the key; a path from the run's folder. Runs of before 0.2 have none
+STARTED = "started_in"  # the key; a path from the run's folder
 
 
 def started_in(folder: Path) -> str:
@@ -33,6 +33,6 @@ def without_lost_probes(saved: dict[str, Any], registry: Registry) -> dict[str, 
     lost = [
         name
         for name, each in saved["probes"].items()
-        if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"].rpartition(":")[2] not in there
+        if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"] not in there
     ]
     return {**saved, "probes": {name: each for name, each in saved["probes"].items() if name not in lost}}

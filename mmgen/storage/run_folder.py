@@ -157,16 +157,14 @@ class RunFolder:
             self._keep(recipe)
 
     def _keep(self, recipe: Recipe) -> None:
-        """`recipe.json`, with the description for the report; a table that is equal stays as it was written, since
-        features are named after some of them."""
+        """`recipe.json`, with the description for the report."""
         path = self.path / "recipe.json"
         saved = read_table(path) if path.exists() else {}
         kept = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
         if saved.pop(kept_recipe.STARTED, None) and saved.get("description", "") == recipe.description:
             saved = kept if self.identity() == located(recipe).identity() else saved  # paths may be written otherwise
         if saved != kept:
-            tables = {name: saved[name] if name in saved and saved[name] == own else own for name, own in kept.items()}
-            write_json(path, tables | {kept_recipe.STARTED: kept_recipe.started_in(self.path)})
+            write_json(path, kept | {kept_recipe.STARTED: kept_recipe.started_in(self.path)})
 
     def outdated(self, recipe: Recipe) -> tuple[str, ...]:
         """Which of the tables "decoding" and "metrics" differ from those that the run's texts and scores were made
