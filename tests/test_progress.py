@@ -194,28 +194,45 @@ def work(bars: Bars) -> None:
     bars.say("another line")
 
 
+def listen(monkeypatch) -> io.StringIO:
+    """What this process says on stderr from now on, in Python. File descriptor 2 is no measure: libraries, and the
+    threads and processes of other tests, write to it when they like."""
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
+    return stderr
+
+
+def drop_rest(descriptor: int) -> None:
+    """What a stream has not got rid of goes nowhere, so that it can be closed."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_ends_nothing(monkeypatch, capfd):
+def test_a_full_disk_behind_standard_output_ends_nothing(monkeypatch):
+    said = listen(monkeypatch)
     with FULL.open("w") as full:
         monkeypatch.setattr("sys.stdout", full)
         work(Bars())
         monkeypatch.setattr("sys.stderr", full)
         tell("nowhere to say it", err=True)
         monkeypatch.undo()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), full.fileno())  # what it has not taken, for its end
-    assert capfd.readouterr().err == SILENT.format("No space left on device")
+        drop_rest(full.fileno())
+    assert said.getvalue() == SILENT.format("No space left on device")
 
 
-def test_a_reader_that_has_gone_ends_nothing(monkeypatch, capfd):
+def test_a_reader_that_has_gone_ends_nothing(monkeypatch):
+    said = listen(monkeypatch)
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w", closefd=False) as pipe:  # noqa: PTH123
         monkeypatch.setattr("sys.stdout", pipe)
         work(Bars())
         monkeypatch.undo()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), writing)
+        drop_rest(writing)
     os.close(writing)
-    assert capfd.readouterr().err == SILENT.format("Broken pipe")
+    assert said.getvalue() == SILENT.format("Broken pipe")
 
 
 def test_no_standard_output_at_all(monkeypatch):
