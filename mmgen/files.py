@@ -1,5 +1,5 @@
 """Files that survive a kill: each appears under its name whole or not at all; locks that end with their process; and
-texts and JSON, read to a limit and with their mistakes named."""
+texts and JSON, read to a limit and with their mistakes named; and the key that an image has by its file's name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import gzip
 import json
 import os
 import platform
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,6 +21,16 @@ from .errors import DataError, RunError, regular
 MOST_BYTES = 1 << 30  # of a text, unpacked: the largest published file of captions has a tenth of this
 PIECE = 1 << 24
 Written = TypeVar("Written")
+
+
+def image_key(name: str) -> str:
+    """The key of an image from its file's name: COCO's image id without zeros where there is one, else the stem.
+
+    "COCO_train2014_000000314392.jpg" and "000000314392.jpg" -> "314392"; "my photo.jpg" -> "my photo".
+    """
+    stem = re.sub(r"\.(jpe?g|png|gif|bmp|webp|tiff?|npz|npy)$", "", Path(name).name, flags=re.IGNORECASE)
+    number = re.fullmatch(r"(?:COCO_\w+?_)?(\d{12})", stem)
+    return str(int(number[1])) if number else stem
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:

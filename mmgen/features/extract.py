@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import DataError, shown
+from ..files import image_key
 from ..parts import Extractor, FailedImage, Picture
 from ..progress import Progress
 from .images import SUFFIXES, image_files, open_image
-from .store import image_key
 from .writer import StoreWriter
 
 WAIT = 1.0  # seconds between two looks whether another process is still filling the store

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from ..errors import DataError, regular
-from .store import image_key
+from ..files import image_key
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")  # Pillow knows more, and starts Ghostscript for one of them
@@ -36,7 +36,7 @@ def image_files(folder: Path) -> Iterator[Path]:
 
 
 def images_by_key(folder: Path) -> dict[str, Path]:
-    """Images of a folder and its subfolders by `store.image_key`. Raises DataError when two have the same."""
+    """Images of a folder and its subfolders by `files.image_key`. Raises DataError when two have the same."""
     found: dict[str, Path] = {}
     for path in image_files(folder):
         other = found.setdefault(image_key(path.name), path)

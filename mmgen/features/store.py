@@ -21,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,16 +53,6 @@ NAMES = (
 
 
 IN_MEMORY = 128 << 20  # bytes up to which a file is read whole: slicing arrays is far quicker than asking HDF5
-
-
-def image_key(name: str) -> str:
-    """The key of an image from its file's name: COCO's image id without zeros where there is one, else the stem.
-
-    "COCO_train2014_000000314392.jpg" and "000000314392.jpg" -> "314392"; "my photo.jpg" -> "my photo".
-    """
-    stem = re.sub(r"\.(jpe?g|png|gif|bmp|webp|tiff?|npz|npy)$", "", Path(name).name, flags=re.IGNORECASE)
-    number = re.fullmatch(r"(?:COCO_\w+?_)?(\d{12})", stem)
-    return str(int(number[1])) if number else stem
 
 
 class FeatureStore:

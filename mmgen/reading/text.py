@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
-from ..features.store import image_key
-from ..files import read_bytes
+from ..files import image_key, read_bytes
 
 LONGEST = 1_000_000  # letters of a text; a tokenizer takes minutes for a hundred times as many
 NAMES = {

@@ -12,9 +12,8 @@ from ..configs import DatasetConfig, FeaturesConfig
 from ..data.checked import Examples
 from ..errors import DataError, MmgenError, RunError, did_you_mean
 from ..features.multi_file import open_store
-from ..features.store import image_key
 from ..features.tsv import write_tsv
-from ..files import write_folder
+from ..files import image_key, write_folder
 from ..parts import FailedImage, Picture, Record
 from ..progress import Progress
 from ..reading.export import Exported, ExportedPicture, Exporter

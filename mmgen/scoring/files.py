@@ -13,8 +13,7 @@ from typing import Any, Literal
 from ..configs import DatasetConfig
 from ..data.datasets import alone
 from ..errors import DataError
-from ..features.store import image_key
-from ..files import read_bytes
+from ..files import image_key, read_bytes
 from ..parts import Dataset
 from ..reading.results import ResultFiles
 from ..reading.tables import BETWEEN, is_table, rows

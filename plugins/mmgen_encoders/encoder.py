@@ -96,10 +96,11 @@ class EncoderBackbone(Backbone):
     `model` is that very module: take it out, or put another's weights in, as you like. Backbones of other families
     subclass this one; what differs most is `attention_masks` and where `logits` finds the head.
 
-    pretrained  whether its weights come from `config.weights`, and not from a run or from nowhere
+    read_pooler  gives the pretrained weights of the pooler's dense layer, where the encoder's weights are pretrained;
+                 empty where these have no pooler
     """
 
-    pretrained = False
+    read_pooler: Callable[[], Mapping[str, Tensor]] | None = None
 
     def __init__(self, config: Encoder, model: PreTrainedModel, tokenizer) -> None:
         super().__init__()
@@ -208,10 +209,8 @@ class EncoderBackbone(Backbone):
 
     def add_pooler(self) -> None:
         super().add_pooler()
-        if self.pretrained:
-            from .loading import fill_pooler
-
-            fill_pooler(self)
+        if self.read_pooler is not None and (weights := self.read_pooler()):
+            self.pooler.get_submodule("dense").load_state_dict(weights)
 
     def new_cache(self) -> Cache:
         return EncoderCache() if self.caches else super().new_cache()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -219,14 +220,13 @@ def _pretrained(config: Encoder) -> EncoderBackbone:
             config.weights,
         )
     backbone = config.backbone_class()(config, model, tokenizer)
-    backbone.pretrained = True
+    backbone.read_pooler = partial(read_pooler, config)
     _load(config, lambda _: _usable(backbone))
     return backbone
 
 
-def fill_pooler(backbone: EncoderBackbone) -> None:
-    """Give an encoder's pooler the pretrained weights, where those have one; says so where they have none."""
-    config = backbone.config
+def read_pooler(config: Encoder) -> dict[str, torch.Tensor]:
+    """The dense layer of a pretrained pooler, "weight" and "bias"; empty, and said, where the weights have none."""
     base, found = _load(
         config,
         lambda name: AutoModel.from_pretrained(
@@ -237,11 +237,11 @@ def fill_pooler(backbone: EncoderBackbone) -> None:
             output_loading_info=True,
         ),
     )
-    own = {} if any("pooler." in name for name in found["missing_keys"]) else pooler_weights(base, base.state_dict())
-    if own:
-        backbone.pooler.get_submodule("dense").load_state_dict(own)
-    else:
+    lacks_one = any("pooler." in name for name in found["missing_keys"])
+    weights = {} if lacks_one else pooler_weights(base, base.state_dict())
+    if not weights:
         log.info("%s: brings no pooler; it is made fresh, and learnt with the backbone", config.weights)
+    return weights
 
 
 def _load(config: Encoder, load):

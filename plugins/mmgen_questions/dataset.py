@@ -49,7 +49,7 @@ class QuestionFiles(PublishedFiles):
     """Examples of a `Vqa`, `Vqg`, `Jsonl` or `Csv` config.
 
     id       the split and the image ("train-314392"); with `captions = "all"` the caption's number too ("...#2")
-    inputs   "image": the image's key (`mmgen.features.store.image_key`); "caption": a tuple of captions; further inputs
+    inputs   "image": the image's key (`mmgen.files.image_key`); "caption": a tuple of captions; further inputs
              of JSONL and tables
     targets  the questions, each on one line; with `write = "captions"` the captions, which are no input then
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.features.store import image_key
 from mmgen.features.untrusted_hdf5 import MOST_BYTES
+from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder

@@ -16,8 +16,8 @@ import h5py
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.features.store import image_key
 from mmgen.features.untrusted_hdf5 import MOST_BYTES, opened, own_dataset
+from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import LxmertH5

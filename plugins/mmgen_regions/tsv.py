@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mmgen.errors import DataError
-from mmgen.features.store import image_key
+from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv

@@ -21,8 +21,9 @@ from kit.stores import FINGERPRINT, fill, record, same
 
 from mmgen.errors import DataError, RunError
 from mmgen.features.journal import Journal
-from mmgen.features.store import FeatureStore, image_key
+from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
+from mmgen.files import image_key
 
 
 def names(folder):

@@ -269,7 +269,7 @@ def _check_lxmert(path: Path, content: Any, _) -> None:
 
 
 def _key(name: str) -> str:
-    from mmgen.features.store import image_key
+    from mmgen.files import image_key
 
     return image_key(name)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mmgen.features.store import image_key
+from mmgen.files import image_key
 
 from . import mutations
 from .harness import Surface

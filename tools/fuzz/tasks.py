@@ -17,7 +17,7 @@ from typing import Any
 
 from kit import published
 
-from mmgen.features.store import image_key
+from mmgen.files import image_key
 
 from . import mutations
 from .harness import Surface

@@ -12,7 +12,7 @@ from mmgen_vl.boxes import Box
 from mmgen_vl.flickr30k_files import ANNOTATIONS, SENTENCES, SOURCE, Phrase, read_annotation, read_sentences
 
 from mmgen.errors import DataError
-from mmgen.features.store import image_key
+from mmgen.files import image_key
 from mmgen.reading.finding import Finder
 from mmgen.reading.text import read_text
 from mmgen.tensors import Example

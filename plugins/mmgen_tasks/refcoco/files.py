@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mmgen_vl.boxes import Box, relative
 
 from mmgen.errors import DataError
-from mmgen.features.store import image_key
+from mmgen.files import image_key
 from mmgen.reading.finding import Finder
 from mmgen.reading.text import each, image_id, kind, listed, parse_json, read_text, tidy, wanted
 from mmgen.tensors import Example

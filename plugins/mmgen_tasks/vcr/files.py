@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mmgen_vl.boxes import Box, relative
 
 from mmgen.errors import DataError
-from mmgen.features.store import image_key
+from mmgen.files import image_key
 from mmgen.reading.finding import Finder
 from mmgen.reading.text import json_lines, kind, parse_json, read_text, tidy, wanted
 from mmgen.tensors import All, Example
