@@ -1,4 +1,4 @@
-"""First-party objectives: what an encoder learns beside writing, as BERT, VisualBERT and VL-BERT were pretrained."""
+"""Pretraining objectives of BERT, VisualBERT and VL-BERT, to train an encoder beside or before text generation."""
 
 from typing import Annotated, Literal
 
@@ -12,15 +12,17 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class MaskedWords(mmgen.ObjectiveConfig):
-    """Words of texts are hidden and predicted, all other inputs visible (Devlin et al., 2019, section 3.1; VisualBERT,
-    section 3.3)."""
+    """Masked language modelling: words of texts are hidden and predicted, all other inputs are visible (Devlin et al.,
+    2019, section 3.1; VisualBERT, section 3.3)."""
 
     type: Literal["masked_words"] = "masked_words"
-    inputs: tuple[str, ...] = Field((), description="the texts that it hides; by default every text input of the step")
+    inputs: tuple[str, ...] = Field(
+        (), description="text inputs with hidden words; by default every text input of the step"
+    )
     rate: float = Field(0.15, gt=0, le=1, description="share of the words that are predicted")
-    mask: Share = Field(0.8, description="of those, the share that [MASK] stands for")
-    random: Share = Field(0.1, description="and the share that a random word stands for; the rest is shown as it is")
-    whole_words: bool = Field(False, description="hide all pieces of a word, or none")
+    mask: Share = Field(0.8, description="of those, the share replaced by [MASK]")
+    random: Share = Field(0.1, description="of those, the share replaced by a random word; the rest stays unchanged")
+    whole_words: bool = Field(False, description="hide all word pieces of a word, or none of them")
 
     def build(self, backbone, labels):
         from .masked_words import MaskedWordsObjective
@@ -33,31 +35,31 @@ class MaskedWords(mmgen.ObjectiveConfig):
 
     def misfits(self, inputs):
         if absent := [name for name in self.inputs if name not in inputs]:
-            return f"hides words of '{absent[0]}', and the step reads: {', '.join(inputs)}"
+            return f"hides words of '{absent[0]}', but the step reads: {', '.join(inputs)}"
         if wrong := [name for name in self.inputs if inputs[name].hides != "words"]:
-            return f"hides words, and the input '{wrong[0]}' has none; name inputs of texts"
+            return f"hides words, but the input '{wrong[0]}' has no words; name text inputs"
         if not self.hidden(inputs):
-            return 'hides words, and the step reads no text; add an input of type "text" to it'
+            return 'hides words, but the step reads no text; add an input of type "text" to the step'
         return ""
 
     @model_validator(mode="after")
     def _shares(self):
         if self.mask + self.random > 1:
-            raise ValueError("mask and random are shares of the same words, and together they are more than 1")
+            raise ValueError("mask + random must be at most 1, because both are shares of the same words")
         return self
 
 
 class SentenceImage(mmgen.ObjectiveConfig):
-    """Whether a second caption is of the same picture as the first; half of them are another picture's (VisualBERT,
-    section 3.3)."""
+    """Predicts whether two captions belong to the same picture; half of the second captions come from another picture
+    (VisualBERT, section 3.3)."""
 
     type: Literal["sentence_image"] = "sentence_image"
     pools = True
     makes_rows = True
 
-    caption: str = Field("caption", description="the field of an example that has its captions")
-    second: str = Field("second", description="the field that the second caption is put into")
-    other: float = Field(0.5, gt=0, lt=1, description="share of the second captions that are another picture's")
+    caption: str = Field("caption", description="field of an example with its captions")
+    second: str = Field("second", description="field for the second caption")
+    other: float = Field(0.5, gt=0, lt=1, description="share of second captions from another picture")
 
     def build(self, backbone, labels):
         from .sentence_image import SentenceImageObjective
@@ -75,15 +77,15 @@ class SentenceImage(mmgen.ObjectiveConfig):
 
 
 class MaskedRegions(mmgen.ObjectiveConfig):
-    """Regions of a picture are hidden, and the classes that a detector took them for are predicted, all texts visible:
-    soft cross-entropy to the detector's distribution (VL-BERT, section 3.3)."""
+    """Masked region classification: regions of a picture are hidden and their detector's classes are predicted, all
+    texts are visible; soft cross-entropy to the detector's distribution (VL-BERT, section 3.3)."""
 
     type: Literal["masked_regions"] = "masked_regions"
     lends = True
 
-    input: str = Field("image", description="the input whose regions it hides; its store tells their classes")
+    input: str = Field("image", description="input with hidden regions; its store has their classes")
     rate: float = Field(0.15, gt=0, le=1, description="share of the regions that are predicted")
-    mask: Share = Field(0.9, description="of those, the share that is hidden; the rest is shown as it is")
+    mask: Share = Field(0.9, description="of those, the share that is hidden; the rest stays unchanged")
 
     def build(self, backbone, labels):
         from .masked_regions import MaskedRegionsObjective
@@ -95,11 +97,11 @@ class MaskedRegions(mmgen.ObjectiveConfig):
 
     def misfits(self, inputs):
         if self.input not in inputs:
-            return f"hides regions of '{self.input}', and the step reads: {', '.join(inputs)}"
+            return f"hides regions of '{self.input}', but the step reads: {', '.join(inputs)}"
         if not self.hidden(inputs):
             return (
-                f"hides regions, and '{self.input}', of type '{inputs[self.input].type}', has none that can be hidden; "
-                'name an input of type "regions" or "vlbert_regions"'
+                f"hides regions, but the input '{self.input}' of type '{inputs[self.input].type}' has no regions to "
+                'hide; name an input of type "regions" or "vlbert_regions"'
             )
         return ""
 

@@ -1,4 +1,4 @@
-"""Configs of losses that stand beside a task's own."""
+"""Configs of auxiliary losses, which are added to a task's loss."""
 
 from typing import Literal
 
@@ -9,23 +9,23 @@ import mmgen
 
 
 class RegionClasses(mmgen.ObjectiveConfig):
-    """What the objects of a picture are, told by their regions' last states, all texts visible and no region hidden:
-    the loss that VL-BERT learns VCR with beside the choice (section 4.2 of its paper). It predicts nothing.
+    """Classifies a picture's objects from their regions' last states, with all texts and regions visible: VL-BERT's
+    auxiliary loss on VCR (section 4.2 of its paper). It makes no predictions.
 
-    The first class is the background, which the whole picture is, and every region that is no object.
+    The first class is the background: the whole picture, and every region that is not an object.
     """
 
     type: Literal["region_classes"] = "region_classes"
     labels = ("objects",)
 
-    input: str = Field("image", description="the input whose regions are classified: first the objects, in their order")
+    input: str = Field("image", description="input with the classified regions: first the objects, in order")
     first_object: int = Field(
-        0, ge=0, description="which region the first object is; a whole picture that VL-BERT puts in front is none"
+        0, ge=0, description="index of the first object's region, not counting the whole picture that VL-BERT adds"
     )
     begins_as: str = Field(
-        "", description="the masked_regions objective whose hidden layer this one begins with, as in VL-BERT's code"
+        "", description="masked_regions objective whose hidden layer initialises this one, as in VL-BERT's code"
     )
-    dropout: float = Field(0.0, ge=0, lt=1, description="behind the hidden layer, while learning")
+    dropout: float = Field(0.0, ge=0, lt=1, description="dropout after the hidden layer, in training")
 
     def build(self, backbone, labels):
         from .region_classes import RegionClassesObjective

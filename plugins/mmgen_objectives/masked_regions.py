@@ -1,4 +1,4 @@
-"""Masked regions: a head predicts what a detector took hidden regions for (VL-BERT, section 3.3)."""
+"""Masked regions: a head predicts the detector's classes of hidden regions (VL-BERT, section 3.3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import MaskedRegions
 
 
 class HiddenRegions(TargetReader):
-    """Counts hidden regions, in loader workers."""
+    """Collects the labels of hidden regions, in loader workers."""
 
     def __init__(self, config: MaskedRegions) -> None:
         self.input, self.hiding = config.input, Hiding(config.rate, (config.mask, 0.0))
@@ -29,15 +29,15 @@ class HiddenRegions(TargetReader):
         return {self.input: self.hiding} if reader is not None and reader.hides == "regions" else {}
 
     def collate(self, rows: Rows) -> Targets:
-        """Which slots are predicted, (B, N), and their distributions, (n, C), row by row."""
+        """Mask of predicted slots (B, N), and their class distributions (n, C), row by row."""
         labels = rows.hidden[self.input]
-        asked = labels[..., 0] != -100
-        return Targets({"loss": int(asked.sum())}, {"asked": asked, "classes": labels[asked]})
+        predicted = labels[..., 0] != -100
+        return Targets({"loss": int(predicted.sum())}, {"predicted": predicted, "classes": labels[predicted]})
 
 
 class MaskedRegionsObjective(Objective):
-    """A dense layer and GELU, then a logit a class, of a region's last state. Without its input in the model it has no
-    head."""
+    """Classifies a region's last state with a dense layer, GELU and a linear layer. Without its input in the model the
+    objective has no head."""
 
     def __init__(self, config: MaskedRegions, backbone: Backbone, classes: tuple[str, ...] | None) -> None:
         super().__init__()
@@ -47,9 +47,8 @@ class MaskedRegionsObjective(Objective):
             return
         if not classes:
             raise DataError(
-                f"masked_regions predicts classes of regions, and the features of '{config.input}' tell none; delete "
-                "the store and make it anew with a detector, or import published features with names of classes "
-                "(labels)"
+                f"masked_regions predicts region classes, but the features of '{config.input}' have none; delete the "
+                "store and extract features with a detector, or import published features with class names (labels)"
             )
         dense, logits = region_layers(backbone.hidden_size, len(classes))
         self.head = nn.Sequential(OrderedDict(dense=dense, activation=nn.GELU(), classes=logits))
@@ -58,19 +57,24 @@ class MaskedRegionsObjective(Objective):
         return None if self.head is None else cast(nn.Linear, self.head[0])
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """VL-BERT's head. Its first class is the background, which is left out where there is one more than here."""
-        found: dict[str, Tensor] = {}
+        """VL-BERT's head. If it has one class more than this head, its first class, the background, is left out."""
+        tensors: dict[str, Tensor] = {}
         if self.head is None:
-            return found
-        for own, theirs in VLBERT_REGIONS.items():
-            found |= published_layer(weights, theirs, f"head.{own}")
-        logits = {f"head.classes.{name}": len(each) + 1 for name, each in self.head[-1].named_parameters()}
-        if all(name in found and found[name].ndim and len(found[name]) == more for name, more in logits.items()):
-            found |= {name: found[name][1:] for name in logits}
-        return found
+            return tensors
+        for layer, published_name in VLBERT_REGIONS.items():
+            tensors |= published_layer(weights, published_name, f"head.{layer}")
+        published_sizes = {
+            f"head.classes.{name}": len(parameter) + 1 for name, parameter in self.head[-1].named_parameters()
+        }
+        if all(
+            name in tensors and tensors[name].ndim and len(tensors[name]) == size
+            for name, size in published_sizes.items()
+        ):
+            tensors |= {name: tensors[name][1:] for name in published_sizes}
+        return tensors
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         assert self.head is not None  # the step reads the input
-        states = model.encode(batch).inputs[self.input][targets.labels["asked"]]  # (n, H)
-        told = F.log_softmax(self.head(states).float(), -1)
-        return Loss({"loss": -(targets.labels["classes"] * told).sum()})
+        states = model.encode(batch).inputs[self.input][targets.labels["predicted"]]  # (n, H)
+        log_probabilities = F.log_softmax(self.head(states).float(), -1)
+        return Loss({"loss": -(targets.labels["classes"] * log_probabilities).sum()})

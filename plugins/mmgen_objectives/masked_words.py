@@ -1,4 +1,4 @@
-"""Masked words: the encoder's own masked-language-model head predicts what was hidden in a text."""
+"""Masked words: the encoder's masked-language-model head predicts hidden words of texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import MaskedWords
 
 
 class HiddenWords(TargetReader):
-    """Counts hidden words, in loader workers."""
+    """Collects the labels of hidden words, in loader workers."""
 
     def __init__(self, config: MaskedWords) -> None:
         self.inputs = config.inputs
@@ -30,7 +30,7 @@ class HiddenWords(TargetReader):
 
 
 class MaskedWordsObjective(Objective):
-    """Has no parameters of its own."""
+    """Cross-entropy of hidden words; has no parameters, since the head belongs to the backbone."""
 
     def __init__(self, config: MaskedWords) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the objects of a picture are, told by their regions' last states: VL-BERT's second loss of VCR."""
+"""Region classes: a head classifies a picture's objects from their regions' last states (VL-BERT's second VCR loss)."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from mmgen.tensors import Batch, Loss, Targets
 if TYPE_CHECKING:
     from .auxiliary import RegionClasses
 
-OBJECTS = "objects"  # the label of an example: what each of its objects is, in their order
+OBJECTS = "objects"  # the label of an example: the class names of its objects, in order
 BACKGROUND = 0
 
 
 class ObjectRegions(TargetReader):
-    """The class of every region of a row's first picture, in loader workers."""
+    """Collects the class of every region of a row's first picture, in loader workers."""
 
     def __init__(self, config: RegionClasses, names: Sequence[str]) -> None:
         self.input, self.first = config.input, config.first_object
-        self.known = {name: place for place, name in enumerate(names, 1)}
+        self.class_ids = {name: place for place, name in enumerate(names, 1)}
 
     def collate(self, rows: Rows) -> Targets:
-        """classes (B, N): the first is the background; -100 at padded slots, at those of further pictures, and where
-        the class is none that there is to choose from: it was not in the split to learn from."""
+        """classes (B, N): 0 is the background; -100 at padded slots, at slots of further pictures, and at objects whose
+        class is unknown because the training split does not have it."""
         collated = rows.inputs[self.input]
         mask = collated["mask"]
-        whole = collated.get("whole", torch.zeros_like(mask))
+        whole_picture = collated.get("whole", torch.zeros_like(mask))
         first = mask & (collated["picture"] == 0) if "picture" in collated else mask
-        found = torch.full(mask.shape, -100).masked_fill(first, BACKGROUND)
-        for row, own, example in zip(found, first & ~whole, rows.examples, strict=True):
-            places = own.nonzero().squeeze(1)[self.first :]
-            classes = self._classes(example.labels.get(OBJECTS), example.id)[: len(places)]
-            row[places[: len(classes)]] = torch.tensor(classes, dtype=torch.long)
-        return Targets({"loss": int((found != -100).sum())}, {"classes": found})
+        classes = torch.full(mask.shape, -100).masked_fill(first, BACKGROUND)
+        for row, regions, example in zip(classes, first & ~whole_picture, rows.examples, strict=True):
+            slots = regions.nonzero().squeeze(1)[self.first :]
+            object_class_ids = self._class_ids_of(example.labels.get(OBJECTS), example.id)[: len(slots)]
+            row[slots[: len(object_class_ids)]] = torch.tensor(object_class_ids, dtype=torch.long)
+        return Targets({"loss": int((classes != -100).sum())}, {"classes": classes})
 
-    def _classes(self, objects: object, where: str) -> list[int]:
-        """-100 for what is none of the classes."""
+    def _class_ids_of(self, objects: object, example_id: str) -> list[int]:
+        """Class ids of an example's objects; -100 for unknown classes."""
         if not isinstance(objects, list | tuple):
-            raise MissingLabel(f"example '{where}' has no label '{OBJECTS}'", OBJECTS)
-        return [self.known.get(name, -100) for name in objects]
+            raise MissingLabel(f"example '{example_id}' has no label '{OBJECTS}'", OBJECTS)
+        return [self.class_ids.get(name, -100) for name in objects]
 
 
 class RegionClassesObjective(Objective):
-    """A dense layer and GELU, then a logit a class, of every region's last state; cross-entropy, a mean over regions.
-    The whole picture, which is of the background, is one of them; what ends the regions is not."""
+    """Classifies every region's last state with a dense layer, GELU and a linear layer; the loss is the mean
+    cross-entropy over regions. The whole picture counts as a region of the background; the end slot does not count."""
 
     def __init__(self, config: RegionClasses, backbone: Backbone, names: Sequence[str] | None) -> None:
         super().__init__()
@@ -66,11 +66,11 @@ class RegionClassesObjective(Objective):
         begin_as(self.head[0], model, self.config.begins_as)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The hidden layer begins as that of VL-BERT's head for masked regions."""
+        """The hidden layer of VL-BERT's masked-region head, to initialise this head's hidden layer."""
         return published_layer(weights, VLBERT_REGIONS["dense"], "head.dense")
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         classes = targets.labels["classes"]
-        asked = classes != -100
-        states = region_states(model, batch, self.config.input, asked.shape[1])[asked]  # (n, H)
-        return Loss({"loss": F.cross_entropy(self.head(states).float(), classes[asked], reduction="sum")})
+        predicted = classes != -100
+        states = region_states(model, batch, self.config.input, predicted.shape[1])[predicted]  # (n, H)
+        return Loss({"loss": F.cross_entropy(self.head(states).float(), classes[predicted], reduction="sum")})

@@ -1,6 +1,6 @@
-"""Sentence-image matching: the pooled state of a row says whether its second caption is of the picture.
+"""Sentence-image matching: a head on the pooled state predicts whether a row's second caption fits the picture.
 
-The label is 1 where the caption fits, as in the original code of VisualBERT."""
+The label is 1 if the caption fits, as in the original code of VisualBERT."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mmgen.tensors import Batch, Example, Loss, Targets
 
 from . import SentenceImage
 
-FITS = "fits"  # the label of a row: whether its second caption is of the same picture
+FITS = "fits"  # the label of a row: whether its second caption belongs to the same picture
 
 
 class TwoCaptions(TargetReader):
@@ -30,13 +30,13 @@ class TwoCaptions(TargetReader):
     def __init__(self, config: SentenceImage) -> None:
         self.caption, self.second, self.other = config.caption, config.second, config.other
 
-    def rows(self, example: Example, draw: random.Random, other: Callable[[], Example]) -> Sequence[Example]:
+    def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         captions = self._captions(example)
-        place = draw.randrange(len(captions))
+        index = draw.randrange(len(captions))
         fits = draw.random() >= self.other
-        # a picture with one caption has no other that fits
-        rest = (captions[:place] + captions[place + 1 :] or captions) if fits else self._captions(other())
-        inputs = {**example.inputs, self.caption: captions[place], self.second: draw.choice(rest)}
+        # a picture with one caption repeats its caption
+        candidates = (captions[:index] + captions[index + 1 :] or captions) if fits else self._captions(draw_other())
+        inputs = {**example.inputs, self.caption: captions[index], self.second: draw.choice(candidates)}
         return [replace(example, inputs=inputs, labels={**example.labels, FITS: fits})]
 
     def collate(self, rows: Rows) -> Targets:
@@ -48,13 +48,13 @@ class TwoCaptions(TargetReader):
         captions = (value,) if isinstance(value, str) else tuple(value)
         if not captions:
             raise MissingInput(
-                f"example '{example.id}' has no {self.caption}, so it has no two captions to compare", self.caption
+                f"example '{example.id}' has no {self.caption}; this objective needs captions to compare", self.caption
             )
         return captions
 
 
 class SentenceImageObjective(Objective):
-    """Owns the head, a linear layer on the pooled state: (B, H) -> (B, 2)."""
+    """Binary classification with a linear head on the pooled state: (B, H) -> (B, 2)."""
 
     def __init__(self, config: SentenceImage, backbone: Backbone) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class SentenceImageObjective(Objective):
         self.head = nn.Linear(backbone.hidden_size, 2)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """VisualBERT's head. BERT's own, of the same name, tells which sentence comes next; it is left alone."""
+        """VisualBERT's head. BERT's next-sentence head has the same name and is not loaded."""
         if not any("visual" in name for name in weights):
             return {}
         return published_layer(weights, "cls.seq_relationship", "head")

@@ -166,8 +166,8 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         ),
         (
             two(', inputs = ["image"], objectives = ["words"]'),
-            "25: steps.pre.data.0.objectives: 'words' hides words, and the step reads no text; add an input of type "
-            '"text" to it',
+            "25: steps.pre.data.0.objectives: 'words' hides words, but the step reads no text; add an input of type "
+            '"text" to the step',
         ),
     ],
 )

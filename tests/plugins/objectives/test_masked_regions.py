@@ -1,4 +1,4 @@
-"""Masked-region classification: what is hidden reaches nothing, and what a detector took it for is learnt."""
+"""Masked-region classification: hidden features reach no state, and the detector's classes are predicted."""
 
 import json
 import random
@@ -73,10 +73,10 @@ class TestMaskedPlainRegions(TestMaskedRegions):
         return {"caption": Text(), "image": regions(Regions)}
 
 
-def composed(kind="vlbert", rate=0.5, **settings):
+def compose_model(kind="vlbert", rate=0.5, **settings):
     torch.manual_seed(0)
     dropout = {"dropout": 0.0} if kind == "vlbert" else {}
-    made = compose(
+    model = compose(
         VlBert(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0),
         {"caption": Text(), "image": regions(KINDS[kind], **dropout, **settings)},
         Masked(max_tokens=9),
@@ -84,38 +84,38 @@ def composed(kind="vlbert", rate=0.5, **settings):
         objectives=Objectives({"regions": MaskedRegions(rate=rate), "words": MaskedWords(rate=0.5)}),
     )
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return model.eval()
 
 
 def hidden(reader, example, hiding, seed=0):
     return reader.hide(reader.read(example), random.Random(seed), hiding)
 
 
-# --- what is hidden -------------------------------------------------------------------------------------------------
+# --- hiding ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_share_of_the_regions_is_predicted_and_most_of_those_are_hidden(kind):
-    reader = composed(kind, max_regions=5000).embedders["image"].reader
+    reader = compose_model(kind, max_regions=5000).embedders["image"].reader
     example = replace(examples()[0], inputs={"image": record("p", 5000)})
     before = reader.collate([reader.read(example)])["features"].clone()
     item, labels = hidden(reader, example, Hiding(0.15, (0.9, 0.0)))
-    asked = labels[:, 0] != -100
-    assert asked.float().mean() == pytest.approx(0.15, abs=0.02)
+    predicted = labels[:, 0] != -100
+    assert predicted.float().mean() == pytest.approx(0.15, abs=0.02)
     features = reader.collate([item])["features"][0]
     gone = (features == 0).all(1)
     first = int(kind == "vlbert")
-    assert gone[asked[: len(gone)]].float().mean() == pytest.approx(0.9, abs=0.03)
+    assert gone[predicted[: len(gone)]].float().mean() == pytest.approx(0.9, abs=0.03)
     assert torch.equal(features[first:][~gone[first:]], before[0, first:][~gone[first:]])
-    assert not gone[~asked[: len(gone)]].any()
+    assert not gone[~predicted[: len(gone)]].any()
     assert torch.equal(reader.collate([reader.read(example)])["features"], before)  # the item stays as it is
 
 
 def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_one():
     example = examples()[0]
-    item, labels = hidden(composed().embedders["image"].reader, example, Hiding(1.0, (1.0, 0.0)))
+    item, labels = hidden(compose_model().embedders["image"].reader, example, Hiding(1.0, (1.0, 0.0)))
     classes = example.inputs["image"].classes
     assert labels.shape == (3 + 2, len(NAMES))  # the whole picture in front, the end behind
     assert (labels[[0, 2, 4]] == -100).all()  # and the region of which no class is known
@@ -128,7 +128,7 @@ def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_o
 
 @pytest.mark.parametrize("whole", ["mean", "first"])
 def test_the_whole_picture_is_the_mean_of_what_is_shown(whole):
-    reader, example = composed(whole=whole).embedders["image"].reader, examples()[2]
+    reader, example = compose_model(whole=whole).embedders["image"].reader, examples()[2]
     item, labels = hidden(reader, example, Hiding(0.5, (1.0, 0.0)), seed=1)
     ((regions,), _), marks = item, item[0][0].hidden
     assert marks.any() and not marks.all() and not marks[0] and (labels[0] == -100).all()
@@ -138,9 +138,9 @@ def test_the_whole_picture_is_the_mean_of_what_is_shown(whole):
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
 def test_features_of_hidden_regions_reach_nothing(kind):
-    """Other features of hidden regions change no state of any slot, by exactly nothing; those of shown ones do."""
-    made, hiding = composed(kind), Hiding(0.6, (1.0, 0.0))
-    reader, example = made.embedders["image"].reader, examples()[2]
+    """Changed features of hidden regions change no slot's state at all; those of visible regions do."""
+    model, hiding = compose_model(kind), Hiding(0.6, (1.0, 0.0))
+    reader, example = model.embedders["image"].reader, examples()[2]
     item, _ = hidden(reader, example, hiding)
     gone = (reader.collate([item])["features"][0] == 0).all(1).numpy()[int(kind == "vlbert") :]
     assert gone.any() and not gone.all()
@@ -148,10 +148,10 @@ def test_features_of_hidden_regions_reach_nothing(kind):
     def states(which):
         picture = example.inputs["image"]
         features = np.where(which[:, None], picture.features[::-1] + 7, picture.features)
-        other = replace(example, inputs=example.inputs | {"image": replace(picture, features=features)})
-        item, _ = hidden(reader, other, hiding)
-        batch = Collator(made, made.inputs, ())([other])
-        prefix = made.prefix(replace(batch, inputs={**batch.inputs, "image": reader.collate([item])}))
+        changed = replace(example, inputs=example.inputs | {"image": replace(picture, features=features)})
+        item, _ = hidden(reader, changed, hiding)
+        batch = Collator(model, model.inputs, ())([changed])
+        prefix = model.prefix(replace(batch, inputs={**batch.inputs, "image": reader.collate([item])}))
         return torch.cat([prefix.slots.states[0], *([prefix.term] if prefix.term is not None else [])])
 
     plain = states(np.zeros_like(gone))
@@ -161,8 +161,8 @@ def test_features_of_hidden_regions_reach_nothing(kind):
 
 @torch.no_grad()
 def test_a_hidden_region_has_a_word_and_a_look_of_its_own_and_keeps_its_place():
-    made, example = composed(), examples()[0]
-    embedder = made.embedders["image"]
+    model, example = compose_model(), examples()[0]
+    embedder = model.embedders["image"]
     item, _ = hidden(embedder.reader, example, Hiding(1.0, (1.0, 0.0)))
     collated = embedder.reader.collate([item])
     look = embedder.hidden_look.expand(1, 1, -1)
@@ -171,91 +171,96 @@ def test_a_hidden_region_has_a_word_and_a_look_of_its_own_and_keeps_its_place():
     assert torch.allclose(embedder(**collated).states[0, 1], expected[0, 0], atol=1e-6)
 
 
-# --- what is learnt -------------------------------------------------------------------------------------------------
+# --- training -------------------------------------------------------------------------------------------------------
 
 
 @torch.no_grad()
 def test_the_loss_is_the_soft_cross_entropy_and_counts_regions():
-    made, some = composed(), examples()
-    batch = Collator(made, made.inputs, ["regions", "words"], Place(0, "s"))(some, [0] * len(some))
-    loss = made(batch)
-    states = made.encode(batch).inputs["image"]
+    model, some = compose_model(), examples()
+    batch = Collator(model, model.inputs, ["regions", "words"], Place(0, "s"))(some, [0] * len(some))
+    loss = model(batch)
+    states = model.encode(batch).inputs["image"]
     labels = batch.targets["regions"].labels
     total = 0.0
-    for slot, classes in zip(labels["asked"].nonzero(), labels["classes"], strict=True):
-        told = made.objective("regions").head(states[tuple(slot)]).log_softmax(-1)
-        total -= float((classes * told).sum())
+    for slot, classes in zip(labels["predicted"].nonzero(), labels["classes"], strict=True):
+        log_probabilities = model.objective("regions").head(states[tuple(slot)]).log_softmax(-1)
+        total -= float((classes * log_probabilities).sum())
     assert loss.counts["regions.loss"] == len(labels["classes"]) > 3 and loss.counts["words.loss"] > 3
     assert float(loss.sums["regions.loss"]) == pytest.approx(total, rel=1e-4)
 
 
 @pytest.mark.parametrize("background", [0, 1])
 def test_the_original_codes_head_on_its_own_states(background):
-    """Its first class is the background: where there is one less here, that is left out."""
+    """Its first class is the background, which is left out for a head with one class less."""
     tensors = load_file(shared("oracles/vlbert") / "original.safetensors")
     names = tuple("abcdefghi"[background:])
     backbone = VlBert(layers=1, width=48, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
     objective = MaskedRegions().build(backbone, {"image.classes": names})
-    named = {f"module.vlbert.{name[6:]}": each for name, each in tensors.items() if name.startswith("model.mvrc")}
+    named = {f"module.vlbert.{name[6:]}": tensor for name, tensor in tensors.items() if name.startswith("model.mvrc")}
     objective.load_state_dict(objective.published(named))
-    mask, wanted = tensors["in.object_mask"].bool(), tensors["out.mvrc"]
+    mask, expected = tensors["in.object_mask"].bool(), tensors["out.mvrc"]
     ours = objective.head(tensors["out.object"])[mask]
-    assert torch.allclose(ours, wanted[mask][:, background:], atol=1e-5 * wanted[mask].abs().max().item())
+    assert torch.allclose(ours, expected[mask][:, background:], atol=1e-5 * expected[mask].abs().max().item())
 
 
 @pytest.mark.parametrize("shapes", [((6, 32), ()), ((), (6,)), ((5, 32), (6,)), ((6, 32), (5,))])
 def test_a_damaged_head_is_handed_on_by_its_shape(shapes):
-    """The background is left out of both of its tensors or of neither: who takes them says what is wrong."""
+    """The background is left out of both tensors or of neither; the loader reports wrong shapes."""
     backbone = VlBert(layers=1, width=32, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
     objective = MaskedRegions().build(backbone, {"image.classes": NAMES})
     parts = dict(zip(("weight", "bias"), map(torch.ones, shapes), strict=True))
-    found = objective.published({f"vlbert.mvrc_head.region_cls_pred.{part}": each for part, each in parts.items()})
-    assert {name: each.shape for name, each in found.items()} == {
-        f"head.classes.{part}": each.shape for part, each in parts.items()
+    weights = objective.published(
+        {f"vlbert.mvrc_head.region_cls_pred.{part}": tensor for part, tensor in parts.items()}
+    )
+    assert {name: tensor.shape for name, tensor in weights.items()} == {
+        f"head.classes.{part}": tensor.shape for part, tensor in parts.items()
     }
 
 
 def test_masks_words_and_looks_are_taken_of_published_weights():
-    embedder = composed().embedders["image"]
+    embedder = compose_model().embedders["image"]
     theirs = {
         "object_mask_word_embedding.weight": torch.rand(1, 32),
         "object_mask_visual_embedding.weight": torch.rand(1, D),
     }
-    found = embedder.published({f"module.{name}": each for name, each in theirs.items()})
-    assert {name: tuple(each.shape) for name, each in found.items()} == {"hidden_word": (32,), "hidden_look": (D,)}
+    weights = embedder.published({f"module.{name}": tensor for name, tensor in theirs.items()})
+    assert {name: tuple(tensor.shape) for name, tensor in weights.items()} == {
+        "hidden_word": (32,),
+        "hidden_look": (D,),
+    }
 
 
-# --- what cannot be -------------------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------------------------
 
 
 def test_features_without_classes_are_told_when_the_head_is_built():
     backbone = VlBert(layers=1, width=32, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         MaskedRegions().build(backbone, {"image.classes": ()})
-    assert str(told.value) == (
-        "masked_regions predicts classes of regions, and the features of 'image' tell none; delete the store and make "
-        "it anew with a detector, or import published features with names of classes (labels)"
+    assert str(error.value) == (
+        "masked_regions predicts region classes, but the features of 'image' have none; delete the store and extract "
+        "features with a detector, or import published features with class names (labels)"
     )
 
 
 def test_without_its_input_there_is_no_head():
-    made = compose(
+    model = compose(
         VlBert(layers=1, width=32, heads=4, vocabulary=90),
         {"caption": Text()},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
         objectives=Objectives({"regions": MaskedRegions()}),
     )
-    assert not list(made.objectives.parameters())
+    assert not list(model.objectives.parameters())
 
 
 @pytest.mark.parametrize(
     ("inputs", "wrong"),
     [
-        ({"caption": Text()}, "hides regions of 'image', and the step reads: caption"),
+        ({"caption": Text()}, "hides regions of 'image', but the step reads: caption"),
         (
             {"image": Text()},
-            "hides regions, and 'image', of type 'text', has none that can be hidden; name an input of type "
+            "hides regions, but the input 'image' of type 'text' has no regions to hide; name an input of type "
             '"regions" or "vlbert_regions"',
         ),
         ({"image": Regions()}, ""),
@@ -267,7 +272,7 @@ def test_misfits(inputs, wrong):
 
 
 def test_regions_of_other_classes_are_not_hidden():
-    reader, example = composed().embedders["image"].reader, examples()[0]
+    reader, example = compose_model().embedders["image"].reader, examples()[0]
     reader.classes = NAMES[::-1]
     with pytest.raises(DataError, match="regions are of 5 classes, not of the 5 that are predicted"):
         hidden(reader, example, Hiding())
@@ -293,7 +298,7 @@ def recipe(**changes):
 
 @pytest.mark.slow
 def test_words_and_regions_are_learnt_together_from_drawn_scenes(tmp_path):
-    """The step of texts is run alone first: it builds no picture's part and no head, and the other goes on from it."""
+    """The text step runs alone first: it builds no image part and no head, and the second step starts from it."""
     (tmp_path / "toy.toml").write_text(recipe())
     for arguments in (["--step", "text"], []):
         done = toys.mmgen_here(tmp_path, "run", "toy.toml", *arguments)
@@ -302,9 +307,9 @@ def test_words_and_regions_are_learnt_together_from_drawn_scenes(tmp_path):
     assert "objectives.regions.head.classes.weight" in toys.weights(tmp_path, "pre")
     lines = (tmp_path / toys.PLACE / "steps/pre/log.jsonl").read_text().splitlines()
     losses = [json.loads(line)["losses"] for line in lines]
-    first, last = ([each["regions.loss"] for each in some] for some in (losses[:20], losses[-20:]))
-    assert all(set(each) == {"words.loss", "regions.loss"} for each in losses)
-    assert sum(last) < 0.99 * sum(first)  # without learning it stays within 0.2 % of ln 28
+    first, last = ([step_losses["regions.loss"] for step_losses in some] for some in (losses[:20], losses[-20:]))
+    assert all(set(step_losses) == {"words.loss", "regions.loss"} for step_losses in losses)
+    assert sum(last) < 0.99 * sum(first)  # without training the loss stays within 0.2 % of ln 28
     assert len(json.loads((tmp_path / toys.PLACE / "inputs.json").read_text())["image"]["classes"]) == 28
 
 
@@ -315,10 +320,10 @@ def test_a_store_without_classes_is_told_before_anything_is_learnt(tmp_path):
     (tmp_path / "toy.toml").write_text(text := recipe(inputs=plain))
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     line = 1 + text.splitlines().index("[objectives.regions]")
-    told = (
-        f"error: toy.toml:{line}: objectives.regions: masked_regions predicts classes of regions, and the features of "
-        "'image' tell none; delete the store and make it anew with a detector, or import published features with "
-        "names of classes (labels)\n"
+    message = (
+        f"error: toy.toml:{line}: objectives.regions: masked_regions predicts region classes, but the features of "
+        "'image' have none; delete the store and extract features with a detector, or import published features with "
+        "class names (labels)\n"
     )
-    assert done.returncode == 1 and done.stderr == told
+    assert done.returncode == 1 and done.stderr == message
     assert not list((tmp_path / toys.PLACE).glob("steps/*/*.safetensors"))

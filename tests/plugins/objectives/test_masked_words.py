@@ -1,4 +1,4 @@
-"""The first-party objectives: what they hide and ask, and that they learn by the papers' definitions."""
+"""Masked words and sentence-image matching: hiding, losses and checks, by the papers' definitions."""
 
 import json
 import random
@@ -47,7 +47,7 @@ class TestSentenceImage(mmgen.testing.ObjectiveSuite):
 def model(backbone=Bert, seed=0, **objectives):
     """A caption-to-question model with objectives, random weights, no dropout, in eval mode."""
     torch.manual_seed(seed)
-    made = compose(
+    composed = compose(
         backbone(layers=2, width=32, heads=4, vocabulary=90, dropout=0.0),
         {"caption": Text()},
         Masked(max_tokens=9),
@@ -55,9 +55,9 @@ def model(backbone=Bert, seed=0, **objectives):
         objectives=Objectives(objectives or {"words": MaskedWords()}),
     )
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in composed.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return composed.eval()
 
 
 def text_reader(backbone=Bert):
@@ -73,15 +73,15 @@ def test_a_share_of_the_words_is_hidden_in_three_ways():
     reader = text_reader()
     reader.max_tokens = 6000
     item, ids, labels = hidden(reader, " ".join(toys.WORDS * 400), Hiding(0.15, (0.8, 0.1)))
-    asked = labels != -100
-    assert torch.equal(labels[asked], item[asked]) and torch.equal(ids[~asked], item[~asked])
-    assert asked.float().mean() == pytest.approx(0.15, abs=0.02)
-    masked = ids[asked] == reader.mask_id
-    kept = ids[asked] == item[asked]
+    predicted = labels != -100
+    assert torch.equal(labels[predicted], item[predicted]) and torch.equal(ids[~predicted], item[~predicted])
+    assert predicted.float().mean() == pytest.approx(0.15, abs=0.02)
+    masked = ids[predicted] == reader.mask_id
+    unchanged = ids[predicted] == item[predicted]
     assert masked.float().mean() == pytest.approx(0.8, abs=0.05)
-    assert kept.float().mean() == pytest.approx(0.1 + 0.1 / 80, abs=0.04)
+    assert unchanged.float().mean() == pytest.approx(0.1 + 0.1 / 80, abs=0.04)
     special = torch.tensor(reader.tokenizer.all_special_ids)
-    assert not torch.isin(ids[asked & ~(ids == reader.mask_id)], special).any()
+    assert not torch.isin(ids[predicted & ~(ids == reader.mask_id)], special).any()
 
 
 @pytest.mark.parametrize("backbone", [Bert, Roberta])
@@ -103,35 +103,35 @@ def test_the_item_stays_as_it_is():
 
 def test_the_loss_is_the_cross_entropy_of_hidden_words_with_all_else_visible():
     """Against the encoder called by hand on [CLS] and the holed caption, example by example."""
-    made = model()
-    collate = Collator(made, ["caption"], ["words"], Place(0, "s"))
+    composed = model()
+    collate = Collator(composed, ["caption"], ["words"], Place(0, "s"))
     batch = collate(EXAMPLES, [0] * len(EXAMPLES))
-    loss = made(batch)
+    loss = composed(batch)
     ids, labels = batch.inputs["caption"]["ids"], batch.targets["words"].labels["caption"]
     total, count = 0.0, 0
-    for own, asked, mask in zip(ids, labels, batch.inputs["caption"]["mask"], strict=True):
-        tokens = torch.cat([torch.tensor([made.backbone.start_id]), own[mask]]).unsqueeze(0)
-        logits = made.backbone.model(input_ids=tokens).logits[0, 1:]
-        wanted = asked[mask]
-        total += F.cross_entropy(logits[wanted != -100], wanted[wanted != -100], reduction="sum").item()
-        count += int((wanted != -100).sum())
+    for row_ids, row_labels, mask in zip(ids, labels, batch.inputs["caption"]["mask"], strict=True):
+        tokens = torch.cat([torch.tensor([composed.backbone.start_id]), row_ids[mask]]).unsqueeze(0)
+        logits = composed.backbone.model(input_ids=tokens).logits[0, 1:]
+        expected = row_labels[mask]
+        total += F.cross_entropy(logits[expected != -100], expected[expected != -100], reduction="sum").item()
+        count += int((expected != -100).sum())
     assert loss.counts == {"words.loss": count} and count > 3
     assert loss.sums["words.loss"].item() == pytest.approx(total, rel=1e-4)
 
 
 def test_draws_follow_from_the_pass_and_the_example_and_not_from_the_batch():
-    made = model()
-    collate = Collator(made, ["caption"], ["words"], Place(0, "s"))
+    composed = model()
+    collate = Collator(composed, ["caption"], ["words"], Place(0, "s"))
 
     def holes(examples, which):
         batch = collate(examples, [which] * len(examples) if which is not None else None)
         labels = batch.targets["words"].labels["caption"]
         return {id_: row[row != -100].tolist() for id_, row in zip(batch.ids, labels, strict=True)}
 
-    whole = holes(EXAMPLES, 0)
+    together = holes(EXAMPLES, 0)
     apart = {name: row for example in EXAMPLES for name, row in holes([example], 0).items()}
-    assert whole == apart == holes(EXAMPLES, 0)
-    assert whole != holes(EXAMPLES, 1)
+    assert together == apart == holes(EXAMPLES, 0)
+    assert together != holes(EXAMPLES, 1)
     assert holes(EXAMPLES, None) == holes(EXAMPLES, None)  # validation hides the same every epoch
 
 
@@ -151,38 +151,40 @@ def step(**training):
 @pytest.mark.parametrize("halved", [0, 2])
 def test_writing_and_words_are_learnt_together_however_an_update_is_split(tmp_path, halved):
     """Each loss over its own count. A single example is not cut, or its words would count twice."""
-    made = model()
+    composed = model()
     results = []
     for micro, times in ((100, 0), (2, halved)):
         context = toys.context(tmp_path, step(micro_batch_size=micro))
-        material = make_material(made, context, [Source(EXAMPLES)])
-        accumulator = Accumulator(context, material, Cursor(halved=times), made, dict(made.named_parameters()), False)
+        material = make_material(composed, context, [Source(EXAMPLES)])
+        accumulator = Accumulator(
+            context, material, Cursor(halved=times), composed, dict(composed.named_parameters()), False
+        )
         micros = [(n, material.pools[0].batch(material.cut(0, n, 0)[0])) for n in range(len(material.plan.updates[0]))]
         _, means, _ = accumulator.gradients(0, micros, bool)
-        results.append((means, {name: p.grad.clone() for name, p in made.named_parameters() if p.grad is not None}))
-        made.zero_grad(set_to_none=True)
-    (means, gradients), (others, split) = results
+        results.append((means, {name: p.grad.clone() for name, p in composed.named_parameters() if p.grad is not None}))
+        composed.zero_grad(set_to_none=True)
+    (means, gradients), (split_means, split) = results
     assert set(means.each) == {"generator.loss", "words.loss"}
-    assert means.each == pytest.approx(others.each, abs=1e-5)
+    assert means.each == pytest.approx(split_means.each, abs=1e-5)
     torch.testing.assert_close(gradients, split, atol=1e-6, rtol=1e-3)
 
 
-def test_a_weight_multiplies_what_is_learnt_and_not_what_is_told():
-    one, three = model(words=MaskedWords()), model(words=MaskedWords(weight=3.0))
-    batch = Collator(one, ["caption"], ["generator", "words"])(EXAMPLES)
-    loss, heavier = one(batch), three(batch)
+def test_a_weight_multiplies_the_gradient_and_not_the_logged_loss():
+    plain, weighted = model(words=MaskedWords()), model(words=MaskedWords(weight=3.0))
+    batch = Collator(plain, ["caption"], ["generator", "words"])(EXAMPLES)
+    loss, heavier = plain(batch), weighted(batch)
     torch.testing.assert_close(heavier.sums, loss.sums)
     words = loss.sums["words.loss"] / loss.counts["words.loss"]
     assert heavier.mean.item() == pytest.approx((loss.mean + 2 * words).item(), rel=1e-5)
 
 
 def test_what_is_read_is_encoded_once_for_several_objectives():
-    made = model(words=MaskedWords(), more=MaskedWords(rate=0.3))
-    batch = Collator(made, ["caption"], ["words"])(EXAMPLES)
+    composed = model(words=MaskedWords(), more=MaskedWords(rate=0.3))
+    batch = Collator(composed, ["caption"], ["words"])(EXAMPLES)
     batch = replace(batch, targets={**batch.targets, "more": batch.targets["words"]})
-    encode, times = made.backbone.encode, []
-    made.backbone.encode = lambda *args, **more: times.append(1) or encode(*args, **more)
-    made(batch)
+    encode, times = composed.backbone.encode, []
+    composed.backbone.encode = lambda *args, **more: times.append(1) or encode(*args, **more)
+    composed(batch)
     assert len(times) == 1
 
 
@@ -214,8 +216,8 @@ test_size = 4
 """
 
 
-def told(folder, words="", step=""):
-    """What `mmgen check` says."""
+def check_output(folder, words="", step=""):
+    """The error output of `mmgen check`."""
     (folder / "toy.toml").write_text(RECIPE.format(words=words, step=step))
     return toys.mmgen_here(folder, "check", "toy.toml").stderr
 
@@ -226,15 +228,15 @@ def told(folder, words="", step=""):
         (
             'inputs = ["image"]',
             '[inputs.image]\ntype = "regions"',
-            "toy.toml:18: steps.pre.objectives: 'words' hides words of 'image', and the step reads: caption",
+            "toy.toml:18: steps.pre.objectives: 'words' hides words of 'image', but the step reads: caption",
         ),
         ("", '[objectives.others]\ntype = "masked_words"', ""),
-        ("mask = 0.8\nrandom = 0.3", "", "toy.toml:12: objectives.words: mask and random are shares of the same words"),
+        ("mask = 0.8\nrandom = 0.3", "", "toy.toml:12: objectives.words: mask + random must be at most 1"),
         ("rate = 0.0", "", "toy.toml:14: objectives.words.rate: "),
     ],
 )
-def test_what_does_not_fit_is_told_before_anything_is_learnt(tmp_path, words, step, line):
-    assert line in told(tmp_path, words, step)
+def test_mismatches_are_reported_before_training(tmp_path, words, step, line):
+    assert line in check_output(tmp_path, words, step)
 
 
 @pytest.mark.parametrize(
@@ -274,48 +276,50 @@ def test_words_are_learnt_from_a_recipe_and_live_on(tmp_path):
 def pairs(second=0.5, count=400):
     """Pairs of captions that the objective draws of pictures with two captions each."""
     examples = [Example(f"p{i}", {"image": f"p{i}", "caption": (f"a {i}", f"b {i}")}) for i in range(20)]
-    reader, found = TwoCaptions(SentenceImage(other=second)), []
+    reader, drawn_pairs = TwoCaptions(SentenceImage(other=second)), []
     for number in range(count):
         example, draw = examples[number % 20], random.Random(number)
-        others = [each for each in examples if each is not example]
-        (row,) = reader.rows(example, draw, partial(draw.choice, others))
-        found.append((example.id[1:], row.inputs["caption"], row.inputs["second"], row.labels["fits"]))
-    return found
+        rest = [candidate for candidate in examples if candidate is not example]
+        (row,) = reader.rows(example, draw, partial(draw.choice, rest))
+        drawn_pairs.append((example.id[1:], row.inputs["caption"], row.inputs["second"], row.labels["fits"]))
+    return drawn_pairs
 
 
 def test_half_of_the_second_captions_are_of_another_picture_and_the_others_are_another_of_the_same():
-    found = pairs()
-    assert sum(fits for *_, fits in found) / len(found) == pytest.approx(0.5, abs=0.08)
-    for number, first, second, fits in found:
+    drawn_pairs = pairs()
+    assert sum(fits for *_, fits in drawn_pairs) / len(drawn_pairs) == pytest.approx(0.5, abs=0.08)
+    for number, first, second, fits in drawn_pairs:
         assert first.split()[1] == number and first != second
         assert (second.split()[1] == number) == fits
 
 
 def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
-    made = compose(
+    composed = compose(
         Bert(layers=1, width=16, heads=2, vocabulary=90),
         {"caption": Text(), "second": Text(reads=("second",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
         objectives=Objectives({"fits": SentenceImage(), "words": MaskedWords()}),
     )
-    collate = Collator(made, made.inputs, ["fits", "words"], Place(0, "s"), EXAMPLES)
+    collate = Collator(composed, composed.inputs, ["fits", "words"], Place(0, "s"), EXAMPLES)
 
-    def told(batch):
+    def second_captions(batch):
         fits = batch.targets["fits"].labels["fits"].tolist()
         ids = [row[row > 0].tolist() for row in batch.inputs["second"]["ids"]]
         return dict(zip(batch.ids, zip(fits, ids, strict=True), strict=True))
 
-    whole = told(collate(EXAMPLES, [0] * 12))
-    assert whole == {k: v for example in EXAMPLES for k, v in told(collate([example], [0])).items()}
-    assert whole != told(collate(EXAMPLES, [1] * 12)) and len({fits for fits, _ in whole.values()}) == 2
-    loss = made(collate(EXAMPLES, [0] * 12))
+    together = second_captions(collate(EXAMPLES, [0] * 12))
+    assert together == {k: v for example in EXAMPLES for k, v in second_captions(collate([example], [0])).items()}
+    assert (
+        together != second_captions(collate(EXAMPLES, [1] * 12)) and len({fits for fits, _ in together.values()}) == 2
+    )
+    loss = composed(collate(EXAMPLES, [0] * 12))
     assert loss.counts["fits.loss"] == 12 and set(loss.sums) == {"fits.loss", "words.loss"}
 
 
-def test_all_examples_of_one_picture_are_told():
-    made = model(words=MaskedWords(), fits=SentenceImage())
-    collate = Collator(made, ["caption"], ["fits"], Place(0, "s"), [EXAMPLES[0]] * 3)
+def test_examples_of_a_single_picture_are_refused():
+    composed = model(words=MaskedWords(), fits=SentenceImage())
+    collate = Collator(composed, ["caption"], ["fits"], Place(0, "s"), [EXAMPLES[0]] * 3)
     with pytest.raises(DataError, match="no other picture than that of example 'e0' was found to take a text from"):
         for which in range(20):  # half of the draws ask for another picture
             collate([EXAMPLES[0]], [which])

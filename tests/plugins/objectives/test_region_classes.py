@@ -1,4 +1,4 @@
-"""What objects are, beside the choice of an answer: VL-BERT's second loss of VCR."""
+"""Region classes: VL-BERT's second loss of VCR, beside the choice of an answer."""
 
 import json
 from dataclasses import replace
@@ -35,14 +35,14 @@ def record(name, count, seed):
 
 
 def examples():
-    """Pictures of 2 to 4 objects, and what is left of the whole picture as a last region, but for the second."""
+    """Pictures of 2 to 4 objects; all but the second have a last region that is not an object."""
     objects = (("person", "car"), ("dog", "person", "person"), ("car", "dog", "person", "dog"))
-    found = []
-    for n, own in enumerate(objects):
-        inputs = {"question": "what color is it", "image": record(f"p{n}", len(own) + (n != 1), n)}
-        labels = {"choices": ("a red cat", "two dogs"), "choice": n % 2, "objects": own}
-        found.append(Example(f"e{n}", inputs, (), {}, labels))
-    return found
+    items = []
+    for n, names in enumerate(objects):
+        inputs = {"question": "what color is it", "image": record(f"p{n}", len(names) + (n != 1), n)}
+        labels = {"choices": ("a red cat", "two dogs"), "choice": n % 2, "objects": names}
+        items.append(Example(f"e{n}", inputs, (), {}, labels))
+    return items
 
 
 def regions(**settings):
@@ -53,10 +53,10 @@ def inputs(**settings):
     return {"question": Text(), "choice": Text(token_type=1), "image": regions(**settings)}
 
 
-def composed(config=None, **settings):
+def compose_model(config=None, **settings):
     torch.manual_seed(0)
     learnt = {"own": config or RegionClasses(), "choices": MultipleChoice(loss="bce"), "regions": MaskedRegions()}
-    made = compose(
+    model = compose(
         BACKBONE,
         inputs(**settings),
         Masked(max_tokens=9),
@@ -64,13 +64,13 @@ def composed(config=None, **settings):
         objectives=Objectives(learnt, {"objects": NAMES}),
     )
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return model.eval()
 
 
-def batch_of(made, some, objectives=("choices", "own")):
-    return Collator(made, made.inputs, objectives, Place(0, "x"), some)(some, [0] * len(some))
+def batch_of(model, some, objectives=("choices", "own")):
+    return Collator(model, model.inputs, objectives, Place(0, "x"), some)(some, [0] * len(some))
 
 
 class TestRegionClasses(mmgen.testing.ObjectiveSuite):
@@ -92,15 +92,15 @@ class TestRegionClasses(mmgen.testing.ObjectiveSuite):
 
 def test_beside_the_choice_every_region_of_every_choice_is_classified():
     """Written out: rows one by one, the whole picture of the class 0, the mean over all regions of all rows."""
-    made, some = composed(), examples()
-    loss = made(batch_of(made, some))
-    objective, total, count = made.objective("own"), 0.0, 0
+    model, some = compose_model(), examples()
+    loss = model(batch_of(model, some))
+    objective, total, count = model.objective("own"), 0.0, 0
     for example in some:
         classes = [0, *(1 + NAMES.index(name) for name in example.labels["objects"])]
-        classes += [0] * (1 + len(example.inputs["image"].features) - len(classes))  # a last region is no object
+        classes += [0] * (1 + len(example.inputs["image"].features) - len(classes))  # the last region is not an object
         for choice in example.labels["choices"]:
             row = replace(example, inputs={**example.inputs, "choice": choice})
-            states = made.encode(Collator(made, made.inputs, ())([row])).inputs["image"][0]
+            states = model.encode(Collator(model, model.inputs, ())([row])).inputs["image"][0]
             hidden = F.gelu(states[: len(classes)] @ objective.head.dense.weight.T + objective.head.dense.bias)
             logits = hidden @ objective.head.classes.weight.T + objective.head.classes.bias
             total += F.cross_entropy(logits, torch.tensor(classes), reduction="sum")
@@ -121,43 +121,43 @@ def test_beside_the_choice_every_region_of_every_choice_is_classified():
     ],
 )
 def test_objects_are_the_first_regions(settings, config, expected):
-    made = composed(RegionClasses(**config), **settings)
-    assert batch_of(made, examples()[:1]).targets["own"].labels["classes"][0].tolist() == expected
+    model = compose_model(RegionClasses(**config), **settings)
+    assert batch_of(model, examples()[:1]).targets["own"].labels["classes"][0].tolist() == expected
 
 
 def test_what_is_not_known_and_other_pictures_are_not_classified():
     example = examples()[0]
     odd = replace(example, labels=example.labels | {"objects": ("sphinx", "car")})
     two = replace(example, inputs=example.inputs | {"image": All((record("a", 2, 0), record("b", 3, 1)))})
-    made = composed()
+    model = compose_model()
     for some, expected in ((odd, [0, -100, 2, 0]), (two, [0, 1, 2, *[-100] * 4])):
-        targets = batch_of(made, [some]).targets["own"]
+        targets = batch_of(model, [some]).targets["own"]
         assert targets.labels["classes"].tolist() == [expected] * 2
-        assert targets.counts["loss"] == 2 * sum(each != -100 for each in expected)
+        assert targets.counts["loss"] == 2 * sum(class_id != -100 for class_id in expected)
 
 
 def test_without_objects():
     example = examples()[0]
-    with pytest.raises(DataError) as told:
-        batch_of(composed(), [replace(example, labels={"choices": ("a", "b"), "choice": 0})])
-    assert str(told.value) == "example 'e0' has no label 'objects'"
+    with pytest.raises(DataError) as error:
+        batch_of(compose_model(), [replace(example, labels={"choices": ("a", "b"), "choice": 0})])
+    assert str(error.value) == "example 'e0' has no label 'objects'"
 
 
 def test_the_hidden_layer_begins_as_that_of_masked_regions():
-    made = composed(RegionClasses(begins_as="regions"))
-    own, lent = made.objective("own").head.dense, made.objective("regions").hidden_layer()
-    assert not torch.equal(own.weight, lent.weight)
-    made.objective("own").begin(made)
-    assert torch.equal(own.weight, lent.weight) and torch.equal(own.bias, lent.bias)
-    before = composed().objective("own").head.dense.weight
-    alone = composed()
+    model = compose_model(RegionClasses(begins_as="regions"))
+    layer, source = model.objective("own").head.dense, model.objective("regions").hidden_layer()
+    assert not torch.equal(layer.weight, source.weight)
+    model.objective("own").begin(model)
+    assert torch.equal(layer.weight, source.weight) and torch.equal(layer.bias, source.bias)
+    before = compose_model().objective("own").head.dense.weight
+    alone = compose_model()
     alone.objective("own").begin(alone)
     assert torch.equal(alone.objective("own").head.dense.weight, before)
 
 
 def test_of_published_weights_it_takes_that_layer():
     named = {f"module.vlbert.mvrc_head.transform.dense.{part}": torch.rand(3) for part in ("weight", "bias")}
-    assert set(composed().objective("own").published(named)) == {"head.dense.weight", "head.dense.bias"}
+    assert set(compose_model().objective("own").published(named)) == {"head.dense.weight", "head.dense.bias"}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_it_is_learnt_beside_the_choice_from_drawn_scenes(tmp_path):
     assert done.returncode == 0, done.stderr
     step = tmp_path / toys.PLACE / "steps/choices"
     losses = [json.loads(line)["losses"] for line in (step / "log.jsonl").read_text().splitlines()]
-    assert losses and all(set(each) == {"choices.loss", "classes.loss"} for each in losses)
+    assert losses and all(set(step_losses) == {"choices.loss", "classes.loss"} for step_losses in losses)
     assert losses[0]["classes.loss"] == pytest.approx(np.log(29), abs=0.2)  # 28 kinds, and the background
     assert "Q->A" in json.loads((step / "scores.json").read_text())["values"]
     labels = json.loads((tmp_path / toys.PLACE / "labels.json").read_text())["labels"]
@@ -218,14 +218,14 @@ def test_it_is_learnt_beside_the_choice_from_drawn_scenes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("begins_as", "message"),
     [
         ("regoins", "'classes' begins as 'regoins', which is no objective; did you mean 'regions'?"),
         ("choices", "'classes' begins as 'choices', which has no hidden layer for that; name another"),
     ],
 )
-def test_what_it_cannot_begin_as_is_told_by_the_check(tmp_path, wanted, told):
-    (tmp_path / "toy.toml").write_text(text := recipe(wanted))
+def test_what_it_cannot_begin_as_is_told_by_the_check(tmp_path, begins_as, message):
+    (tmp_path / "toy.toml").write_text(text := recipe(begins_as))
     line = 1 + text.splitlines().index('objectives = ["choices", "classes"]')
     done = toys.mmgen_here(tmp_path, "check", "toy.toml")
-    assert done.returncode == 1 and done.stderr == f"error: toy.toml:{line}: steps.choices.objectives: {told}\n"
+    assert done.returncode == 1 and done.stderr == f"error: toy.toml:{line}: steps.choices.objectives: {message}\n"
