@@ -417,8 +417,8 @@ def header(shape: tuple[int, ...]) -> bytes:
 @pytest.mark.parametrize(
     ("shape", "zeros", "reason"),
     [
-        ((10**9, 4), 96, "'x.npy' claims 16000000000 bytes and holds 224"),
-        ((3, 4), 3 << 20, "'x.npy' would be 3145856 bytes large"),
+        ((10**9, 4), 96, "'x.npy' claims 16000000000 bytes but contains 224"),
+        ((3, 4), 3 << 20, "'x.npy' is 3145856 bytes large; at most 1048576 are read"),
     ],
 )
 def test_npz_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch, shape, zeros, reason):
@@ -447,7 +447,7 @@ def test_a_gzipped_line_without_end_is_refused(tmp_path, monkeypatch):
     with gzip.open(tmp_path / "f.tsv.gz", "wb") as file:
         file.write(b"1\t" + bytes(1 << 20))
     told = refused(extract, BottomUpTsv().build(), tmp_path / "f.tsv.gz", tmp_path / "s.h5")
-    assert told == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; this is no TSV of features"
+    assert told == f"{tmp_path}/f.tsv.gz:1: longer than 0 MB; give a TSV file of features"
 
 
 @pytest.mark.parametrize("read", [lambda path: read_text(path), lambda path: scoring.read_predictions(path)])

@@ -1,4 +1,4 @@
-"""Image regions: detector features from a store, the extractors that fill it, and readers of the published files."""
+"""Image regions: an embedder of stored features, extractors of region features, and readers of published files."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +16,7 @@ class Regions(mmgen.FeaturesConfig):
     type: Literal["regions"] = "regions"
     hides = "regions"
 
-    max_regions: int = Field(36, ge=1, description="regions an image at most; a store has them by falling confidence")
+    max_regions: int = Field(36, ge=1, description="most regions per image; a store has them by decreasing confidence")
 
     def build(self, backbone):
         from .embedder import RegionEmbedder
@@ -25,22 +25,21 @@ class Regions(mmgen.FeaturesConfig):
 
 
 class Roi(CnnConfig):
-    """Features of a timm network, pooled over boxes: a picture's own, a detector's, or spread over the picture.
+    """Features of a timm network, pooled over boxes: those of the picture, of a detector, or of a grid.
 
-    Settings that are left open follow from the weights. Pretrained weights: the coarsest level, averaged over a box.
-    Random weights: the finest level in 3 x 3 parts of a box, because later random layers lose what the first one has.
+    The defaults depend on the weights. Pretrained weights: the coarsest level, averaged over a box. Random weights: the
+    finest level in 3 x 3 parts of a box, because later random layers lose information of the first layer.
     """
 
     type: Literal["roi"] = "roi"
     detector: SerializeAsAny[mmgen.ExtractorConfig] | None = Field(
-        None, description="finds the boxes of pictures that have none"
+        None, description="detector of boxes for pictures without boxes"
     )
     spread: int = Field(
         4,
         ge=1,
         le=10,
-        description="boxes without a detector: the whole picture, its 2 x 2 parts, and so on up to this many by this "
-        "many",
+        description="boxes without a detector: the whole picture, its 2 x 2 parts, and so on up to N x N parts",
     )
 
     def build(self):
@@ -50,17 +49,15 @@ class Roi(CnnConfig):
 
 
 class Detections(mmgen.ExtractorConfig):
-    """What all detectors share."""
+    """Base of all detectors."""
 
-    max_regions: int = Field(36, ge=1, description="regions kept, the surest first")
-    min_score: float = Field(0.0, ge=0, lt=1, description="less sure regions are dropped")
-    batch_size: int = Field(
-        8, ge=1, description="pictures at a time; those of one size go through the network together"
-    )
+    max_regions: int = Field(36, ge=1, description="most regions per image, by decreasing confidence")
+    min_score: float = Field(0.0, ge=0, lt=1, description="regions with a lower confidence are dropped")
+    batch_size: int = Field(8, ge=1, description="pictures read at a time; the network gets those of one size together")
 
 
 class Detector(Detections):
-    """Regions of a DETR-like detector of transformers; features are the decoder's states of the kept queries."""
+    """Regions of a DETR-like detector of transformers; features are the decoder's states of the selected queries."""
 
     type: Literal["detector"] = "detector"
     model: Annotated[str, PathOrName()] = Field(
@@ -74,7 +71,7 @@ class Detector(Detections):
 
 
 class FasterRcnn(Detections):
-    """Regions of a Faster R-CNN of torchvision; features are the box head's, pooled over the final boxes."""
+    """Regions of a Faster R-CNN of torchvision; features come from the box head, for the final boxes."""
 
     type: Literal["faster_rcnn"] = "faster_rcnn"
     model: str = Field(
@@ -84,7 +81,7 @@ class FasterRcnn(Detections):
         "pretrained",
         description='"pretrained" (downloaded by torchvision), "random" (from the seed), or a local safetensors file',
     )
-    seed: int = Field(0, ge=0, description="of random weights")
+    seed: int = Field(0, ge=0, description="seed of random weights")
 
     def build(self):
         from .faster_rcnn import TorchvisionDetector
@@ -93,13 +90,15 @@ class FasterRcnn(Detections):
 
 
 class Published(mmgen.ExtractorConfig):
-    """What readers of published files share."""
+    """Base of all readers of published feature files."""
 
     source: ClassVar[Literal["pictures", "file"]] = "file"
 
-    model: str = Field("unknown", description="what made the features, in a word; files of one model count as alike")
+    model: str = Field(
+        "unknown", description="name of the model that made the features; files of one model are compatible"
+    )
     labels: Path | None = Field(
-        None, description="names of the classes, one a line, where the file has numbers only (objects_vocab.txt)"
+        None, description="text file with one class name per line, for files with class numbers (objects_vocab.txt)"
     )
 
 
@@ -115,10 +114,10 @@ class BottomUpTsv(Published):
 
 
 class NpzFolder(Published):
-    """Reads folders of NPZ (bottom-up-attention.pytorch) or NPY files (MMF), one an image.
+    """Reads folders of NPZ (bottom-up-attention.pytorch) or NPY files (MMF), one file per image.
 
-    Pickles are never opened, since they can run any program: MMF's `_info.npy` and the NPZ's `info` are passed over. An
-    NPY file's boxes are read from `<name>_info.json` (bbox, image_width, image_height), and stay unknown without it.
+    Pickles are never opened, since they can run any program: MMF's `_info.npy` and the NPZ's `info` are skipped. An NPY
+    file's boxes are read from `<name>_info.json` (bbox, image_width, image_height); without this file they are unknown.
     """
 
     type: Literal["npz_folder"] = "npz_folder"
@@ -132,12 +131,12 @@ class NpzFolder(Published):
 class LxmertH5(Published):
     """Reads the HDF5 files of bottom-up-attention-vqa: image_features, image_bb, spatial_features, pos_boxes.
 
-    Their index from image to row is published as a pickle, which is never opened, since it can run any program; write
-    it as JSON once:  json.dump({str(k): v for k, v in index.items()}, open("index.json", "w"))
+    The index from image to row is published as a pickle, which is never opened, since it can run any program; convert
+    the pickle to JSON once:  json.dump({str(k): v for k, v in index.items()}, open("index.json", "w"))
     """
 
     type: Literal["lxmert_h5"] = "lxmert_h5"
-    index: Path = Field(description="JSON: image id to row, or a list of image ids in the rows' order")
+    index: Path = Field(description="JSON file: image id to row, or a list of image ids in the order of the rows")
 
     def build(self):
         from .lxmert import LxmertFile

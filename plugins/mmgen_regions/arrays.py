@@ -1,7 +1,7 @@
-"""Folders with a file an image: NPZ as bottom-up-attention.pytorch writes it, or NPY as MMF does.
+"""Reads folders with one file per image: NPZ of bottom-up-attention.pytorch, or NPY of MMF.
 
-<name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; maybe objects_id and objects_conf, or cls_prob (R, C)
-<name>.npy   (R, D); beside it maybe <name>_info.json with bbox, image_width, image_height
+<name>.npz   x (R, D), bbox (R, 4) in pixels, image_w, image_h; optional objects_id and objects_conf, or cls_prob (R, C)
+<name>.npy   (R, D); optional <name>_info.json with bbox, image_width, image_height
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder
-from .published import class_names, distributions, named, needs_file, relative, surest
+from .published import class_names, distributions, names_of, needs_file, relative, single_classes
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
-DAMAGES = (
+DAMAGE_ERRORS = (
     ValueError,
     TypeError,
     OSError,
@@ -41,12 +41,12 @@ DAMAGES = (
     zlib.error,
     tokenize.TokenError,
 )
-BEGINNINGS = {".npz": b"PK", ".npy": b"\x93NUMPY"}
+MAGIC_BYTES = {".npz": b"PK", ".npy": b"\x93NUMPY"}
 log = logging.getLogger("mmgen")
 
 
 class ArrayFolder(Extractor):
-    """A file that cannot be read is a broken image, and the others go on."""
+    """Reads a folder of arrays. A file that cannot be read is reported as a failed image; reading continues."""
 
     def __init__(self, config: NpzFolder) -> None:
         self.names = class_names(config)
@@ -58,51 +58,54 @@ class ArrayFolder(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        told = False
+        warned = False
         for path in files(needs_file(source, "folder")):
             key = image_key(path.name)
             if key in skip:
                 continue
             if (
-                not told
+                not warned
                 and path.suffix == ".npy"
                 and _beside(path, "_info.npy").exists()
                 and not _beside(path, "_info.json").exists()
             ):
-                told = True
+                warned = True
                 log.warning(
-                    "%s: a pickle, which could run any program, is never opened; boxes stay unknown without _info.json",
+                    "%s: pickles are never opened because they could run any program; boxes are unknown without "
+                    "_info.json",
                     _beside(path, "_info.npy"),
                 )
             try:
-                _begins_rightly(path)
+                _check_magic(path)
                 yield self._npz(key, path) if path.suffix == ".npz" else self._npy(key, path)
-            except DAMAGES as error:
+            except DAMAGE_ERRORS as error:
                 yield FailedImage(key, f"{path}: {_reason(error)}")
 
     def _npz(self, key: str, path: Path) -> Record:
         with np.load(path, allow_pickle=False) as archive:
             for member in archive.zip.infolist():
-                _measured(archive.zip, member)
+                _check_size(archive.zip, member)
             features, boxes = _first(archive, FEATURES), _first(archive, BOXES)
             if features is None:
-                raise ValueError(f"holds no features ({', '.join(FEATURES)}); it has {', '.join(archive.files)}")
+                raise ValueError(f"has no features ({', '.join(FEATURES)}); its arrays are {', '.join(archive.files)}")
             if boxes is not None:
                 if "image_w" not in archive or "image_h" not in archive:
-                    raise ValueError("has boxes but not the image's size (image_w, image_h)")
+                    raise ValueError("has boxes but no image size (image_w, image_h)")
                 boxes = relative(boxes, float(archive["image_w"]), float(archive["image_h"]))
             classes, scores = _first(archive, ("objects_id",)), _first(archive, ("objects_conf",))
-            told = distributions(_first(archive, ("cls_prob",)), self.names) or surest(classes, scores, self.names)
-        return Record(key, features, boxes, named(classes, self.names), scores, told)
+            distribution = distributions(_first(archive, ("cls_prob",)), self.names) or single_classes(
+                classes, scores, self.names
+            )
+        return Record(key, features, boxes, names_of(classes, self.names), scores, distribution)
 
     def _npy(self, key: str, path: Path) -> Record:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # mapped, so that its size is known before it is read
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # to know the size before reading
         if mapped.nbytes > MOST_BYTES:
-            raise ValueError(f"would be {mapped.nbytes} bytes large")
-        about = _beside(path, "_info.json")
-        if not about.exists():
+            raise ValueError(f"is {mapped.nbytes} bytes large; at most {MOST_BYTES} are read")
+        info_path = _beside(path, "_info.json")
+        if not info_path.exists():
             return Record(key, np.array(mapped))
-        info = json.loads(about.read_text(encoding="utf-8"))
+        info = json.loads(info_path.read_text(encoding="utf-8"))
         return Record(
             key,
             np.array(mapped),
@@ -110,49 +113,48 @@ class ArrayFolder(Extractor):
         )
 
 
-def _begins_rightly(path: Path) -> None:
-    """Raises ValueError for a file of another kind: numpy would take it for a pickle, and give advice on how to open
-    it."""
+def _check_magic(path: Path) -> None:
+    """Raise ValueError for a file of another format. numpy would take the file for a pickle and suggest opening it."""
     with path.open("rb") as file:
-        if not file.read(6).startswith(BEGINNINGS[path.suffix]):
-            raise ValueError(f"does not begin as {path.suffix} files do; it is damaged, or something else")
+        if not file.read(6).startswith(MAGIC_BYTES[path.suffix]):
+            raise ValueError(f"does not begin like a {path.suffix} file; the file is damaged or has another format")
 
 
 def _reason(error: Exception) -> str:
-    """The first line of an error; but for objects, which numpy says how to open."""
+    """The first line of an error. numpy's advice to unpickle objects is replaced."""
     text = str(error).partition("\n")[0]
     if "pickle" in text or "Python objects" in text:
-        return "holds Python objects, not numbers; they could run any program, and are never opened"
+        return "contains Python objects instead of numbers; they could run any program and are never opened"
     return text or type(error).__name__
 
 
-def _measured(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """Raises ValueError for an array that would be larger than MOST_BYTES, or than what is there to be unpacked: numpy
-    takes the memory that an array's header claims before it reads on."""
+def _check_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Raise ValueError for an array that is larger than MOST_BYTES or than its compressed data: numpy allocates the
+    memory that an array's header claims before it reads the data."""
     if member.file_size > MOST_BYTES:
-        raise ValueError(f"'{member.filename}' would be {member.file_size} bytes large")
+        raise ValueError(f"'{member.filename}' is {member.file_size} bytes large; at most {MOST_BYTES} are read")
     if not member.filename.endswith(".npy"):
         return
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, kind = header(file)
-    if math.prod(shape) * kind.itemsize > member.file_size:
+        shape, _, dtype = header(file)
+    if math.prod(shape) * dtype.itemsize > member.file_size:
         raise ValueError(
-            f"'{member.filename}' claims {math.prod(shape) * kind.itemsize} bytes and holds {member.file_size}"
+            f"'{member.filename}' claims {math.prod(shape) * dtype.itemsize} bytes but contains {member.file_size}"
         )
 
 
 def files(folder: Path) -> list[Path]:
-    """The arrays in a folder, by name. Raises DataError when there are none."""
+    """Array files in a folder, sorted by name. Raises DataError if there are none."""
     if not folder.is_dir():
-        raise DataError(f"{folder}: not a folder of .npz or .npy files")
-    found = sorted(
+        raise DataError(f"{folder}: not a folder; give a folder of .npz or .npy files")
+    paths = sorted(
         path for path in folder.iterdir() if path.suffix in (".npz", ".npy") and not path.stem.endswith("_info")
     )
-    if not found:
-        raise DataError(f"{folder}: holds no .npz and no .npy files")
-    return found
+    if not paths:
+        raise DataError(f"{folder}: contains no .npz or .npy files")
+    return paths
 
 
 def _beside(path: Path, ending: str) -> Path:
@@ -160,5 +162,5 @@ def _beside(path: Path, ending: str) -> Path:
 
 
 def _first(archive: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray | None:
-    """The first of these arrays that is there."""
+    """The first of these arrays that the archive has."""
     return next((archive[name] for name in names if name in archive), None)

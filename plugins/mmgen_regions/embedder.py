@@ -1,4 +1,4 @@
-"""Regions as an input: W x (features, box), bertgen section 3."""
+"""The input embedder of regions: W x (features, box), bertgen section 3."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import Regions
 
 
 class RegionReader(StoreReader):
-    """Hides regions by features of 0."""
+    """Reads regions; hides a region by setting its features to 0."""
 
     hides = "regions"
 

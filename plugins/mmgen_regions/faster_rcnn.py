@@ -1,5 +1,4 @@
-"""Faster R-CNN of torchvision (Ren et al., 2015): regions are its detections, features its box head's of the final
-boxes."""
+"""Faster R-CNN of torchvision (Ren et al., 2015): regions are detections with the box head's features."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from . import FasterRcnn
 
 
 class TorchvisionDetector(Extractor):
-    """(R, width of the box head) features a picture, the surest region first."""
+    """Extracts features (R, width of the box head) per picture, by decreasing confidence."""
 
     def __init__(self, config: FasterRcnn) -> None:
         self.config = config
@@ -44,32 +43,32 @@ class TorchvisionDetector(Extractor):
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
-            raise DataError(f"{source}: 'faster_rcnn' makes features from pictures, not from a file")
-        yield from described(source, skip, self.config.batch_size, self._detected)
+            raise DataError(f"{source}: 'faster_rcnn' extracts features from pictures, not from a file")
+        yield from described(source, skip, self.config.batch_size, self._detect)
 
     @torch.inference_mode()
-    def _detected(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
-        """Pictures of one size go together, so that nothing needs padding."""
+    def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
+        """Detect regions. Pictures of one size form a batch, so that no padding is needed."""
         records: dict[int, Record] = {}
         for size in dict.fromkeys(image.size for _, image in batch):
-            places = [place for place, (_, image) in enumerate(batch) if image.size == size]
-            images = [pil_to_tensor(batch[place][1]).to(self.device).float() / 255 for place in places]
+            indices = [place for place, (_, image) in enumerate(batch) if image.size == size]
+            images = [pil_to_tensor(batch[place][1]).to(self.device).float() / 255 for place in indices]
             with precision(self.device):
-                found = self._regions(images)
-            for place, (features, boxes, classes, scores, chances) in zip(places, found, strict=True):
+                regions = self._regions(images)
+            for index, (features, boxes, classes, scores, probabilities) in zip(indices, regions, strict=True):
                 names = tuple(
                     self.names[number] if number < len(self.names) else f"class {number}"
-                    for number in range(chances.shape[1])
+                    for number in range(probabilities.shape[1])
                 )
-                labels = tuple(names[number] for number in classes.tolist())
-                arrays = [values.float().cpu().numpy() for values in (features, boxes, scores, chances[:, 1:])]
+                class_names = tuple(names[number] for number in classes.tolist())
+                arrays = [values.float().cpu().numpy() for values in (features, boxes, scores, probabilities[:, 1:])]
                 surest = Classes.surest(names[1:], arrays[3])  # the first is the background
-                records[place] = Record(batch[place][0].key, arrays[0], arrays[1], labels, arrays[2], surest)
+                records[index] = Record(batch[index][0].key, arrays[0], arrays[1], class_names, arrays[2], surest)
         yield from (records[place] for place in range(len(batch)))
 
     def _regions(self, images: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
-        """Features (R, D), relative boxes (R, 4), classes and scores (R,) of every image; and the distributions over
-        all classes (R, C), those of the features, since what the detections were chosen by is of other boxes."""
+        """For every image: features (R, D), relative boxes (R, 4), classes and scores (R,), and distributions over all
+        classes (R, C). The distributions are computed from the features of the final boxes, unlike the scores."""
         model, heads = self.model, self.model.roi_heads
         resized, _ = model.transform(list(images))
         maps = model.backbone(resized.tensors)
@@ -78,26 +77,29 @@ class TorchvisionDetector(Extractor):
         boxes = [detection["boxes"] for detection in detections]
         pooled = heads.box_head(heads.box_roi_pool(maps, boxes, resized.image_sizes))  # (sum R, D)
         counts = [len(inner) for inner in boxes]
-        split, chances = pooled.split(counts), heads.box_predictor(pooled)[0].float().softmax(-1).split(counts)
+        features_by_image, probabilities_by_image = (
+            pooled.split(counts),
+            heads.box_predictor(pooled)[0].float().softmax(-1).split(counts),
+        )
         return [
             (
                 features,
                 detection["boxes"] / torch.tensor([width, height] * 2, device=self.device),
                 detection["labels"],
                 detection["scores"],
-                own,
+                probabilities,
             )
-            for features, own, detection, (height, width) in zip(
-                split, chances, detections, resized.image_sizes, strict=True
+            for features, probabilities, detection, (height, width) in zip(
+                features_by_image, probabilities_by_image, detections, resized.image_sizes, strict=True
             )
         ]
 
 
 def load(config: FasterRcnn) -> tuple[Any, list[str]]:
-    """The network in eval mode, and the names of its classes as far as they are known."""
+    """The network in eval mode, and its known class names."""
     if config.model not in list_models():
         raise DataError(
-            f"torchvision knows no '{config.model}'; there are: "
+            f"torchvision has no model '{config.model}'; choose from: "
             f"{', '.join(name for name in list_models() if name.startswith('fasterrcnn_'))}"
         )
     published = get_model_weights(config.model).DEFAULT
@@ -108,9 +110,7 @@ def load(config: FasterRcnn) -> tuple[Any, list[str]]:
             model.load_state_dict(published.get_state_dict(progress=False, check_hash=True, weights_only=True))
         elif config.weights != "random":
             if Path(config.weights).suffix != ".safetensors":
-                raise DataError(
-                    f'weights \'{config.weights}\': neither "pretrained" nor "random" nor a .safetensors file'
-                )
+                raise DataError(f'weights \'{config.weights}\': must be "pretrained", "random" or a .safetensors file')
             model.load_state_dict(load_file(config.weights))
     except DataError:
         raise

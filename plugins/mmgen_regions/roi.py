@@ -1,4 +1,4 @@
-"""RoI-pooled features: a timm network's map, cut out and averaged box by box (He et al., 2017, RoIAlign)."""
+"""RoI-pooled features: a timm network's feature map, pooled over each box (He et al., 2017, RoIAlign)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from . import Roi
 
 
 class RoiFeatures(Extractor):
-    """(R, C x pool x pool) features a picture, for its R boxes."""
+    """Extracts features (R, C x pool x pool) for a picture's R boxes."""
 
     def __init__(self, config: Roi) -> None:
         level, self.pool, size = config.chosen()
         self.network = Network(config.model, config.weights, config.seed, level, size)
-        self.batch_size, self.everywhere = config.batch_size, spread(config.spread)
+        self.batch_size, self.default_boxes = config.batch_size, spread(config.spread)
         self.detector = config.detector.build() if config.detector else None
         settings = {
             "model": config.model,
@@ -45,11 +45,11 @@ class RoiFeatures(Extractor):
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
-            raise DataError(f"{source}: 'roi' makes features from pictures, not from a file")
-        yield from described(source, skip, self.batch_size, self._pooled)
+            raise DataError(f"{source}: 'roi' extracts features from pictures, not from a file")
+        yield from described(source, skip, self.batch_size, self._pool)
 
     @torch.inference_mode()
-    def _pooled(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
+    def _pool(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
         regions = [self._regions(picture, image) for picture, image in batch]
         maps, extents = self.network([image for _, image in batch])
         scale = torch.tensor([maps.shape[3], maps.shape[2]], device=maps.device)
@@ -62,21 +62,21 @@ class RoiFeatures(Extractor):
             yield replace(region, features=features.numpy())
 
     def _regions(self, picture: Picture, image: Image.Image) -> Record:
-        """A picture's boxes, labels, scores and classes; its features are left to be filled."""
+        """A record with boxes, class names, scores and classes of a picture, still without features."""
         if picture.boxes is None and self.detector is not None:
-            (found,) = self.detector.records([Picture(picture.key, lambda: image)])
-            assert isinstance(found, Record)  # the picture is open already
-            return found
-        known = picture.boxes is not None
-        wanted = self.everywhere if picture.boxes is None else picture.boxes
-        boxes = torch.tensor([list(box) for box in wanted], dtype=torch.float32).reshape(-1, 4)
-        labels = tuple(picture.labels) if known and picture.labels is not None else None
-        classes = picture.classes if known else None
-        return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), labels, classes=classes)
+            (record,) = self.detector.records([Picture(picture.key, lambda: image)])
+            assert isinstance(record, Record)  # the picture is open already
+            return record
+        has_boxes = picture.boxes is not None
+        picture_boxes = self.default_boxes if picture.boxes is None else picture.boxes
+        boxes = torch.tensor([list(box) for box in picture_boxes], dtype=torch.float32).reshape(-1, 4)
+        class_names = tuple(picture.labels) if has_boxes and picture.labels is not None else None
+        classes = picture.classes if has_boxes else None
+        return Record(picture.key, boxes[:, :0].numpy(), boxes.clamp(0, 1).numpy(), class_names, classes=classes)
 
 
 def spread(most: int) -> list[tuple[float, float, float, float]]:
-    """The whole picture, its quarters, its ninths, ... as boxes."""
+    """Boxes of the whole picture, its 2 x 2 parts, its 3 x 3 parts, ..."""
     return [
         (column / parts, row / parts, (column + 1) / parts, (row + 1) / parts)
         for parts in range(1, most + 1)

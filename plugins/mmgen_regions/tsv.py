@@ -1,4 +1,4 @@
-"""Bottom-up-attention's TSV (Anderson et al., 2018), and LXMERT's: a line an image, arrays as base64.
+"""Reads the TSV files of bottom-up-attention (Anderson et al., 2018) and LXMERT: one image per line, arrays as base64.
 
 image_id  image_w  image_h  num_boxes  boxes  features
 img_id  img_h  img_w  objects_id  objects_conf  attrs_id  attrs_conf  num_boxes  boxes  features
@@ -16,7 +16,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
-from .published import class_names, decoded, named, needs_file, relative, surest
+from .published import class_names, decode, names_of, needs_file, relative, single_classes
 
 COLUMNS = {
     6: ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features"),
@@ -37,8 +37,8 @@ LONGEST_LINE = 1 << 28
 
 
 class TsvFile(Extractor):
-    """A damaged line is a broken image and the others go on; a file that breaks off raises DataError with file and
-    line."""
+    """Reads a TSV file. A damaged line is reported as a failed image and reading continues; a truncated file raises
+    DataError with file and line."""
 
     def __init__(self, config: BottomUpTsv) -> None:
         self.names = class_names(config)
@@ -62,7 +62,7 @@ class TsvFile(Extractor):
 
     def _record(self, key: str, columns: list[bytes]) -> Record:
         if len(columns) not in COLUMNS:
-            raise ValueError(f"{len(columns)} columns; there must be 6 ({', '.join(COLUMNS[6])}), or LXMERT's 10")
+            raise ValueError(f"has {len(columns)} columns; expected 6 ({', '.join(COLUMNS[6])}), or LXMERT's 10")
         values = dict(zip(COLUMNS[len(columns)], columns, strict=True))
         try:
             width, height = float(values["image_w"]), float(values["image_h"])
@@ -70,37 +70,39 @@ class TsvFile(Extractor):
         except ValueError:
             raise ValueError("image_w, image_h and num_boxes must be numbers") from None
         if count < 0:
-            raise ValueError(f"num_boxes is {count}")
-        boxes, features = decoded(values["boxes"], "<f4", "boxes"), decoded(values["features"], "<f4", "features")
+            raise ValueError(f"num_boxes is {count}; it must not be negative")
+        boxes, features = decode(values["boxes"], "<f4", "boxes"), decode(values["features"], "<f4", "features")
         if boxes.size != 4 * count:
-            raise ValueError(f"boxes hold {boxes.size} numbers, not {count} x 4")
+            raise ValueError(f"boxes has {boxes.size} numbers; expected {count} x 4")
         if not count or not features.size or features.size % count:
-            raise ValueError(f"features hold {features.size} numbers, which cannot be shared out over {count} boxes")
-        scores = decoded(values["objects_conf"], "<f4", "objects_conf") if "objects_conf" in values else None
-        classes = decoded(values["objects_id"], "<i8", "objects_id") if "objects_id" in values else None
+            raise ValueError(f"features has {features.size} numbers, which {count} boxes do not divide")
+        scores = decode(values["objects_conf"], "<f4", "objects_conf") if "objects_conf" in values else None
+        classes = decode(values["objects_id"], "<i8", "objects_id") if "objects_id" in values else None
         return Record(
             key,
             features.reshape(count, -1),
             relative(boxes, width, height),
-            named(classes, self.names),
+            names_of(classes, self.names),
             scores,
-            surest(classes, scores, self.names),
+            single_classes(classes, scores, self.names),
         )
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines of a plain or gzipped file. Raises DataError where it breaks off."""
+    """Numbered lines of a plain or gzipped file. Raises DataError if the file is truncated or damaged."""
     number = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
                 if len(line) == LONGEST_LINE:
-                    raise DataError(f"{path}:{number}: longer than {LONGEST_LINE >> 20} MB; this is no TSV of features")
+                    raise DataError(
+                        f"{path}:{number}: longer than {LONGEST_LINE >> 20} MB; give a TSV file of features"
+                    )
                 yield number, line
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
-            f"{path}:{number + 1}: the file breaks off or is damaged here ({error}); get it again"
+            f"{path}:{number + 1}: the file is truncated or damaged here ({error}); download the file again"
         ) from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from None

@@ -249,7 +249,7 @@ def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
     [
         (
             {"image_features": np.ones((2, 3, 4)), "spatial_features": np.ones((2, 2, 6))},
-            "spatial_features must be (2, 3, 6) beside these image_features",
+            "spatial_features must be (2, 3, 6) for these image_features",
         ),
         (
             {"image_features": np.ones((6, 4)), "pos_boxes": np.ones((2, 3), int)},
@@ -257,7 +257,7 @@ def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
         ),
         ({"image_features": np.ones((2, 3, 4), int)}, "image_features must be numbers"),
         ({"image_features": np.full((2, 3, 4), np.nan)}, "no image gave features"),
-        ({"image_features": np.ones((0, 3, 4))}, "the index gives it row 0, and there are 0"),
+        ({"image_features": np.ones((0, 3, 4))}, "its row in the index is 0, but the file has 0 rows"),
     ],
 )
 def test_lxmert_files_that_do_not_fit_together(tmp_path, datasets, told):

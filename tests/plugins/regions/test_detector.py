@@ -101,17 +101,17 @@ def test_detectors_of_transformers(make, pictures, tmp_path):
     model, processor = saved(tmp_path, make)
     extractor = Detector(model=str(tmp_path), max_regions=5).build()
     records = list(extractor.records(pictures))
-    assert [each.key for each in records] == ["0", "1", "2"]
-    for each in records:
-        assert each.features.shape == (5, 16) and each.boxes.shape == (5, 4) and len(each.labels) == 5
-        assert (np.diff(each.scores) <= 0).all() and each.boxes.min() >= 0 and each.boxes.max() <= 1
-        assert (each.boxes[:, :2] <= each.boxes[:, 2:]).all()
-    # what transformers itself says of the second picture, which goes alone
+    assert [record.key for record in records] == ["0", "1", "2"]
+    for record in records:
+        assert record.features.shape == (5, 16) and record.boxes.shape == (5, 4) and len(record.labels) == 5
+        assert (np.diff(record.scores) <= 0).all() and record.boxes.min() >= 0 and record.boxes.max() <= 1
+        assert (record.boxes[:, :2] <= record.boxes[:, 2:]).all()
+    # transformers' own result for the second picture, alone
     inputs = processor(images=pictures[1].load(), return_tensors="pt")
     with torch.no_grad():
         output = model(pixel_values=inputs["pixel_values"])
-    found = processor.post_process_object_detection(output, threshold=0.0, target_sizes=[(1, 1)])[0]
-    best = found["scores"].max().item()
+    expected = processor.post_process_object_detection(output, threshold=0.0, target_sizes=[(1, 1)])[0]
+    best = expected["scores"].max().item()
     assert records[1].scores[0] == pytest.approx(best, abs=1e-5)
     alone = list(Detector(model=str(tmp_path), max_regions=5, batch_size=1).build().records(pictures))
     for a, b in zip(records, alone, strict=True):
@@ -129,7 +129,7 @@ def test_classes_are_the_detectors_distribution_over_things(make, pictures, tmp_
     expected = (chances / chances.sum(-1, keepdim=True))[order].numpy()
     assert np.allclose(record.classes.distributions(), expected, atol=1e-4)
     assert record.classes.names == tuple(model.config.id2label.values())
-    if make is detr:  # the rest is the share of nothing
+    if make is detr:  # the rest is "no object"
         assert np.allclose(record.classes.probabilities.sum(1), chances.sum(-1)[order].numpy(), atol=1e-4)
     assert record.classes.wrong(12) == ""
 
@@ -166,18 +166,20 @@ def test_faster_rcnn(pictures, tmp_path):
     name = "fasterrcnn_mobilenet_v3_large_320_fpn"
     extractor = FasterRcnn(model=name, weights="random", max_regions=4).build()
     records = list(extractor.records(pictures))
-    for each in records:
-        assert each.features.shape == (4, 1024) and (np.diff(each.scores) <= 0).all()
-        assert each.boxes.min() >= 0 and each.boxes.max() <= 1 and (each.boxes[:, :2] <= each.boxes[:, 2:]).all()
-        assert each.classes.names == tuple(extractor.names[1:]) and each.classes.ids.shape == (4, 10)
-        chances = extractor.model.roi_heads.box_predictor(torch.from_numpy(each.features))[0].softmax(-1)[:, 1:]
-        assert np.allclose(each.classes.probabilities, chances.sort(descending=True).values[:, :10], atol=1e-5)
-    # torchvision's own answer, in pixels
+    for record in records:
+        assert record.features.shape == (4, 1024) and (np.diff(record.scores) <= 0).all()
+        assert (
+            record.boxes.min() >= 0 and record.boxes.max() <= 1 and (record.boxes[:, :2] <= record.boxes[:, 2:]).all()
+        )
+        assert record.classes.names == tuple(extractor.names[1:]) and record.classes.ids.shape == (4, 10)
+        chances = extractor.model.roi_heads.box_predictor(torch.from_numpy(record.features))[0].softmax(-1)[:, 1:]
+        assert np.allclose(record.classes.probabilities, chances.sort(descending=True).values[:, :10], atol=1e-5)
+    # torchvision's own result, in pixels
     image = torch.from_numpy(np.array(pictures[1].load())).permute(2, 0, 1) / 255
     with torch.no_grad():
-        (own,) = extractor.model([image])
-    assert np.allclose(own["boxes"].numpy() / [60, 80, 60, 80], records[1].boxes, atol=1e-4)
-    assert np.allclose(own["scores"].numpy(), records[1].scores, atol=1e-5)
+        (expected,) = extractor.model([image])
+    assert np.allclose(expected["boxes"].numpy() / [60, 80, 60, 80], records[1].boxes, atol=1e-4)
+    assert np.allclose(expected["scores"].numpy(), records[1].scores, atol=1e-5)
     save_file(extractor.model.state_dict(), tmp_path / "w.safetensors")
     again = FasterRcnn(model=name, weights=str(tmp_path / "w.safetensors"), max_regions=4).build()
     assert np.array_equal(next(iter(again.records(pictures[:1]))).features, records[0].features)
@@ -187,8 +189,8 @@ def test_faster_rcnn(pictures, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "fasterrcnn_x"}, "torchvision knows no 'fasterrcnn_x'; there are: fasterrcnn_mobilenet"),
-        ({"weights": "w.pth"}, 'weights \'w.pth\': neither "pretrained" nor "random" nor a .safetensors file'),
+        ({"model": "fasterrcnn_x"}, "torchvision has no model 'fasterrcnn_x'; choose from: fasterrcnn_mobilenet"),
+        ({"weights": "w.pth"}, 'weights \'w.pth\': must be "pretrained", "random" or a .safetensors file'),
         (
             {"weights": "w.safetensors"},
             "'fasterrcnn_resnet50_fpn_v2' with weights 'w.safetensors' cannot be loaded: No such file",

@@ -1,4 +1,4 @@
-"""Regions: W and its reader, RoI-pooled features, and the store's checks against what W was learnt from."""
+"""Regions: W and its reader, RoI-pooled features, and the checks of a store against the training features."""
 
 import pickle
 
@@ -22,7 +22,7 @@ MADE_BY = {"extractor": "roi", "model": "resnet18", "digest": "ab12"}
 
 
 class Words:
-    """What W needs of a backbone: how wide and how large its word embeddings are, and its token types."""
+    """The parts of a backbone that W needs: width and scale of the word embeddings, and token types."""
 
     input_size, mask_id, types = E, 0, 2
 
@@ -41,7 +41,7 @@ class Words:
 
 
 def features(regions, seed=0, width=D):
-    """Far from 0 and of very different sizes, as those of a ReLU network are."""
+    """Features far from 0 and of very different scales, like those of a ReLU network."""
     rng = np.random.default_rng(seed)
     return (3 + rng.standard_normal((regions, width)) * np.linspace(0.1, 2, width)).astype(np.float32)
 
@@ -58,8 +58,8 @@ def store(tmp_path):
 
 def fill(path, fingerprint=MADE_BY, records=None):
     with StoreWriter(path, fingerprint, "float32") as writer:
-        for each in records or [record(str(number), number, seed=number) for number in range(12)]:
-            writer.add(each)
+        for entry in records or [record(str(number), number, seed=number) for number in range(12)]:
+            writer.add(entry)
         writer.finish()
     return path
 
@@ -107,18 +107,18 @@ def test_several_pictures_in_one_segment(store):
     assert torch.allclose(segment.states[0, :3], states(model, "3").states[0], atol=1e-6)
     assert torch.allclose(segment.states[0, 3:], states(model, "2").states[0], atol=1e-6)
     assert model.reader.slots(example(All(("3", "2")))) == 5
-    told = model.describe(example(All(("3", "2"))))
-    assert told["pictures"] == [0, 0, 0, 1, 1] and len(told["boxes"]) == len(told["labels"]) == 5
+    description = model.describe(example(All(("3", "2"))))
+    assert description["pictures"] == [0, 0, 0, 1, 1] and len(description["boxes"]) == len(description["labels"]) == 5
     with pytest.raises(DataError, match="no features of 1 of 2 images"):
         model.reader.find_gaps([example(All(("3", "absent")))])
 
 
-def test_more_pictures_than_token_types_are_told_before_learning_and_where_they_are_read(store):
+def test_more_pictures_than_token_types_are_refused_before_training_and_on_reading(store):
     reader, several = embedder(features=store).reader, example(All(("3", "2", "4")))
     for call in (lambda: reader.find_gaps([several]), lambda: reader.read(several)):
-        with pytest.raises(DataError) as told:
+        with pytest.raises(DataError) as error:
             call()
-        assert str(told.value) == (
+        assert str(error.value) == (
             f"example '{several.id}' shows 3 pictures, and the encoder has token types for 2; show fewer, or give the "
             "backbone extra_types"
         )
@@ -131,8 +131,8 @@ def test_gaps_are_found_among_alternatives_too(store):
 
 def test_blind_regions_are_where_they_are_and_look_like_nothing(store):
     ((visual, boxes, *_),) = embedder(features=store, blind=True).reader.read(example("5"))
-    ((_, there, *_),) = embedder(features=store).reader.read(example("5"))
-    assert not visual.any() and visual.shape == (5, D) and np.array_equal(boxes, there)
+    ((_, expected_boxes, *_),) = embedder(features=store).reader.read(example("5"))
+    assert not visual.any() and visual.shape == (5, D) and np.array_equal(boxes, expected_boxes)
 
 
 def test_an_image_without_regions_is_an_error(store):
@@ -210,8 +210,8 @@ def test_built_again_without_its_file(store):
 def test_reader_travels_to_workers(store):
     reader = embedder(features=store).reader
     reader.read(example("3"))
-    (there,), (here,) = pickle.loads(pickle.dumps(reader)).read(example("3")), reader.read(example("3"))
-    assert np.array_equal(there.features, here.features) and np.array_equal(there.boxes, here.boxes)
+    (copied,), (original,) = pickle.loads(pickle.dumps(reader)).read(example("3")), reader.read(example("3"))
+    assert np.array_equal(copied.features, original.features) and np.array_equal(copied.boxes, original.boxes)
 
 
 def test_described(store, tmp_path):
@@ -243,23 +243,23 @@ def test_no_features_at_all():
 def test_other_width_and_other_extractor(store, tmp_path):
     model = embedder(features=store)
     wide = fill(tmp_path / "wide.h5", records=[Record("a", features(2, width=9))])
-    kept = model.found_settings()
+    settings = model.found_settings()
     with pytest.raises(DataError) as error:
-        states(embedder(features=wide, **kept), "a")
+        states(embedder(features=wide, **settings), "a")
     assert str(error.value) == f"{wide}: features are 9 wide, the model has learnt from features 6 wide"
     with pytest.raises(DataError) as error:
         states(model, Record("a", features(2, width=9)))
     assert str(error.value) == "image of 'e': features are 9 wide, the model's are 6"
-    other = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50", "digest": "cd34"})
+    different = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50", "digest": "cd34"})
     with pytest.raises(DataError) as error:
-        states(embedder(features=other, **kept), "3")
+        states(embedder(features=different, **settings), "3")
     assert str(error.value) == (
-        f"{other}: features of 'roi resnet50', the model has learnt from features of 'roi resnet18' "
+        f"{different}: features of 'roi resnet50', the model has learnt from features of 'roi resnet18' "
         "(model: resnet50 here, resnet18 while learning; digest: cd34 here, ab12 while learning); allow_other_features "
         "= true reads them "
         "all the same"
     )
-    tolerant = embedder(features=other, allow_other_features=True, **kept)
+    tolerant = embedder(features=different, allow_other_features=True, **settings)
     assert states(tolerant, "3").mask.all()
 
 
@@ -289,10 +289,10 @@ def roi():
 
 
 def test_given_boxes_and_labels(roi):
-    (found,) = roi.records([picture(boxes=BOXES, labels=["a", "b", "all"])])
-    assert found.features.shape == (3, 576) and np.isfinite(found.features).all()
-    assert np.allclose(found.boxes, BOXES) and found.labels == ("a", "b", "all")
-    assert not np.allclose(found.features[0], found.features[1])
+    (regions,) = roi.records([picture(boxes=BOXES, labels=["a", "b", "all"])])
+    assert regions.features.shape == (3, 576) and np.isfinite(regions.features).all()
+    assert np.allclose(regions.boxes, BOXES) and regions.labels == ("a", "b", "all")
+    assert not np.allclose(regions.features[0], regions.features[1])
     (nothing,) = roi.records([picture(boxes=[])])
     assert nothing.features.shape == (0, 576) and nothing.boxes.shape == (0, 4)
 
@@ -303,7 +303,7 @@ def test_a_box_sees_its_own_part():
     extractor = Roi(image_size=64, pool=1).build()
     plain = {}
     for shade in (0, 255):
-        (found,) = extractor.records(
+        (regions,) = extractor.records(
             [
                 Picture(
                     "plain",
@@ -312,11 +312,11 @@ def test_a_box_sees_its_own_part():
                 )
             ]
         )
-        plain[shade] = found.features[0]
+        plain[shade] = regions.features[0]
     for size in ((64, 64), (96, 48), (40, 80)):
         halves = Image.new("RGB", size)
         halves.paste((255,) * 3, (size[0] // 2, 0, *size))
-        (found,) = extractor.records(
+        (regions,) = extractor.records(
             [
                 Picture(
                     "halves", lambda halves=halves: halves, boxes=[(0.15, 0.25, 0.35, 0.75), (0.65, 0.25, 0.85, 0.75)]
@@ -324,7 +324,7 @@ def test_a_box_sees_its_own_part():
             ]
         )
         for row, shade in enumerate((0, 255)):
-            assert np.abs(found.features[row] - plain[shade]).max() < 0.15 * np.abs(plain[0] - plain[255]).max(), (
+            assert np.abs(regions.features[row] - plain[shade]).max() < 0.15 * np.abs(plain[0] - plain[255]).max(), (
                 size,
                 shade,
             )
@@ -336,7 +336,7 @@ def test_features_are_the_pictures_alone(roi):
         picture(str(number), size, number, boxes=BOXES) for number, size in enumerate([(80, 60), (50, 90), (64, 64)])
     ]
     together = list(roi.records(pictures))
-    alone = [next(iter(Roi(image_size=64, batch_size=1).build().records([each]))) for each in pictures]
+    alone = [next(iter(Roi(image_size=64, batch_size=1).build().records([one_picture]))) for one_picture in pictures]
     for a, b in zip(together, alone, strict=True):
         assert a.key == b.key and np.abs(a.features - b.features).max() < 1e-5
     assert np.array_equal(list(roi.records(pictures))[1].features, together[1].features)
@@ -353,8 +353,8 @@ def test_pictures_without_boxes(roi):
     with_detector = Roi(
         image_size=64, detector=Roi(image_size=64, spread=2)
     ).build()  # a stand-in: its boxes are spread by 2
-    (found,) = with_detector.records([picture()])
-    assert found.boxes.shape == (5, 4) and found.features.shape == (5, 576)
+    (regions,) = with_detector.records([picture()])
+    assert regions.boxes.shape == (5, 4) and regions.features.shape == (5, 576)
     assert with_detector.fingerprint["settings"]["detector"]["settings"]["spread"] == 2
 
 
@@ -390,8 +390,8 @@ def test_local_weights(tmp_path):
     network = timm.create_model("resnet18", pretrained=False)
     save_file(network.state_dict(), tmp_path / "w.safetensors")
     extractor = Roi(weights=str(tmp_path / "w.safetensors"), image_size=64).build()
-    (found,) = extractor.records([picture(boxes=BOXES)])
-    assert found.features.shape == (3, 512)  # taught weights: the coarsest level, averaged
+    (regions,) = extractor.records([picture(boxes=BOXES)])
+    assert regions.features.shape == (3, 512)  # pretrained weights: the coarsest level, averaged
     assert extractor.fingerprint["settings"]["weights"] == "file" and str(tmp_path) not in str(extractor.fingerprint)
     assert torch.equal(
         extractor.network.module.state_dict()["conv1.weight"].cpu(), network.state_dict()["conv1.weight"]
@@ -422,12 +422,12 @@ def test_weights_of_another_network(tmp_path):
 
 
 def test_files_are_not_pictures(roi, tmp_path):
-    with pytest.raises(DataError, match="'roi' makes features from pictures, not from a file"):
+    with pytest.raises(DataError, match="'roi' extracts features from pictures, not from a file"):
         next(iter(roi.records(tmp_path)))
 
 
 def test_drawn_scenes_through_the_store(tmp_path):
-    """From pixels to slots, as a run does it."""
+    """From pixels to slots, as in a run."""
     from mmgen_scenes import Scenes
 
     from mmgen.features.extract import extract
@@ -437,7 +437,7 @@ def test_drawn_scenes_through_the_store(tmp_path):
     assert (summary.written, summary.broken) == (8, ())
     examples = scenes.split("train")
     model = embedder(features=tmp_path / "s.h5")
-    segment = model(**model.reader.collate([model.reader.read(each) for each in examples]))
-    assert segment.mask.sum(1).tolist() == [len(each.facts["things"]) + 1 for each in examples]
+    segment = model(**model.reader.collate([model.reader.read(item) for item in examples]))
+    assert segment.mask.sum(1).tolist() == [len(item.facts["things"]) + 1 for item in examples]
     assert model.describe(examples[0])["labels"][-1] == "the whole scene"
     assert FeatureStore(tmp_path / "s.h5").width == 576

@@ -1,4 +1,4 @@
-"""Published feature files as they are: TSV, NPZ and NPY folders, HDF5; damaged ones cost the damaged image only."""
+"""Published feature files: TSV, NPZ and NPY folders, HDF5. A damaged entry loses its image only."""
 
 import base64
 import gzip
@@ -87,7 +87,7 @@ def test_lxmert_tsv_with_names_of_classes(tmp_path):
 
 def test_tsv_with_a_header(tmp_path):
     path = tsv(tmp_path / "f.tsv", "image_id\timage_w\timage_h\tnum_boxes\tboxes\tfeatures", row("1"))
-    assert [each.key for each in outcomes(BottomUpTsv(), path)] == ["1"]
+    assert [record.key for record in outcomes(BottomUpTsv(), path)] == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -95,27 +95,27 @@ def test_tsv_with_a_header(tmp_path):
     [
         (
             "2\t100\t80",
-            "3 columns; there must be 6 (image_id, image_w, image_h, num_boxes, boxes, features), or LXMERT's 10",
+            "has 3 columns; expected 6 (image_id, image_w, image_h, num_boxes, boxes, features), or LXMERT's 10",
         ),
         (row("2", num_boxes="many"), "image_w, image_h and num_boxes must be numbers"),
-        (row("2", num_boxes=4), "boxes hold 12 numbers, not 4 x 4"),
-        (row("2", num_boxes=-3), "num_boxes is -3"),
-        (row("2", image_w=0), "the image is 0 x 80 pixels large"),
-        (row("2", image_w="nan"), "the image is nan x 80 pixels large"),
-        (row("2", boxes=b64(PIXELS)[:-3]), "boxes: not base64, or cut off"),
-        (row("2", FEATURES.ravel()[:13]), "features hold 13 numbers, which cannot be shared out over 3 boxes"),
+        (row("2", num_boxes=4), "boxes has 12 numbers; expected 4 x 4"),
+        (row("2", num_boxes=-3), "num_boxes is -3; it must not be negative"),
+        (row("2", image_w=0), "the image size is 0 x 80 pixels; it must be positive"),
+        (row("2", image_w="nan"), "the image size is nan x 80 pixels; it must be positive"),
+        (row("2", boxes=b64(PIXELS)[:-3]), "boxes: not base64, or truncated"),
+        (row("2", FEATURES.ravel()[:13]), "features has 13 numbers, which 3 boxes do not divide"),
         (
             row("2", encoded=base64.b64encode(b"12345").decode()),
             "features: 5 bytes are not a whole number of 4-byte values",
         ),
-        (row("2", encoded=""), "features hold 0 numbers, which cannot be shared out over 3 boxes"),
+        (row("2", encoded=""), "features has 0 numbers, which 3 boxes do not divide"),
     ],
 )
 def test_damaged_lines_cost_their_image_only(tmp_path, bad, message):
     path = tsv(tmp_path / "f.tsv", row("1"), bad, row("3"))
-    found = outcomes(BottomUpTsv(), path)
-    assert [each.key for each in found] == ["1", "2", "3"]
-    assert found[1] == FailedImage("2", f"{path}:2: {message}")
+    records = outcomes(BottomUpTsv(), path)
+    assert [record.key for record in records] == ["1", "2", "3"]
+    assert records[1] == FailedImage("2", f"{path}:2: {message}")
 
 
 def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
@@ -134,41 +134,41 @@ def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
     assert [(key, reason.rpartition(": ")[2][:30]) for key, reason in summary.broken] == [
         ("2", "features are not finite (NaN o"),
         ("4", "features are 4 wide, those bef"),
-        ("garbage", "1 columns; there must be 6 (im"),
+        ("garbage", "has 1 columns; expected 6 (ima"),
     ]
     assert list(FeatureStore(tmp_path / "s.h5")) == ["1", "3", "5"]
 
 
 def test_truncated_gzip_keeps_what_was_read_and_goes_on_with_the_whole_file(tmp_path):
     big = [RNG.random((3, 3000)).astype(np.float32) for _ in range(30)]
-    path = tsv(tmp_path / "f.tsv.gz", *(row(str(number), each) for number, each in enumerate(big)))
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) * 2 // 3])
+    path = tsv(tmp_path / "f.tsv.gz", *(row(str(number), values) for number, values in enumerate(big)))
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
     with pytest.raises(DataError) as error:
         extract(BottomUpTsv().build(), path, tmp_path / "s.h5")
     text = str(error.value)
     assert (
         text.startswith(f"{path}:")
-        and "the file breaks off or is damaged here (Compressed file ended" in text
+        and "the file is truncated or damaged here (Compressed file ended" in text
         and "\n" not in text
     )
-    kept = int(text.split("get it again; ")[1].split(" images are kept in")[0])
-    assert 15 <= kept <= 20
-    path.write_bytes(whole)
+    stored = int(text.split("download the file again; ")[1].split(" images are kept in")[0])
+    assert 15 <= stored <= 20
+    path.write_bytes(content)
     summary = extract(BottomUpTsv().build(), path, tmp_path / "s.h5")
-    assert (summary.written, summary.skipped) == (30 - kept, kept)
+    assert (summary.written, summary.skipped) == (30 - stored, stored)
 
 
 def test_not_a_tsv(tmp_path):
     with pytest.raises(DataError, match="no.tsv: no such file"):
         outcomes(BottomUpTsv(), tmp_path / "no.tsv")
     (tmp_path / "f.tsv.gz").write_text("plain text")
-    with pytest.raises(DataError, match="f.tsv.gz:1: the file breaks off or is damaged here .Not a gzipped file"):
+    with pytest.raises(DataError, match="f.tsv.gz:1: the file is truncated or damaged here .Not a gzipped file"):
         outcomes(BottomUpTsv(), tmp_path / "f.tsv.gz")
 
 
 def test_real_tsv(real_data, tmp_path):
-    """505 real images: all arrive, boxes lie in the image, and half precision costs little."""
+    """505 real images: all are read, boxes are inside the image, and half precision loses little."""
     path = real_data / "vqg_coco" / "regions.tsv.gz"
     summary = extract(BottomUpTsv(model="mobilenet").build(), path, tmp_path / "s.h5")
     assert (summary.written, summary.broken, summary.duplicates) == (505, (), 0)
@@ -188,13 +188,13 @@ def test_real_tsv(real_data, tmp_path):
 def test_npz_with_distributions(tmp_path, background):
     (tmp_path / "vocab.txt").write_text("yolk\ngoggles\n")
     chances = np.array([[0.6, 0.3], [0.1, 0.2], [0, 1]])
-    whole = np.concatenate([1 - chances.sum(1, keepdims=True), chances], 1)[:, 1 - background :]
-    np.savez(tmp_path / "a.npz", x=FEATURES[0], cls_prob=whole)
+    distributions = np.concatenate([1 - chances.sum(1, keepdims=True), chances], 1)[:, 1 - background :]
+    np.savez(tmp_path / "a.npz", x=FEATURES[0], cls_prob=distributions)
     np.savez(tmp_path / "b.npz", x=FEATURES[0], cls_prob=np.ones((3, 7)) / 7)
     first, second = outcomes(NpzFolder(labels=tmp_path / "vocab.txt"), tmp_path)
     assert first.classes.ids.tolist() == [[0, 1], [1, 0], [1, 0]]
     assert np.allclose(first.classes.probabilities, [[0.6, 0.3], [0.2, 0.1], [1, 0]])
-    assert second.reason.endswith("b.npz: cls_prob is of shape (3, 7), and there are 2 names of classes")
+    assert second.reason.endswith("b.npz: cls_prob has shape (3, 7), but there are 2 class names")
 
 
 def test_npz_folder(tmp_path):
@@ -209,9 +209,9 @@ def test_npz_folder(tmp_path):
             image_w=100,
             info=info,
         )
-    found = outcomes(NpzFolder(), tmp_path)
-    assert [each.key for each in found] == ["0", "1"] and NpzFolder().build().count(tmp_path) == 2
-    assert np.array_equal(found[1].features, FEATURES[1]) and np.allclose(found[1].boxes, RELATIVE)
+    records = outcomes(NpzFolder(), tmp_path)
+    assert [record.key for record in records] == ["0", "1"] and NpzFolder().build().count(tmp_path) == 2
+    assert np.array_equal(records[1].features, FEATURES[1]) and np.allclose(records[1].boxes, RELATIVE)
 
 
 class Bomb:
@@ -227,27 +227,30 @@ def test_pickles_are_never_opened(tmp_path, caplog):
     np.save(tmp_path / "d.npy", np.array([Bomb()], dtype=object))
     with caplog.at_level("WARNING", "mmgen"):
         a, b, c, d = outcomes(NpzFolder(), tmp_path)
-    told = "holds Python objects, not numbers; they could run any program, and are never opened"
-    assert (a, d) == (FailedImage("a", f"{tmp_path}/a.npz: {told}"), FailedImage("d", f"{tmp_path}/d.npy: {told}"))
+    message = "contains Python objects instead of numbers; they could run any program and are never opened"
+    assert (a, d) == (
+        FailedImage("a", f"{tmp_path}/a.npz: {message}"),
+        FailedImage("d", f"{tmp_path}/d.npy: {message}"),
+    )
     assert np.array_equal(b.features, FEATURES[0]) and np.array_equal(c.features, FEATURES[1]) and c.boxes is None
     assert caplog.messages == [
-        f"{tmp_path}/c_info.npy: a pickle, which could run any program, is never opened; boxes stay unknown without "
-        "_info.json"
+        f"{tmp_path}/c_info.npy: pickles are never opened because they could run any program; boxes are unknown "
+        "without _info.json"
     ]
 
 
 @pytest.mark.parametrize(
     "spoil",
-    [lambda whole: b"\x80\x04" + whole[2:], lambda whole: b"", lambda whole: b"hello" * 9],
+    [lambda content: b"\x80\x04" + content[2:], lambda content: b"", lambda content: b"hello" * 9],
     ids=["first bytes", "empty", "text"],
 )
 @pytest.mark.parametrize("ending", ["npz", "npy"])
-def test_damaged_arrays_are_told_of_without_advice_to_open_a_pickle(tmp_path, ending, spoil):
+def test_damaged_arrays_are_reported_without_advice_to_open_a_pickle(tmp_path, ending, spoil):
     path = tmp_path / f"a.{ending}"
     (np.savez if ending == "npz" else np.save)(path, FEATURES[0])
     path.write_bytes(spoil(path.read_bytes()))
     assert outcomes(NpzFolder(), tmp_path) == [
-        FailedImage("a", f"{path}: does not begin as .{ending} files do; it is damaged, or something else")
+        FailedImage("a", f"{path}: does not begin like a .{ending} file; the file is damaged or has another format")
     ]
 
 
@@ -265,13 +268,13 @@ def test_damaged_arrays_cost_their_image_only(tmp_path):
     (tmp_path / "text.npz").write_text("hello")
     (tmp_path / "cut.npz").write_bytes((tmp_path / "whole.npz").read_bytes()[:100])
     reasons = {
-        each.key: each.reason.removeprefix(f"{tmp_path}/")
-        for each in outcomes(NpzFolder(), tmp_path)
-        if isinstance(each, FailedImage)
+        outcome.key: outcome.reason.removeprefix(f"{tmp_path}/")
+        for outcome in outcomes(NpzFolder(), tmp_path)
+        if isinstance(outcome, FailedImage)
     }
     assert reasons.keys() == {"other", "sizeless", "text", "cut"}
-    assert reasons["other"] == "other.npz: holds no features (x, features, feat); it has y"
-    assert reasons["sizeless"] == "sizeless.npz: has boxes but not the image's size (image_w, image_h)"
+    assert reasons["other"] == "other.npz: has no features (x, features, feat); its arrays are y"
+    assert reasons["sizeless"] == "sizeless.npz: has boxes but no image size (image_w, image_h)"
 
 
 def test_sizes_are_checked_before_memory_is_taken(tmp_path):
@@ -279,15 +282,16 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path):
     with (tmp_path / "hollow.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40, 4)})
     bomb, hollow = outcomes(NpzFolder(), tmp_path)
-    assert bomb.reason == f"{tmp_path}/bomb.npz: 'x.npy' would be 1073741952 bytes large"
+    size = "'x.npy' is 1073741952 bytes large; at most "
+    assert bomb.reason.startswith(f"{tmp_path}/bomb.npz: {size}")
     assert isinstance(hollow, FailedImage)
 
 
 def test_no_arrays(tmp_path):
-    with pytest.raises(DataError, match="holds no .npz and no .npy files"):
+    with pytest.raises(DataError, match="contains no .npz or .npy files"):
         outcomes(NpzFolder(), tmp_path)
     (tmp_path / "f").touch()
-    with pytest.raises(DataError, match="not a folder of .npz or .npy files"):
+    with pytest.raises(DataError, match="not a folder; give a folder of .npz or .npy files"):
         outcomes(NpzFolder(), tmp_path / "f")
 
 
@@ -315,7 +319,7 @@ def test_hdf5_with_as_many_regions_everywhere(tmp_path):
     )
     a, b, c = outcomes(config, path)
     assert (a.key, b.key) == ("42", "7") and np.array_equal(a.features, FEATURES[1]) and np.allclose(a.boxes, RELATIVE)
-    assert c == FailedImage("9", f"{path}: the index gives it row 12, and there are 4")
+    assert c == FailedImage("9", f"{path}: its row in the index is 12, but the file has 4 rows")
     assert config.build().count(path) == 3
 
 
@@ -326,15 +330,15 @@ def test_hdf5_with_differing_regions(tmp_path):
     )
     a, b, c = outcomes(config, path)
     assert a.features.shape == (3, 5) and b.features.shape == (1, 5) and np.array_equal(b.features, flat[3:4])
-    assert c == FailedImage("c", f"{path}: pos_boxes gives it the rows 4 to 99, and there are 12")
+    assert c == FailedImage("c", f"{path}: its rows in pos_boxes are 4 to 99, but the file has 12 rows")
 
 
-def test_hdf5_that_is_none(tmp_path):
+def test_files_that_are_not_hdf5(tmp_path):
     config, path = lxmert(tmp_path, {"1": 0}, something=FEATURES)
-    with pytest.raises(DataError, match="f.hdf5: not features in HDF5, or damaged: image_features must be"):
+    with pytest.raises(DataError, match="f.hdf5: not an HDF5 file of features, or damaged: image_features must be"):
         outcomes(config, path)
     path.write_text("hello")
-    with pytest.raises(DataError, match="f.hdf5: not features in HDF5, or damaged: "):
+    with pytest.raises(DataError, match="f.hdf5: not an HDF5 file of features, or damaged: "):
         outcomes(config, path)
 
 
@@ -346,14 +350,14 @@ def test_hdf5_links_are_not_followed(tmp_path):
         outcomes(config, path)
 
 
-def test_indexes_that_are_none(tmp_path):
+def test_invalid_indexes(tmp_path):
     (tmp_path / "imgid2idx.pkl").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(
-        DataError, match="imgid2idx.pkl: a pickle could run any program and is not opened; write it as JSON once"
+        DataError, match="imgid2idx.pkl: a pickle could run any program and is not opened; if you trust the file"
     ):
         LxmertH5(index=tmp_path / "imgid2idx.pkl").build()
-    with pytest.raises(DataError, match="no such file; index is a JSON file"):
+    with pytest.raises(DataError, match="no such file; 'index' must be a JSON file"):
         LxmertH5(index=tmp_path / "no.json").build()
     (tmp_path / "bad.json").write_text('{"1": "zero"}')
-    with pytest.raises(DataError, match="must be a table of image id to row, or a list of image ids"):
+    with pytest.raises(DataError, match="must be a JSON object of image id to row, or a list of image ids"):
         LxmertH5(index=tmp_path / "bad.json").build()
