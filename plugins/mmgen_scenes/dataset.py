@@ -24,10 +24,7 @@ class DrawnScenes(DrawnDataset):
     """
 
     name = "drawn scenes"
-
-    def __init__(self, config: Scenes) -> None:
-        super().__init__(config)
-        self.config = config
+    config: Scenes
 
     def make(self, split: str, i: int) -> Made:
         rng, scene = plain_scene(self.config, split, i)

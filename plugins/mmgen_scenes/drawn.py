@@ -33,7 +33,7 @@ class SampledDataset(Dataset, abc.ABC):
     name: str  # in plain words
 
     def __init__(self, config: Sampled) -> None:
-        self.seed = config.seed
+        self.config = config
         self.sizes = dict(zip(SPLITS, (config.train_size, config.val_size, config.test_size), strict=True))
         self._made: dict[str, tuple[Made, ...]] = {}
 
@@ -61,16 +61,14 @@ class SampledDataset(Dataset, abc.ABC):
             "examples": {name: len(self.split(name)) for name in SPLITS},
             "kinds of things": len(KINDS),
             "licence": "made by this program; free of any",
-            "source": f"mmgen_scenes, seed {self.seed}",
+            "source": f"mmgen_scenes, seed {self.config.seed}",
         }
 
 
 class DrawnDataset(SampledDataset):
     """One whose scenes are seen. Nothing is drawn before a picture is loaded."""
 
-    def __init__(self, config: Drawn) -> None:
-        super().__init__(config)
-        self.image_size = config.image_size
+    config: Drawn
 
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
         """The boxes of a scene's picture and what is in them: those of the things and, last, the whole picture."""
@@ -85,7 +83,7 @@ class DrawnDataset(SampledDataset):
         for name in SPLITS:
             for scene in (scene for made in self.made(name) for scene in made.scenes):
                 boxes, labels = self.boxes(scene)
-                loads = partial(draw, scene, self.image_size)
+                loads = partial(draw, scene, self.config.image_size)
                 yield Picture(scene.id, loads, boxes, labels, taken_for(scene, labels))
 
 

@@ -11,7 +11,8 @@ from random import Random
 
 from .grammar import Mention
 from .phrases import Phrase, Text, at, be, definite, places, relations, some
-from .world import Scene, Thing
+from .relations import area
+from .world import Scene
 
 
 def write(rng: Random, scene: Scene, told: tuple[int, int], count: int) -> list[Text]:
@@ -24,7 +25,7 @@ def write(rng: Random, scene: Scene, told: tuple[int, int], count: int) -> list[
     written: dict[str, Text] = {}
     used: list[Callable] = []
     everything = range(len(scene.groups))
-    areas = [sum(_area(scene.things[i]) for i in group.members) for group in scene.groups]
+    areas = [sum(area(scene.things[i]) for i in group.members) for group in scene.groups]
     while len(written) < count:
         topic = rng.choices(everything, areas)[0]
         partner = rng.choice([i for i in (told if topic in told else everything) if i != topic])
@@ -35,11 +36,6 @@ def write(rng: Random, scene: Scene, told: tuple[int, int], count: int) -> list[
             written[text.text] = text
             used.append(form)
     return list(written.values())
-
-
-def _area(thing: Thing) -> float:
-    x0, y0, x1, y1 = thing.box
-    return (x1 - x0) * (y1 - y0)
 
 
 def _color(rng: Random, scene: Scene, topic: int, partner: int) -> Text:

@@ -27,10 +27,7 @@ class Stories(SampledDataset):
     """
 
     name = "stories about scenes"
-
-    def __init__(self, config: SceneStories) -> None:
-        super().__init__(config)
-        self.config = config
+    config: SceneStories
 
     def make(self, split: str, i: int) -> Made:
         rng = Random(f"{self.config.seed}/{split}/{i}/story")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,15 +74,6 @@ class PublishedDataset(PublishedFiles):
         if left_out:
             log.warning("%s %s: left out %s", self.name, name, left_out)
         return Split(examples, counts, {"without_picture": [*absent]} if absent else {})
-
-
-def placed(rows: Iterable[tuple[int, Any]], path: Path, take: Callable[[Any], None]) -> None:
-    """Hand the numbered lines of a file to `take`; a DataError that it raises gets file and line in front."""
-    for number, row in rows:
-        try:
-            take(row)
-        except DataError as error:
-            raise DataError(f"{path}:{number}: {error}") from None
 
 
 def read_images(path: Path) -> set[str]:

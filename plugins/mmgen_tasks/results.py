@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,24 +32,10 @@ def label_of(value: Any) -> str:
     return told
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Numbered rows of a CSV file; empty ones are passed over."""
+def csv_rows(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, list[str]]]:
+    """Numbered rows of a CSV file, without empty ones, and without a first one that begins with one of `header`."""
     try:
-        for number, row in enumerate(csv.reader(read_text(path).splitlines()), 1):
-            if any(cell.strip() for cell in row):
-                yield number, row
+        rows = [row for row in enumerate(csv.reader(read_text(path).splitlines()), 1) if any(map(str.strip, row[1]))]
     except csv.Error as error:
         raise DataError(f"{path}: not usable CSV: {error}") from None
-
-
-def each_row(
-    rows: Iterator[tuple[int, list[str]]], path: Path, take: Callable[[list[str]], None], skip: Sequence[str] = ()
-) -> None:
-    """Hand rows to `take`; a DataError that it raises gets file and line in front. A first row that begins with one of
-    `skip` is a header."""
-    for place, (number, row) in enumerate(rows):
-        if place or row[0].strip().lower() not in skip:
-            try:
-                take(row)
-            except DataError as error:
-                raise DataError(f"{path}:{number}: {error}") from None
+    yield from rows[1:] if rows and rows[0][1][0].strip().lower() in header else rows

@@ -4,7 +4,7 @@ folder."""
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -125,3 +125,12 @@ def counted(counts: Mapping[str, int], words: Mapping[str, str], what: str = "")
         for name, text in words.items()
         if counts[name]
     )
+
+
+def read_rows(rows: Iterable[tuple[int, Any]], path: Path, take: Callable[[Any], None]) -> None:
+    """Hand the numbered lines of a file to `take`; a DataError that it raises gets file and line in front."""
+    for number, row in rows:
+        try:
+            take(row)
+        except DataError as error:
+            raise DataError(f"{path}:{number}: {error}") from None

@@ -28,10 +28,7 @@ class DrawnPhrases(DrawnDataset):
     """
 
     name = "drawn scenes with phrases"
-
-    def __init__(self, config: ScenePhrases) -> None:
-        super().__init__(config)
-        self.config = config
+    config: ScenePhrases
 
     def make(self, split: str, i: int) -> Made:
         config = self.config

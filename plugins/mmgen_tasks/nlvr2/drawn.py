@@ -27,10 +27,7 @@ class DrawnPairs(DrawnDataset):
     """
 
     name = "pairs of drawn scenes"
-
-    def __init__(self, config: ScenePairs) -> None:
-        super().__init__(config)
-        self.config = config
+    config: ScenePairs
 
     def make(self, split: str, i: int) -> Made:
         config = self.config

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mmgen_vl.published import read_rows
+
 from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
 from mmgen.reading.text import json_lines, kind, tidy, wanted
 from mmgen.tensors import All, Example
 
-from ..dataset import PublishedDataset, Read, placed
+from ..dataset import PublishedDataset, Read
 
 if TYPE_CHECKING:
     from .config import Nlvr2
@@ -60,7 +62,7 @@ class Nlvr2Files(PublishedDataset):
             else:
                 counts["without_text"] += 1
 
-        placed(json_lines(self.files[split]), self.files[split], take)
+        read_rows(json_lines(self.files[split]), self.files[split], take)
         return Read([*found.values()], counts)
 
 

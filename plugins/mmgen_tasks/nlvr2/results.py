@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mmgen_vl.published import read_rows
+
 from mmgen.errors import DataError
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import json_lines, tidy
 from mmgen.tensors import Example
 
-from ..dataset import placed
-from ..results import csv_rows, each_row, label_of, prediction_of, put
+from ..results import csv_rows, label_of, prediction_of, put
 from .files import read_example
 
 
@@ -29,7 +30,7 @@ class PairResults(ResultFiles):
                 raise DataError(f"a line is IDENTIFIER,True or IDENTIFIER,False, and this has no comma: {row[0]!r:.40}")
             put(found, tidy(row[0], "identifier"), {"label": _truth(row[1].strip())})
 
-        each_row(csv_rows(path), path, take, skip=("identifier", "id"))
+        read_rows(csv_rows(path, header=("identifier", "id")), path, take)
         return found
 
     def read_references(self, path: Path) -> list[Example]:
@@ -39,7 +40,7 @@ class PairResults(ResultFiles):
             example = read_example(row)
             put(found, example.id, example)
 
-        placed(json_lines(path), path, take)
+        read_rows(json_lines(path), path, take)
         return [*found.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:

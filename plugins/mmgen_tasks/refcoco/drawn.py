@@ -27,10 +27,7 @@ class DrawnExpressions(DrawnDataset):
     """
 
     name = "drawn scenes with expressions"
-
-    def __init__(self, config: SceneExpressions) -> None:
-        super().__init__(config)
-        self.config = config
+    config: SceneExpressions
 
     def make(self, split: str, i: int) -> Made:
         config = self.config

@@ -30,10 +30,7 @@ class DrawnChoices(DrawnDataset):
     """
 
     name = "drawn scenes with choices"
-
-    def __init__(self, config: SceneChoices) -> None:
-        super().__init__(config)
-        self.config = config
+    config: SceneChoices
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"objects": tuple(KINDS) if self.config.tags == "kinds" else (PERSON,)}

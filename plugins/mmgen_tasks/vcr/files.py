@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from mmgen_vl.boxes import Box, relative
+from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
 from mmgen.files import image_key
@@ -18,7 +19,7 @@ from mmgen.reading.finding import Finder
 from mmgen.reading.text import json_lines, kind, parse_json, read_text, tidy, wanted
 from mmgen.tensors import All, Example
 
-from ..dataset import PublishedDataset, Read, numbers, placed
+from ..dataset import PublishedDataset, Read, numbers
 from .items import CHOICES, NAMES, PERSON, Item, Text
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class VcrFiles(PublishedDataset):
                 counts["without_answers"] += 1
             found.extend(self._examples(item))
 
-        placed(json_lines(self.files[split]), self.files[split], take)
+        read_rows(json_lines(self.files[split]), self.files[split], take)
         return Read(found, counts)
 
     def _examples(self, item: Item) -> Iterator[Example]:

@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mmgen_vl.published import read_rows
+
 from mmgen.errors import DataError
 from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import json_lines, tidy
 from mmgen.tensors import Example
 
-from ..dataset import placed
-from ..results import csv_rows, each_row, put
+from ..results import csv_rows, put
 from .files import read_item
+from .items import CHOICES
 
-CHOICES = range(4)
+PLACES = range(CHOICES)
 
 
 class VcrResults(ResultFiles):
@@ -25,8 +27,8 @@ class VcrResults(ResultFiles):
     Examples are `ITEM-answer`, `ITEM-rationale` (given the right answer) and `ITEM-rationale-K` (given answer K)."""
 
     name = "vcr"
-    groups = ("answer", *(f"rationale_conditioned_on_a{k}" for k in CHOICES))
-    columns = tuple(f"{group}_{choice}" for group in groups for choice in CHOICES)
+    groups = ("answer", *(f"rationale_conditioned_on_a{k}" for k in PLACES))
+    columns = tuple(f"{group}_{choice}" for group in groups for choice in PLACES)
 
     def read(self, path: Path, examples: Sequence[Example]) -> dict[str, Any]:
         there = {example.id: example for example in examples}
@@ -42,16 +44,16 @@ class VcrResults(ResultFiles):
             if len(row) != len(header):
                 raise DataError(f"{len(row)} cells under {len(header)} columns")
             cells = dict(zip(header, row, strict=True))
-            shares = {group: [_share(cells[f"{group}_{k}"], f"{group}_{k}") for k in CHOICES] for group in self.groups}
+            shares = {group: [_share(cells[f"{group}_{k}"], f"{group}_{k}") for k in PLACES] for group in self.groups}
             put(rows, tidy(cells["annot_id"], "annot_id"), shares)
 
-        each_row(csv_rows(path), path, take)
+        read_rows(csv_rows(path), path, take)
         found: dict[str, Any] = {}
         for item, shares in rows.items():
             own = {f"{item}-answer": shares["answer"]}
-            own |= {f"{item}-rationale-{k}": shares[self.groups[1 + k]] for k in CHOICES}
+            own |= {f"{item}-rationale-{k}": shares[self.groups[1 + k]] for k in PLACES}
             right = there[f"{item}-answer"].labels.get("choice") if f"{item}-answer" in there else None
-            if isinstance(right, int) and right in CHOICES:
+            if isinstance(right, int) and right in PLACES:
                 own[f"{item}-rationale"] = own[f"{item}-rationale-{right}"]
             elif f"{item}-rationale" in there:
                 raise DataError(
@@ -72,14 +74,14 @@ class VcrResults(ResultFiles):
                 own = f"{item.id}-{asks}"
                 put(found, own, Example(own, {}, (), facts, {} if right is None else {"choice": right}))
 
-        placed(json_lines(path), path, take)
+        read_rows(json_lines(path), path, take)
         return [*found.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
         items = dict.fromkeys(str(one.facts.get("item", one.id)) for one in examples)
         lines = [",".join(("annot_id", *self.columns))]
         for item in items:
-            ids = (f"{item}-answer", *(f"{item}-rationale-{k}" for k in CHOICES))
+            ids = (f"{item}-answer", *(f"{item}-rationale-{k}" for k in PLACES))
             if missing := [own for own in ids if own not in values]:
                 raise DataError(
                     f"no prediction for '{missing[0]}': VCR's file has the rationales of all four answers; give "
@@ -91,12 +93,12 @@ class VcrResults(ResultFiles):
 
 
 def _choice(shares: list[float]) -> dict[str, Any]:
-    return {"choice": max(CHOICES, key=shares.__getitem__), "probabilities": shares}
+    return {"choice": max(PLACES, key=shares.__getitem__), "probabilities": shares}
 
 
 def _shares(value: Any, own: str) -> list[float]:
     shares = value.get("probabilities") if isinstance(value, Mapping) else None
-    if not isinstance(shares, list | tuple) or len(shares) != len(CHOICES):
+    if not isinstance(shares, list | tuple) or len(shares) != CHOICES:
         raise DataError(f"'{own}': what is predicted must have the probabilities of 4 choices, and is {value!r:.60}")
     return [float(share) for share in shares]
 

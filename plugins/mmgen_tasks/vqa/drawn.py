@@ -27,10 +27,7 @@ class DrawnAnswers(DrawnDataset):
     """
 
     name = "drawn scenes with answers"
-
-    def __init__(self, config: SceneAnswers) -> None:
-        super().__init__(config)
-        self.config = config
+    config: SceneAnswers
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"answers": questions.ANSWERS}

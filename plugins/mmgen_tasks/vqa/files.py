@@ -173,7 +173,7 @@ class VqaFiles(PublishedDataset):
                 own = image_id(row["question_id"], "question_id", plain=True)
                 if own in found:
                     raise DataError(f"question_id {own:.60} came before")
-                found[own] = _annotation(row)
+                found[own] = read_annotation(row)
 
             for path in self.files[split].annotations:
                 each(listed(path, "annotations", "VQA annotations")[1], path, "annotations", take)
@@ -181,7 +181,8 @@ class VqaFiles(PublishedDataset):
         return self._annotations[split]
 
 
-def _annotation(row: dict[str, Any]) -> Annotation:
+def read_annotation(row: Any) -> Annotation:
+    """What people answered to a question. Raises DataError."""
     if not isinstance(row["answers"], list) or not row["answers"]:
         raise DataError(f"answers must be a list of what people said, and is {kind(row['answers'])}")
     answers = tuple(_answers(row["answers"]))

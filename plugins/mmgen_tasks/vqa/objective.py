@@ -16,11 +16,12 @@ from mmgen.objectives import Objective, Rows, Sequencer, TargetReader
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
+from .vocabulary import UNKNOWN
+
 if TYPE_CHECKING:
     from .config import AnswerClasses
 
 ANSWERS = "answers"
-UNKNOWN = "<unk>"  # stands in published vocabularies, and is never an answer
 
 
 class Answers(TargetReader):

@@ -9,10 +9,11 @@ from typing import Any
 
 from mmgen.errors import DataError
 from mmgen.reading.results import ResultFiles
-from mmgen.reading.text import each, image_id, kind, listed, tidy, wanted
+from mmgen.reading.text import each, image_id, kind, listed, wanted
 from mmgen.tensors import Example
 
 from ..results import label_of, prediction_of, put
+from .files import read_annotation
 
 
 class VqaResults(ResultFiles):
@@ -36,16 +37,11 @@ class VqaResults(ResultFiles):
         def take(row: Any) -> None:
             wanted(row, "question_id", "answers")
             own = image_id(row["question_id"], "question_id", plain=True)
-            if not isinstance(row["answers"], list):
-                raise DataError(f"answers must be a list of what people said, and is {kind(row['answers'])}")
-            answers = []
-            for answer in row["answers"]:
-                wanted(answer, "answer")
-                answers.append(_text(answer["answer"], "answer"))
-            facts = {name: tidy(row[name], name) for name in ("question_type", "answer_type") if row.get(name)}
+            known = read_annotation(row)
+            facts = {**known.facts}
             if row.get("image_id") is not None:
                 facts["image"] = image_id(row["image_id"], "image_id")
-            put(found, own, Example(own, {}, tuple(answers), facts))
+            put(found, own, Example(own, {}, known.answers, facts))
 
         each(listed(path, "annotations", "VQA annotations")[1], path, "annotations", take)
         return [*found.values()]

@@ -251,7 +251,11 @@ def test_results_that_cannot_be_used_are_a_line(files, config, name, text, words
     ("config", "text", "words"),
     [
         (VqaAccuracy, '{"annotations": [{"question_id": 1, "answers": 3}]}', "annotations[0]: answers must be a list"),
-        (VqaAccuracy, '{"annotations": [{"question_id": 1, "answers": [{}]}]}', "annotations[0]: has no 'answer'"),
+        (
+            VqaAccuracy,
+            '{"annotations": [{"question_id": 1, "answers": [{}]}]}',
+            "annotations[0]: answers[0]: has no 'answer'",
+        ),
         (PairAccuracy, PAIRS.splitlines()[0] + "\n" + PAIRS, "r.json:2: 'dev-0-0-0' came before"),
         (PairAccuracy, PAIRS.replace("True", "yes", 1), 'r.json:1: label must be "True" or "False", not \'yes\''),
         (ChoiceAccuracy, json.dumps({**ITEMS[0], "answer_label": 4}), "r.json:1: answer_label must be a number from 0"),

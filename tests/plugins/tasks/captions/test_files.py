@@ -42,6 +42,22 @@ def test_an_example_an_image_with_all_its_captions(files):
     assert train[0].targets == ("a dog", "a brown dog")
 
 
+def test_a_caption_that_is_repeated_is_counted_and_one_that_differs_refused(files, caplog):
+    write(files, "captions_train2014.json", TRAIN)
+    (files / "again.json").write_text((files / "captions_train2014.json").read_text())
+    both = {"train": ("captions_train2014.json", "again.json")}
+    dataset = CocoCaptions(folder=files, files=both).build()
+    assert [e.inputs["caption"] for e in dataset.split("train")] == [("a dog", "a brown dog"), ("two cats",)]
+    assert caplog.messages == ["COCO captions train: left out 1 example without a text, 4 repeated captions"]
+    write(files, "again.json", [(9, "a cat")])
+    with pytest.raises(DataError) as error:
+        CocoCaptions(folder=files, files=both).build().split("train")
+    assert str(error.value) == (
+        f"{files}/again.json: annotations[0]: caption 0 of image 9 is 'a cat' here and 'a dog' in "
+        f"{files}/captions_train2014.json; keep one of them"
+    )
+
+
 def test_several_files_a_split_and_images_that_are_held_out(files):
     (files / "minival.txt").write_text("000000000025\n42\n\n")
     both = ("captions_train2014.json", "captions_val2014.json")
