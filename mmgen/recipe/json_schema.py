@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+
 from ..configs import Config
 from ..registry import KINDS, Part, Registry
 from .tables import NAMED_PARTS, PARTS, SOURCE_KEYS, TABLES, Recipe, SourceConfig, Step
@@ -93,44 +95,43 @@ def _kind(kind: str, parts: Mapping[str, Part], more: Schema | None = None) -> d
 
 def closed(config: type[Config]) -> Schema:
     """A config's own keys, all optional; fields that hold a part refer to the kind's definition."""
-    made = config.model_json_schema()
+    made = config.model_json_schema(schema_generator=_OfLayer)
     inner = made.pop("$defs", {})
     kinds = {cls.__name__: kind for kind, (_, cls) in KINDS.items()}
-    made = _mended(made, inner, kinds)
-    made["additionalProperties"] = False
-    return made
+    followed: Schema = _followed(made, inner, kinds)
+    return {**followed, "additionalProperties": False}
 
 
-def _mended(value: Any, inner: Mapping[str, Schema], kinds: Mapping[str, str]) -> Any:
-    """pydantic's schema without what a layer cannot be held to, and with its references followed."""
+class _OfLayer(GenerateJsonSchema):
+    """pydantic's schema without what a layer cannot be held to: nothing is required, and TOML has no null. Titles only
+    repeat names."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def model_schema(self, schema: Any) -> Schema:
+        made = super().model_schema(schema)
+        return {key: value for key, value in made.items() if key not in ("title", "required")}
+
+    def nullable_schema(self, schema: Any) -> Schema:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> Schema:
+        made = super().default_schema(schema)
+        return {key: value for key, value in made.items() if key != "default" or value is not None}
+
+
+def _followed(value: Any, inner: Mapping[str, Schema], kinds: Mapping[str, str]) -> Any:
+    """A schema whose references are to the kinds' definitions alone."""
     if isinstance(value, list):
-        return [_mended(one, inner, kinds) for one in value]
+        return [_followed(one, inner, kinds) for one in value]
     if not isinstance(value, dict):
         return value
-    value = _without_null(value)
     if "$ref" in value:
         name = value["$ref"].rpartition("/")[2]
         described = {key: one for key, one in value.items() if key == "description"}
-        return {**(_reference(kinds[name]) if name in kinds else _mended(inner[name], inner, kinds)), **described}
-    return {key: _mended(one, inner, kinds) for key, one in value.items() if not _idle(key, one)}
-
-
-def _idle(key: str, value: Any) -> bool:
-    """Titles repeat the name, and nothing is required; a property may be called so too, but then it is a table."""
-    return (
-        (key == "title" and isinstance(value, str))
-        or (key == "required" and isinstance(value, list))
-        or (key == "default" and value is None)
-    )
-
-
-def _without_null(value: Schema) -> Schema:
-    """TOML has no null: what is this or null is this."""
-    if {"type": "null"} not in value.get("anyOf", ()):
-        return value
-    rest = {key: one for key, one in value.items() if key != "anyOf"}
-    some = [one for one in value["anyOf"] if one != {"type": "null"}]
-    return {**some[0], **rest} if len(some) == 1 else {**rest, "anyOf": some}
+        return {**(_reference(kinds[name]) if name in kinds else _followed(inner[name], inner, kinds)), **described}
+    return {key: _followed(one, inner, kinds) for key, one in value.items()}
 
 
 def _reference(kind: str) -> Schema:
