@@ -23,9 +23,10 @@ BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 class Part:
     """A room of the core, a plugin, or one of the folders beside them.
 
-    width  files of its widest folder
-    any    annotations that are exactly `Any`
-    texts  raise statements with a text of their own
+    width     files of its widest folder
+    any       annotations that are exactly `Any`
+    texts     raise statements with a text of their own
+    untested  modules of the core and of plugins without a test file of their name (see `test_of`)
     """
 
     name: str
@@ -34,6 +35,7 @@ class Part:
     width: int = 0
     any: int = 0
     texts: int = 0
+    untested: int = 0
     long_files: list[tuple[str, int]] = field(default_factory=list)
     long_functions: list[tuple[str, int]] = field(default_factory=list)
 
@@ -46,6 +48,7 @@ def measure(name: str, paths: list[Path], root: Path = ROOT) -> Part:
         text = path.read_text(encoding="utf-8")
         lines, tree = text.count("\n"), ast.parse(text)
         figures.lines += lines
+        figures.untested += (test := test_of(path, root)) is not None and not test.exists()
         if lines > LONG_FILE:
             figures.long_files.append((str(path.relative_to(root)), lines))
         for node in ast.walk(tree):
@@ -54,6 +57,17 @@ def measure(name: str, paths: list[Path], root: Path = ROOT) -> Part:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and length(node) > LONG_FUNCTION:
                 figures.long_functions.append((f"{path.relative_to(root)}:{node.lineno} {node.name}", length(node)))
     return figures
+
+
+def test_of(path: Path, root: Path = ROOT) -> Path | None:
+    """Where the tests of a module are looked for: those of `mmgen/ROOM/X.py` in `tests/ROOM/test_X.py`, those of
+    `plugins/mmgen_P/X.py` in `tests/plugins/P/test_X.py`. None for what has no tests of its own name."""
+    folder, *inner = path.relative_to(root).parts
+    if folder not in ("mmgen", "plugins") or path.stem in ("__init__", "__main__"):
+        return None
+    if folder == "plugins":
+        inner = ["plugins", inner[0].removeprefix("mmgen_"), *inner[1:]]
+    return root.joinpath("tests", *inner[:-1], f"test_{path.name}")
 
 
 def annotations(node: ast.AST) -> Iterator[ast.expr | None]:
@@ -103,7 +117,7 @@ def page_lines(root: Path = ROOT) -> int:
 
 def total(name: str, parts: list[Part]) -> Part:
     """The sums of some parts; the widest folder of all."""
-    sums = {key: sum(getattr(part, key) for part in parts) for key in ("files", "lines", "any", "texts")}
+    sums = {key: sum(getattr(part, key) for part in parts) for key in ("files", "lines", "any", "texts", "untested")}
     files = [long for part in parts for long in part.long_files]
     functions = [long for part in parts for long in part.long_functions]
     return Part(name, **sums, width=max(part.width for part in parts), long_files=files, long_functions=functions)
@@ -118,15 +132,15 @@ def totals(root: Path = ROOT) -> list[Part]:
 
 def table(parts: list[Part]) -> list[str]:
     """Markdown, a row for each."""
-    header = (
-        "| | files | lines | widest folder | files over 250 lines | functions over 40 | `Any` | errors with a text |"
-    )
+    columns = ["files", "lines", "widest folder", f"files over {LONG_FILE} lines", f"functions over {LONG_FUNCTION}"]
+    columns += ["`Any`", "errors with a text", "without a test of their name"]
     rows = [
-        f"| {part.name} | {part.files} | {part.lines:,} | {part.width} | {len(part.long_files)} | "
-        f"{len(part.long_functions)} | {part.any} | {part.texts} |"
+        (part.files, f"{part.lines:,}", part.width, len(part.long_files), len(part.long_functions))
+        + (part.any, part.texts, part.untested)
         for part in parts
     ]
-    return [header, "|---|" + "---:|" * 7, *rows]
+    lines = [f"| {part.name} | {' | '.join(map(str, row))} |" for part, row in zip(parts, rows, strict=True)]
+    return [f"| | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns), *lines]
 
 
 def summary(root: Path = ROOT) -> str:

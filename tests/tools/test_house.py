@@ -20,14 +20,18 @@ class Numbers:
             raise ValueError(f"{path}: is empty")
         raise
 '''
-SUMMARY = """\
-| | files | lines | widest folder | files over 250 lines | functions over 40 | `Any` | errors with a text |
-|---|---:|---:|---:|---:|---:|---:|---:|
-| core | 3 | 314 | 2 | 1 | 1 | 2 | 1 |
-| plugins | 1 | 1 | 1 | 0 | 0 | 0 | 0 |
-| core and plugins | 4 | 315 | 2 | 1 | 1 | 2 | 1 |
-| tests | 1 | 2 | 1 | 0 | 0 | 0 | 0 |
-| tools | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
+HEADER = (
+    "| | files | lines | widest folder | files over 250 lines | functions over 40 | `Any` | errors with a text "
+    "| without a test of their name |"
+)
+SUMMARY = f"""\
+{HEADER}
+|---|---:|---:|---:|---:|---:|---:|---:|---:|
+| core | 3 | 314 | 2 | 1 | 1 | 2 | 1 | 0 |
+| plugins | 2 | 1 | 2 | 0 | 0 | 0 | 0 | 1 |
+| core and plugins | 5 | 315 | 2 | 1 | 1 | 2 | 1 | 1 |
+| tests | 1 | 2 | 1 | 0 | 0 | 0 | 0 | 0 |
+| tools | 0 | 0 | 0 | 0 | 0 | 0 | 0 | 0 |
 
 Pages (html, css, js): 3 lines. Lines by room: top level 1, data 313.
 Lines by plugin: mmgen_text 1."""
@@ -40,7 +44,8 @@ def checkout(tmp_path) -> Path:
         "mmgen/data/__init__.py": MODULE,
         "mmgen/data/plan.py": "def plan():\n" + "    pass\n" * 300,
         "mmgen/data/page.css": "a\nb\nc\n",
-        "plugins/mmgen_text/__init__.py": '"""Texts."""\n',
+        "plugins/mmgen_text/reader.py": '"""Texts."""\n',
+        "plugins/mmgen_text/__init__.py": "",
         "tests/data/test_plan.py": "\n\n",
         "CONTRIBUTING.md": f"# House\n{house.BEGIN}\nold\n{house.END}\nmore\n",
     }
