@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from kit.toys import mmgen_here
 from mmgen_masked import Masked
 
+from mmgen.configs import Config
 from mmgen.errors import RecipeError
 from mmgen.recipe.load import from_json, load
+from mmgen.recipe.tables import Recipe
 from mmgen.recipe.toml_lines import lines
 from mmgen.registry import installed
 
@@ -76,6 +78,28 @@ def test_layers_later_wins_and_origins_are_known(recipe):
     assert layers.origins["training", "batch_size"] == "child.toml:3"
     assert layers.origins["backbone", "layers"] == "parent.toml:23"
     assert load(Path("child.toml"), REGISTRY, "large")[0].backbone.layers == 9
+
+
+def test_every_table_is_validated_once(recipe, monkeypatch):
+    """But for a part that holds another: first its own keys, then it with what it holds."""
+    validated = []
+
+    def counting(name):
+        validate = getattr(Config, name).__func__
+
+        def counted(cls, *values, **options):
+            validated.append(cls.__name__)
+            return validate(cls, *values, **options)
+
+        return classmethod(counted)
+
+    path = recipe(GOOD)
+    for name in ("model_validate", "model_validate_json"):
+        monkeypatch.setattr(Config, name, counting(name))
+    monkeypatch.setattr(Recipe, "__init__", lambda *_, **__: pytest.fail("made a second time"))
+    load(path, installed())
+    for name in ("Recipe", "Masked", "Text", "SequenceConfig", "Decoding"):
+        assert validated.count(name) == 1, name
 
 
 def test_a_step_has_the_recipes_training_with_its_own_on_top(recipe):
