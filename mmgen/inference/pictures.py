@@ -49,6 +49,8 @@ def as_picture(value: Any, name: str, folder: Path = Path()) -> Picture | None:
         content = value.read()
         if not isinstance(content, bytes):
             raise ValueError("open the picture's file in binary mode: open(path, 'rb')")
+        if not content:
+            raise ValueError("the picture's file gives no bytes; if it has been read before, call seek(0)")
         return Picture(name, partial(_decoded, content, name))
     return None
 

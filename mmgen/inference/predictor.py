@@ -132,7 +132,7 @@ class Predictor:
                 )
         queries = queries_of(query, inputs)
         if not is_many(query):
-            (answer,) = self.answers(queries, options, 1)
+            (answer,) = self.answers(queries, options, batch_size)
             if answer.error:
                 raise DataError(answer.error)
             return answer

@@ -598,6 +598,23 @@ def test_what_ask_says(seeing, monkeypatch):
         assert str(error.value).startswith(told)
 
 
+def test_every_form_of_a_picture_gives_the_same_features(seeing, monkeypatch):
+    import numpy as np
+    from PIL import Image
+
+    from mmgen.inference.load import load_run
+    from mmgen.inference.query import Query
+
+    monkeypatch.chdir(seeing)
+    run, path = load_run(PLACE, "image_frozen", warm=True), Path("pictures/0.png")
+    forms = [path, path.read_bytes(), path.open("rb"), Image.open(path), np.asarray(Image.open(path).convert("RGB"))]
+    records = [run.prepare(Query("q", picture=form)).read.rows[0].example.inputs["image"] for form in forms]
+    assert all(np.array_equal(record.features, records[0].features) for record in records)
+    forms[2].seek(0)
+    answers = run.ask([*forms, "test-00000"])
+    assert len({answer.value for answer in answers[:-1]}) == 1 and answers[-1].texts
+
+
 def test_two_commands_do_not_write_one_file(tmp_path):
     from mmgen.inference.answers import answers_file
 

@@ -1,14 +1,19 @@
 """`mmgen predict RUN` of steps that answer with labels, choices, regions and boxes, about pictures from outside."""
 
 import json
+from pathlib import Path
 
 import pytest
+import torch
 from kit.asked import recipe_text, registry
 from kit.toys import mmgen_here
 from PIL import Image
 
+from mmgen.errors import DataError, RunError
+from mmgen.inference.load import load_run
 from mmgen.recipe.load import load
 from mmgen.runs.run import run
+from mmgen.tensors import All
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
@@ -136,3 +141,40 @@ def test_what_no_step_reads_is_a_line(ask):
     ):
         done = ask(*arguments)
         assert done.returncode == 1 and told in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def test_every_kind_is_predicted_in_python(finished, monkeypatch):
+    monkeypatch.chdir(finished)
+
+    def predict(step, query=None, **inputs):
+        return load_run("run", step, registry()).predict(query, **inputs)
+
+    boxed = {"picture": "ball.png", "boxes": BOXES}
+    label = predict("answers", Path("ball.png").read_bytes(), question="what color is the ball ?")
+    assert label.value["label"] in label.value["probabilities"] and 0 < label.score < 1
+    pair = predict("pairs", All(("ball.png", "sky.jpg")), statement="both are red")
+    assert set(pair.value["probabilities"]) == {"False", "True"}
+    choice = predict("choices", "ball.png", question="why ?", choices=["it is red", "it is big"])
+    assert len(choice.value["probabilities"]) == 2 and choice.value["choice"] in (0, 1)
+    region = predict("expressions", image=boxed, expression="red ball")
+    assert region.value["box"] == pytest.approx(BOXES[region.value["index"]])
+    many = predict(
+        "phrases", [{"image": boxed}, {"image": boxed, "phrases": "a sky"}], caption="a ball", phrases="ball"
+    )
+    assert sorted(many[0].value) == [pytest.approx(box) for box in BOXES]
+    assert many[1].error == "example '2': its caption has no 'a sky'"
+    with pytest.raises(RunError, match="the step 'pairs' predicts a label; use predict"):
+        load_run("run", "pairs", registry()).ask(All(("ball.png", "sky.jpg")), statement="x")
+
+
+def test_loading_warms_up_and_sets_threads(finished, monkeypatch):
+    monkeypatch.chdir(finished)
+    before = torch.get_num_threads()
+    try:
+        for step in ("answers", "pairs", "choices", "expressions", "phrases"):
+            run = load_run("run", step, registry(), threads=1, warm=True)
+            assert torch.get_num_threads() == 1 and set(run.features._extractors) == {"image"}
+    finally:
+        torch.set_num_threads(before)
+    with pytest.raises(DataError, match="^threads must be a positive integer, not 0$"):
+        load_run("run", "answers", registry(), threads=0)

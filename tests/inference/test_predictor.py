@@ -1,0 +1,153 @@
+"""The predictor on a model that is composed here: texts, remarks, limits, errors, examples of a data set."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from kit import toys
+from mmgen_regions import Regions
+
+from mmgen.decoding import Decoding
+from mmgen.errors import DataError, UnavailableError
+from mmgen.evaluation.collapse import repeats_itself
+from mmgen.inference.answers import Answer
+from mmgen.inference.predictor import Predictor
+from mmgen.inference.query import Query
+from mmgen.model import compose
+from mmgen.parts import Record
+from mmgen.recipe.load import load
+from mmgen.registry import installed
+from mmgen.tensors import All, Example, Generation, Prediction
+
+RECIPE = toys.recipe(
+    inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "caption": {"type": "text", "max_tokens": 6}},
+    generator={"max_tokens": 6},
+    steps={"both": {"inputs": ["image", "caption"], "train": ["image", "backbone"]}},
+)
+BOXES = np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], np.float32)
+SEEN = Record("seen", np.eye(2, 3, dtype=np.float32), BOXES)
+OTHER = Record("other", np.ones((2, 3), np.float32), BOXES)
+
+
+@pytest.fixture(scope="module")
+def predictor(tmp_path_factory) -> Predictor:
+    folder = tmp_path_factory.mktemp("predictor")
+    (folder / "toy.toml").write_text(RECIPE)
+    recipe = load(folder / "toy.toml", installed())[0]
+    torch.manual_seed(0)
+    inputs = {**recipe.inputs, "image": Regions(width=3, fingerprint={}, reads=("image",))}
+    return Predictor(compose(recipe.backbone, inputs, recipe.generator, texts=["a red dog barks"] * 3), recipe, "both")
+
+
+def test_it_says_what_it_is(predictor):
+    assert repr(predictor) == "<toy: step 'both', reads image and caption, gives text>"
+
+
+def test_many_queries_get_what_each_gets_alone(predictor):
+    queries = [SEEN, {"image": OTHER}, Query("own", {"image": SEEN, "caption": "dog"}), All((SEEN, OTHER))]
+    together = predictor.ask(queries, caption="a red dog", n=2, batch_size=3)
+    assert [answer.id for answer in together] == ["1", "2", "own", "4"] and len(together[0].texts) == 2
+    for answer, query in zip(together, queries, strict=True):
+        alone = predictor.ask(query, caption="a red dog", n=2)
+        assert [text.text for text in alone.texts] == [text.text for text in answer.texts]
+        assert alone.score == pytest.approx(answer.score, abs=1e-5) and alone.value == alone.texts[0].text
+
+
+def test_two_pictures_of_one_query_are_all_and_a_list_is_two_queries(predictor):
+    both = predictor.ask(All((SEEN, OTHER)), caption="a dog")
+    assert isinstance(both, Answer) and both == predictor.ask(image=All((SEEN, OTHER)), caption="a dog")
+    (listed,) = predictor.ask([{"image": [SEEN, OTHER], "caption": "a dog"}])
+    assert listed.texts[0].score == both.texts[0].score
+    assert len(predictor.ask([SEEN, OTHER], caption="a dog")) == 2
+    with pytest.raises(DataError) as error:
+        predictor.ask(image=[SEEN, OTHER], caption="a dog")
+    assert str(error.value) == (
+        "image: a list of pictures may be several queries or several pictures of one; write image=All((a, b)) for one "
+        "query about both (mmgen.tensors.All), or a list of queries as the first argument"
+    )
+
+
+def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
+    good, cut, odd, unknown = predictor.ask(
+        [SEEN, {"image": SEEN, "caption": "a dog " * 9}, {"image": SEEN, "caption": 7}, {"image": SEEN, "text": "x"}],
+        caption="a red dog",
+    )
+    assert good.texts and not good.error and cut.texts
+    assert cut.remarks[0] == "caption has 18 tokens, of which the first 6 are read (max_tokens)"
+    assert (odd.error, odd.texts) == ("caption must be a text, not 7", ())
+    assert unknown.error == "4: no input is called 'text'; there are: image, caption"
+    for property_ in ("value", "score"):
+        with pytest.raises(DataError, match="^caption must be a text, not 7$"):
+            getattr(odd, property_)
+
+
+@pytest.mark.parametrize(
+    ("query", "named", "message"),
+    [
+        (SEEN, {"caption": "x", "n": 0}, "n must be a positive integer"),
+        (SEEN, {"caption": "x", "n": True}, "n must be a positive integer"),
+        (SEEN, {"caption": "x", "n": 10**6}, "n is 1000000; at most 100 texts can be written for one query"),
+        (SEEN, {"caption": "x", "batch_size": 0}, "batch_size must be a positive integer, not 0"),
+        (SEEN, {"caption": "\ud800"}, "this query: 'caption' contains half a character ('\\ud800'); give whole ones"),
+        (7, {"caption": "x"}, "image: give a picture, a key or features, not 7"),
+        ("gone.jpg", {"caption": "x"}, "gone.jpg: no such file"),
+        (
+            {"image": {"features": [[1, 2, 3]]}},
+            {"caption": "x"},
+            'image: the model reads boxes; give "boxes", one for each row of features',
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_a_line(predictor, query, named, message):
+    with pytest.raises(DataError) as error:
+        predictor.ask(query, **named)
+    assert str(error.value) == message
+
+
+def test_a_picture_needs_the_extractor_of_the_training_features(predictor, tmp_path):
+    with pytest.raises(UnavailableError) as error:
+        predictor.ask(np.zeros((8, 8, 3), np.uint8), caption="x")
+    assert str(error.value).startswith("toy: the extractor of 'image' makes features that differ from the training ")
+
+
+def test_examples_of_a_data_set_are_queries_too(predictor):
+    examples = tuple(Example(name, {"image": SEEN, "caption": ("a dog", "red")}) for name in "ab")
+    answers = predictor.predict(examples)
+    assert [answer.id for answer in answers] == ["a", "b"]
+    assert [answer.value for answer in answers] == [texts[0].text for texts in predictor.generate(examples, Decoding())]
+
+
+def test_several_texts_are_searched_by_what_the_generator_knows(predictor, monkeypatch):
+    assert predictor.decoding(3).num_beam_groups == 3
+    kind, refused = type(predictor.recipe.generator), {"num_beam_groups"}
+    monkeypatch.setattr(kind, "refuses", lambda self, options: refused & options.model_fields_set)
+    assert predictor.decoding(3) == Decoding(num_beams=3, num_return_sequences=3)
+    refused |= {"num_beams"}
+    assert predictor.decoding(3) == Decoding(do_sample=True, num_return_sequences=3)
+    refused |= {"do_sample"}
+    with pytest.raises(DataError, match="^the generator 'masked' writes one text for a query; n must be 1$"):
+        predictor.decoding(3)
+
+
+def test_warming_up_answers_once(predictor, monkeypatch):
+    answered = []
+    monkeypatch.setattr(predictor, "_outcomes", lambda examples, options: answered.append(examples) or ["x"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        predictor.warm()
+    assert len(answered) == 1
+
+
+def test_a_text_that_repeats_itself_is_remarked():
+    assert repeats_itself("what is the red dog doing near a tree ?") == ""
+    assert repeats_itself("which " * 20) == "the text repeats itself: 20 words, 1 of them different"
+    assert repeats_itself(" ?") == "the text has no word in it"
+
+
+def test_an_answer_is_a_line_of_json():
+    text = Generation("q", "a dog", (5, 6), -0.12345)
+    assert Answer("q", (text,)).as_json() == {"id": "q", "texts": [{"text": "a dog", "score": -0.1235}]}
+    choice = Answer("q", prediction=Prediction("q", {"choice": 1}, 0.5), remarks=("cut",))
+    assert choice.as_json() == {"id": "q", "value": {"choice": 1}, "score": 0.5, "remarks": ["cut"]}
+    assert Answer("q", error="odd").as_json() == {"id": "q", "error": "odd"}
