@@ -172,7 +172,7 @@ def suites() -> dict[str, set[str]]:
     """Of every class of tests/ that is a suite by name or by descent: the names and texts that its `config` uses."""
     classes = [
         node
-        for path in TESTS.rglob("test_*.py")
+        for path in (*TESTS.rglob("test_*.py"), *(TESTS / "kit").glob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     ]
