@@ -209,7 +209,7 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
     """Sizes that could each be: of a recipe, and of a folder that `backbone.weights` names."""
     from mmgen_encoders import Bert
 
-    why = r"its weights would take [\d,]+ GB, and this machine has [\d,]+ GB of memory"
+    why = r"its weights need [\d,]+ GB, but this machine has [\d,]+ GB of memory"
     told = refused(Bert(layers=50, width=90_000, heads=4).build, ["a word"])
     assert re.fullmatch(rf"backbone 'bert': {why}; make backbone.layers or backbone.width smaller", told)
     config = kept / "backbone/config.json"
@@ -232,16 +232,16 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
 @pytest.mark.parametrize(
     ("key", "value", "told"),
     [
-        ("num_hidden_layers", 0, "num_hidden_layers = 0 cannot be"),
-        ("num_hidden_layers", 10**9, "(num_hidden_layers = 1000000000 cannot be)"),
-        ("num_labels", 10**6 + 1, "(num_labels = 1000001 cannot be)"),
-        ("max_position_embeddings", -1, "max_position_embeddings = -1 cannot be"),
+        ("num_hidden_layers", 0, "num_hidden_layers must be a whole number from 1 to 1000, not 0"),
+        ("num_hidden_layers", 10**9, "(num_hidden_layers must be a whole number from 1 to 1000, not 1000000000)"),
+        ("num_labels", 10**6 + 1, "(num_labels must be a whole number from 1 to 1000000, not 1000001)"),
+        ("max_position_embeddings", -1, "max_position_embeddings must be a whole number from 1 to 10000000, not -1"),
         ("layer_norm_eps", "x", "(Field 'layer_norm_eps' expected float, got str (value: 'x'))"),
-        ("hidden_act", "gelv", "(hidden_act = 'gelv' is no activation of transformers; did you mean 'gelu'?)"),
-        ("hidden_act", "zzzz", "(hidden_act = 'zzzz' is no activation of transformers)"),
-        ("pad_token_id", 10**9, "(pad_token_id = 1000000000 is not one of the "),
-        ("pad_token_id", -1, "(pad_token_id = -1 is not one of the "),
-        ("type_vocab_size", 1, "another size than its weights have (bert.embeddings.token_type_embeddings.weight)"),
+        ("hidden_act", "gelv", "(hidden_act = 'gelv' is not an activation of transformers; did you mean 'gelu'?)"),
+        ("hidden_act", "zzzz", "(hidden_act = 'zzzz' is not an activation of transformers)"),
+        ("pad_token_id", 10**9, "(pad_token_id = 1000000000 is outside the vocabulary of "),
+        ("pad_token_id", -1, "(pad_token_id = -1 is outside the vocabulary of "),
+        ("type_vocab_size", 1, "of the weights differ (bert.embeddings.token_type_embeddings.weight); use a config"),
     ],
 )
 def test_a_config_that_no_encoder_can_have_is_a_line(kept, key, value, told):

@@ -1,9 +1,9 @@
-"""Masked-language-model encoders of transformers: BERT, RoBERTa, and their relatives that pass the backbone suite.
+"""Masked-language-model encoders of transformers: BERT, RoBERTa, and related families that pass the backbone suite.
 
-A plugin of your own may subclass `Encoder` for another family, and override what is different there: see "Another
-encoder" in docs/plugins.md. ModernBERT (examples/mmgen_modernbert) wants masks of its own, one for layers that look
-near. DeBERTa would want its relative positions counted from `Slots.positions`. Not tried that way, and not exact as
-they are: MPNet, RoFormer, Nystromformer, ConvBERT.
+A plugin may subclass `Encoder` for another family and override the differences: see "Another encoder" in
+docs/plugins.md. ModernBERT (examples/mmgen_modernbert) needs an extra mask for its sliding-window layers. DeBERTa would
+need relative positions computed from `Slots.positions`. MPNet, RoFormer, Nystromformer and ConvBERT are not exact
+without changes and have not been tried.
 """
 
 from pathlib import Path
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 class Encoder(mmgen.BackboneConfig):
-    """What all families share. With `weights` the encoder is pretrained; without, it is built on the spot from the
-    sizes below and its vocabulary is learnt from the data set's training texts.
+    """Base of all families. With `weights` the encoder is pretrained; without weights it is built with the sizes below,
+    and its vocabulary is trained on the data set's training texts.
 
-    Other families subclass it. What may be overridden: the class variables, `backbone_class` and `sizes`.
+    Other families subclass this class. They may override the class variables, `backbone_class` and `sizes`.
     """
 
-    model_type: ClassVar[str | None] = None  # transformers' name of the family, where `type` is another
-    dropouts: ClassVar[tuple[str, ...]] = (  # those fields of transformers' config that `dropout` sets
+    model_type: ClassVar[str | None] = None  # transformers' name of the family, if it differs from `type`
+    dropouts: ClassVar[tuple[str, ...]] = (  # the fields of transformers' config that `dropout` sets
         "hidden_dropout_prob",
         "attention_probs_dropout_prob",
         "dropout",
         "attention_dropout",
     )
-    positions_after_padding: ClassVar[bool] = False  # RoBERTa's: position ids start after the padding index
+    positions_after_padding: ClassVar[bool] = False  # as in RoBERTa: position ids start after the padding index
     caches: ClassVar[bool] = True
-    attentions_are_scores: ClassVar[bool] = False  # hands out attention scores instead of their softmax
-    narrows: ClassVar[bool] = False  # its last layer can work for the slots alone whose states are asked for
+    attentions_are_scores: ClassVar[bool] = False  # returns attention scores instead of their softmax
+    narrows: ClassVar[bool] = False  # its last layer can be computed for predicted slots only
 
     weights: Annotated[str | None, PathOrName()] = Field(
-        None, description="a local folder or a hub name; without it nothing is pretrained"
+        None, description="local folder or hub name; without weights nothing is pretrained"
     )
     layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
     width: int = Field(256, ge=8, le=100_000, description="width of the states, without weights")
@@ -52,21 +52,20 @@ class Encoder(mmgen.BackboneConfig):
         description="width inside the feed-forward layers, without weights; by default 4 x width",
     )
     vocabulary: int = Field(
-        2000, ge=16, le=10_000_000, description="most word pieces to learn from the texts, without weights"
+        2000, ge=16, le=10_000_000, description="most word pieces of the trained vocabulary, without weights"
     )
-    dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's own dropout")
+    dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
     extra_types: int = Field(
         0,
         ge=0,
         le=1000,
-        description="token types besides the encoder's own, for inputs that ask for them; they are learnt from scratch",
+        description="additional token types, for inputs that need them; they are trained from scratch",
     )
     extra_positions: int = Field(
         0,
         ge=0,
         le=10_000,
-        description="positions besides those of the sequence, for inputs whose slots share one; "
-        "they are learnt from scratch",
+        description="additional positions, for inputs whose slots share one; they are trained from scratch",
     )
 
     def model_post_init(self, context: Any) -> None:
@@ -90,12 +89,12 @@ class Encoder(mmgen.BackboneConfig):
         return EncoderBackbone
 
     def where_to_give(self, family: str) -> str:
-        """What to do with weights of another family, by transformers' name, that were given to this one."""
+        """Advice for weights of another family (transformers' name) that were given to this one."""
         return f'set backbone.type = "{family}"'
 
     def sizes(self) -> dict[str, Any]:
-        """Fields of transformers' config that this family has besides the usual ones, for an encoder that is built on
-        the spot: name -> value. What is here wins over what the usual settings (layers, width, ...) give."""
+        """Extra fields of transformers' config for an encoder without weights: name -> value. They override the values
+        of the usual settings (layers, width, ...)."""
         return {}
 
 
@@ -138,14 +137,14 @@ class Camembert(Encoder):
 
 
 class RobertaPreLayerNorm(Encoder):
-    """RoBERTa with the layer norm first (Ott et al., 2019)."""
+    """RoBERTa with pre-layer normalisation (Ott et al., 2019)."""
 
     type: Literal["roberta-prelayernorm"] = "roberta-prelayernorm"
     positions_after_padding: ClassVar[bool] = True
 
 
 class Data2VecText(Encoder):
-    """Data2Vec, its text encoder (Baevski et al., 2022)."""
+    """The text encoder of Data2Vec (Baevski et al., 2022)."""
 
     type: Literal["data2vec-text"] = "data2vec-text"
     narrows: ClassVar[bool] = True

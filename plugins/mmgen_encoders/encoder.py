@@ -1,6 +1,6 @@
-"""One backbone around any masked-language-model encoder of transformers: what differs between families is found here.
+"""The backbone around any masked-language-model encoder of transformers, with the differences between families.
 
-This is also the adapter to transformers: what a newer version changes about caches, masks or heads is mended here.
+This file is also the adapter to transformers: changes of caches, masks or heads in newer versions are handled here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from . import Encoder
 from .names import encoder_weights, pooler_weights
 from .rows import TABLES, extend
 
-ASKED = "asked_slots"  # a keyword that travels through the encoder to its last layer
+PREDICTED = "predicted_slots"  # a keyword argument, passed through the encoder to its last layer
 
 
 class EncoderCache(Cache):
-    """Keys and values in transformers' own cache, kept in step with their layout and their positions."""
+    """Keys and values in transformers' cache, with the layout and positions of their slots."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,14 +37,14 @@ class EncoderCache(Cache):
         self.positions: Tensor | None = None  # (B, M)
 
     def place(self, positions: Tensor) -> Tensor:
-        """Remember the positions (B, L) of slots that `grow` takes; those of all slots that are remembered now."""
+        """Store the positions (B, L) of the slots that `grow` adds. Returns the positions of all cached slots."""
         self.positions = positions if self.positions is None else torch.cat([self.positions, positions], 1)
         return self.positions
 
     @property
     def _layers(self) -> list[Any]:
-        """One for each layer that has run. Their `keys` and `values` are tensors (B, heads, M, width); the types of
-        transformers know of other layers too, which have none."""
+        """The cache of each layer that has run, with tensors `keys` and `values` (B, heads, M, width). `Any`, because
+        transformers' types include cache layers without them."""
         return self.states.layers
 
     def _change(self, change: Callable[[Tensor], Tensor]) -> None:
@@ -54,20 +54,20 @@ class EncoderCache(Cache):
             layer.keys, layer.values = (change(t.transpose(1, 2)).transpose(1, 2) for t in (layer.keys, layer.values))
 
     def rearrange(self, slots: Tensor) -> None:
-        order = slots[:, None, :, None]  # in place: X, most of what is kept, is not touched
+        order = slots[:, None, :, None]  # in place: X, most of the cache, is not copied
         for layer in self._layers:
-            for kept in (layer.keys, layer.values):
-                last = kept[:, :, kept.shape[2] - slots.shape[1] :]
-                last.copy_(last.gather(2, order.expand(-1, last.shape[1], -1, last.shape[3])))
+            for tensor in (layer.keys, layer.values):
+                tail = tensor[:, :, tensor.shape[2] - slots.shape[1] :]
+                tail.copy_(tail.gather(2, order.expand(-1, tail.shape[1], -1, tail.shape[3])))
 
 
 def narrow(layer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-    """Before the last layer: where `ASKED` slots (B, A) come among the arguments, all slots give the layer keys and
-    values, but only those go on through its queries and its feed-forward part. A hook, so that the encoder's own code
-    stays whole; what it is to do comes with the call, so that calls may be nested or in several threads."""
-    if (asked := kwargs.pop(ASKED, None)) is None:
+    """Forward pre-hook of the last layer. If the arguments have `PREDICTED` slots (B, A), all slots provide keys and
+    values, but only the predicted ones go through queries and the feed-forward part. The encoder's code stays
+    unchanged. The slots are an argument of the call, so calls may be nested or run in several threads."""
+    if (predicted := kwargs.pop(PREDICTED, None)) is None:
         return None
-    (states, mask, *others), cache = args, kwargs["past_key_values"]  # as the families that narrow call their layers
+    (states, mask, *rest), cache = args, kwargs["past_key_values"]  # the call of families with `narrows`
     attention = layer.attention.self
     heads = (*states.shape[:-1], -1, attention.attention_head_size)
     keys, values = (
@@ -76,12 +76,12 @@ def narrow(layer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
     )
     if cache is not None:
         keys, values = cache.update(keys, values, attention.layer_idx)
-    args = (taken(states, asked), taken(mask[:, 0], asked).unsqueeze(1), *others)
-    return args, kwargs | {"past_key_values": Known(keys, values)}
+    args = (taken(states, predicted), taken(mask[:, 0], predicted).unsqueeze(1), *rest)
+    return args, kwargs | {"past_key_values": FixedCache(keys, values)}
 
 
-class Known:
-    """In a cache's place: keys and values that are there already, whatever comes."""
+class FixedCache:
+    """Stands for a cache with fixed keys and values; `update` ignores its arguments."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values
@@ -91,13 +91,13 @@ class Known:
 
 
 class EncoderBackbone(Backbone):
-    """A `...ForMaskedLM` of transformers as `mmgen.parts.Backbone` describes it.
+    """A `mmgen.parts.Backbone` around a `...ForMaskedLM` of transformers.
 
-    `model` is that very module: take it out, or put another's weights in, as you like. Backbones of other families
-    subclass this one; what differs most is `attention_masks` and where `logits` finds the head.
+    `model` is that module; it can be taken out, and other weights can be loaded into it. Backbones of other families
+    subclass this class; they usually override `attention_masks` and `logits`.
 
-    read_pooler  gives the pretrained weights of the pooler's dense layer, where the encoder's weights are pretrained;
-                 empty where these have no pooler
+    read_pooler  reads the pretrained weights of the pooler's dense layer, for a pretrained encoder; the result is empty
+                 if the weights have no pooler
     """
 
     read_pooler: Callable[[], Mapping[str, Tensor]] | None = None
@@ -113,13 +113,13 @@ class EncoderBackbone(Backbone):
         self.start_id, self.end_id = tokenizer.cls_token_id, tokenizer.sep_token_id
         self.mask_id, self.pad_id = tokenizer.mask_token_id, tokenizer.pad_token_id
         self._accepts = frozenset(inspect.signature(model.base_model.forward).parameters)
-        places, types = extend(model, config)
+        positions, types = extend(model, config)
         self.types, self.extra_positions = types if "token_type_ids" in self._accepts else 0, config.extra_positions
-        self.first_extra = places - config.extra_positions  # its row in the table of positions
+        self.first_extra = positions - config.extra_positions  # row of the first extra position in the table
         base: Any = model.base_model
-        # in a list: it is the model's module
-        self._narrowing: list[nn.Module] = [base.encoder.layer[-1]] if config.narrows else []
-        for layer in self._narrowing:
+        # in a list, because the layer is already registered in the model
+        self._narrowed_layers: list[nn.Module] = [base.encoder.layer[-1]] if config.narrows else []
+        for layer in self._narrowed_layers:
             layer.register_forward_pre_hook(narrow, with_kwargs=True)
 
     def embed(self, ids: Tensor) -> Tensor:
@@ -129,24 +129,24 @@ class EncoderBackbone(Backbone):
         return self._encode(slots, cache, output, {})
 
     def attention_masks(self, seen: Tensor, positions: Tensor, key_positions: Tensor) -> Tensor | dict[str, Tensor]:
-        """What the model is handed as its `attention_mask`, boolean: True where a slot looks. By default `seen` itself.
+        """The boolean `attention_mask` for the model: True where a slot attends. By default `seen`.
 
-        seen           (B, 1, L, M) bool, who may look at whom
-        positions      (B, L) of the slots that look; packed rows are not in their order
-        key_positions  (B, M) of those looked at, the ones in the cache first
-        A family whose layers look over a window gives narrower masks, of the same shape. Several are a dict, under the
-        names that the model knows them by.
+        seen           (B, 1, L, M) bool, which slot may attend to which
+        positions      (B, L) of the attending slots; packed rows are not ordered by position
+        key_positions  (B, M) of the attended slots, cached slots first
+        A family with sliding-window layers returns narrower masks of the same shape; several masks are a dict with the
+        model's names of them.
         """
         return seen
 
-    def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
+    def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], arguments: dict) -> Encoded:
         assert cache is None or isinstance(cache, EncoderCache)  # of `new_cache`
         keys = slots.layout if cache is None else cache.grow(slots.layout)
         key_positions = slots.positions if cache is None else cache.place(slots.positions)
         masks = self.attention_masks(visible(slots.layout, keys).unsqueeze(1), slots.positions, key_positions)
-        more |= {} if cache is None else {"past_key_values": cache.states}
+        arguments |= {} if cache is None else {"past_key_values": cache.states}
         if "token_type_ids" in self._accepts:
-            more["token_type_ids"] = slots.types
+            arguments["token_type_ids"] = slots.types
         eager = "attentions" in output or self._attention != "sdpa"
         with self._eager() if eager else contextlib.nullcontext():
             out = self.model.base_model(
@@ -155,43 +155,44 @@ class EncoderBackbone(Backbone):
                 position_ids=self._rows(slots.positions),
                 output_hidden_states="hidden" in output,
                 output_attentions="attentions" in output,
-                **more,
+                **arguments,
             )
         if cache is not None and cache.states.get_seq_length() != len(cache):
-            raise RuntimeError(f"{self.config.type} did not fill the cache it was handed")
+            raise RuntimeError(
+                f"{self.config.type} did not fill its cache; set caches = False on {type(self.config).__name__}"
+            )
         attentions = tuple(out.attentions or ())
         if self.config.attentions_are_scores:
             attentions = tuple(scores.softmax(-1) for scores in attentions)
         return Encoded(out.last_hidden_state, tuple(out.hidden_states or ()), attentions)
 
     def _rows(self, positions: Tensor) -> Tensor:
-        """Positions (B, L) as rows of the encoder's table."""
-        own = positions + self.first_position
-        return torch.where(positions < 0, self.first_extra - 1 - positions, own) if self.extra_positions else own
+        """Rows of the encoder's position table for positions (B, L)."""
+        rows = positions + self.first_position
+        return torch.where(positions < 0, self.first_extra - 1 - positions, rows) if self.extra_positions else rows
 
     def states_at(self, slots: Slots, mask: Tensor, cache: Cache | None = None) -> Tensor:
         most = int(mask.sum(1).max())
         if not most or not self._narrows:
             return super().states_at(slots, mask, cache)
-        places = (~mask).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), those asked for first
-        last = self._encode(slots, cache, (), {ASKED: places}).last  # (B, A, H)
-        return last[mask.gather(1, places)]
+        slot_ids = (~mask).int().argsort(dim=1, stable=True)[:, :most]  # (B, A), predicted slots first
+        last = self._encode(slots, cache, (), {PREDICTED: slot_ids}).last  # (B, A, H)
+        return last[mask.gather(1, slot_ids)]
 
     @property
     def _narrows(self) -> bool:
-        """Whether the layer with the hook is there, is still the last one, and is called once: checkpointing calls it
-        again."""
+        """Whether the layer with the hook is still the last one and is called once; checkpointing calls it twice."""
         layers: Sequence[nn.Module] = getattr(getattr(self.model.base_model, "encoder", None), "layer", ())
         return any(
             len(layers)
             and layer in layers[-1].modules()
             and not (layer.training and getattr(layer, "gradient_checkpointing", False))
-            for layer in self._narrowing
+            for layer in self._narrowed_layers
         )
 
     def logits(self, states: Tensor) -> Tensor:
-        """The masked-language-model head. Override it for a family that keeps its head elsewhere."""
-        model: Any = self.model  # every family calls its head otherwise
+        """The masked-language-model head. Override this for a family whose head is stored elsewhere."""
+        model: Any = self.model  # every family has a different name for its head
         if hasattr(model, "generator_predictions"):  # ELECTRA
             return model.generator_lm_head(model.generator_predictions(states))
         if hasattr(model, "vocab_projector"):  # DistilBERT
@@ -199,13 +200,13 @@ class EncoderBackbone(Backbone):
         return head(model)(states)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """By transformers' names, and by those that others made of them. Families whose publishers have names of their
-        own override it; they may hand weights on by transformers' names."""
+        """The encoder's tensors among published weights, by transformers' names with any prefix. Families with other
+        published names override this; they may pass on weights under transformers' names (`names.Renamed`)."""
         extra = {key: getattr(self.config, key) for key in TABLES}
-        found = {f"model.{name}": each for name, each in encoder_weights(self.model, weights, extra).items()}
+        tensors = {f"model.{name}": tensor for name, tensor in encoder_weights(self.model, weights, extra).items()}
         if hasattr(self, "pooler"):
-            found |= {f"pooler.dense.{name}": each for name, each in pooler_weights(self.model, weights).items()}
-        return found
+            tensors |= {f"pooler.dense.{name}": tensor for name, tensor in pooler_weights(self.model, weights).items()}
+        return tensors
 
     def add_pooler(self) -> None:
         super().add_pooler()
@@ -225,7 +226,7 @@ class EncoderBackbone(Backbone):
 
     @contextlib.contextmanager
     def _eager(self) -> Iterator[None]:
-        """Attention weights are only computed by the eager attention (and it wants a mask that is added)."""
+        """Use eager attention, the only one that returns attention weights (with an additive mask)."""
         before = self._attention
         self.model.set_attn_implementation("eager")
         try:
@@ -235,12 +236,12 @@ class EncoderBackbone(Backbone):
 
 
 def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """A boolean mask as numbers to add to attention scores: the eager attention would add True as 1, without a word."""
+    """A boolean mask as numbers to add to attention scores; eager attention would silently add True as 1."""
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 
 def head(model: PreTrainedModel) -> nn.Module:
-    """The masked-language-model head as one module, where the family keeps it in one."""
+    """The masked-language-model head, for families whose head is a single module. Raises RuntimeError for others."""
     for name in ("cls", "lm_head", "predictions"):
         if hasattr(model, name):
             return getattr(model, name)
@@ -250,13 +251,14 @@ def head(model: PreTrainedModel) -> nn.Module:
 
 
 def head_transform(backbone: Backbone) -> nn.Module:
-    """A copy of what the masked-language-model head does to states before it compares them with words: a dense layer,
-    an activation, a normalisation; (..., H) -> (..., H). Raises PluginError for a backbone that keeps it elsewhere."""
-    own: Any = head(backbone.model) if isinstance(backbone, EncoderBackbone) else None
-    if (inside := getattr(getattr(own, "predictions", own), "transform", None)) is not None:  # BERT's
+    """A copy of the masked-language-model head's transform, the part before the word embeddings: a dense layer, an
+    activation and a normalisation; (..., H) -> (..., H). Raises PluginError for backbones without such a head."""
+    mlm_head: Any = head(backbone.model) if isinstance(backbone, EncoderBackbone) else None
+    if (inside := getattr(getattr(mlm_head, "predictions", mlm_head), "transform", None)) is not None:  # BERT's
         return copy.deepcopy(inside)
-    if hasattr(own, "dense") and hasattr(own, "layer_norm"):  # RoBERTa's
-        return nn.Sequential(copy.deepcopy(own.dense), nn.GELU(), copy.deepcopy(own.layer_norm))
+    if hasattr(mlm_head, "dense") and hasattr(mlm_head, "layer_norm"):  # RoBERTa's
+        return nn.Sequential(copy.deepcopy(mlm_head.dense), nn.GELU(), copy.deepcopy(mlm_head.layer_norm))
     raise PluginError(
-        f"{type(backbone).__name__} has no masked-language-model head of BERT's or RoBERTa's form to copy from"
+        f"{type(backbone).__name__} has no masked-language-model head like BERT's or RoBERTa's to copy the transform "
+        "from"
     )

@@ -1,4 +1,4 @@
-"""What of published weights is an encoder's, whatever its publisher put in front of the names."""
+"""Finds an encoder's tensors among published weights, whatever the prefix of their names."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from mmgen.errors import DataError
 
 from .rows import TABLES
 
-OLD = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}  # in files converted from TensorFlow
-COUNTED = ("embeddings.position_ids", "embeddings.token_type_ids")  # plain numbers, which older files hold too
+OLD_NAMES = {  # in files converted from TensorFlow
+    "LayerNorm.weight": "LayerNorm.gamma",
+    "LayerNorm.bias": "LayerNorm.beta",
+}
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # buffers that older files contain
 POOLERS = ("pooler.dense.weight", "pooler.dense.bias"), ("pooler.weight", "pooler.bias")  # ALBERT's is the dense layer
 
 
 class Renamed(Mapping[str, Tensor]):
-    """Weights under other names, to be handed on: each is its name in `weights`, looked at when it is asked for and not
-    before, or a tensor that was made of several."""
+    """Weights under other names: new name -> name in `weights`, read on access, or a tensor made of several."""
 
     def __init__(self, weights: Mapping[str, Tensor], names: Mapping[str, str | Tensor]) -> None:
         self.weights, self.names = weights, names
 
     def __getitem__(self, name: str) -> Tensor:
-        called = self.names[name]
-        return self.weights[called] if isinstance(called, str) else called
+        source = self.names[name]
+        return self.weights[source] if isinstance(source, str) else source
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
@@ -43,30 +45,30 @@ class Renamed(Mapping[str, Tensor]):
 def encoder_weights(
     model: PreTrainedModel, weights: Mapping[str, Tensor], extra: Mapping[str, int]
 ) -> dict[str, Tensor]:
-    """The model's own names -> tensors. `extra`: keys of `rows.TABLES` -> how many rows were added to the tables; those
-    stay as they are. Raises DataError where a tensor that the model has once is there twice, with other numbers."""
-    found = {}
+    """Names in the model -> tensors. `extra`: keys of `rows.TABLES` -> number of rows added to the table; added rows
+    keep their values. Raises DataError if two different tensors belong to one tied tensor of the model."""
+    tensors = {}
     front = front_of(model, weights)
-    for name, (own, names) in _own(model).items():
-        there = [each for inner in names for each in _called(model, inner, front) if each in weights]
-        if not there:
+    for name, (parameter, names) in _tensors_by_name(model).items():
+        sources = [source for inner in names for source in _published_names(model, inner, front) if source in weights]
+        if not sources:
             continue
-        first, *others = (weights[each] for each in there)
-        for called, other in zip(there[1:], others, strict=True):
-            fits = first.numel() <= own.numel()  # a stranger's may be said to be larger than any memory
-            if first.shape != other.shape or (fits and not torch.equal(first, other)):
+        first, *duplicates = (weights[source] for source in sources)
+        for source, duplicate in zip(sources[1:], duplicates, strict=True):
+            plausible = first.numel() <= parameter.numel()  # a file may claim a tensor larger than any memory
+            if first.shape != duplicate.shape or (plausible and not torch.equal(first, duplicate)):
                 raise DataError(
-                    f"'{there[0]}' and '{called}' of these weights differ, and this encoder has one for both; take an "
-                    "encoder whose head has a table of its own"
+                    f"'{sources[0]}' and '{source}' of these weights differ, but this encoder ties both to one tensor; "
+                    "use weights with a tied head"
                 )
-        found[name] = _with_rows(name, first, own, extra)
-    for each in COUNTED:  # looked at, so that nobody lists them as left over
-        weights.get(front + each)
-    return found
+        tensors[name] = _with_rows(name, first, parameter, extra)
+    for buffer in BUFFERS:  # read, so that they are not listed as left over
+        weights.get(front + buffer)
+    return tensors
 
 
 def pooler_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The pooler's dense layer: "weight" and "bias" -> tensors; empty where there is none."""
+    """The pooler's dense layer: "weight" and "bias" -> tensors; empty without a pooler."""
     front = front_of(model, weights)
     for names in POOLERS:
         if all(front + name in weights for name in names):
@@ -75,44 +77,46 @@ def pooler_weights(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> dic
 
 
 def front_of(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> str:
-    """What stands in front of the encoder's names there: "bert.", "visual_bert.", or nothing. Of several, the one with
-    most of its names; the encoder's own where none has any."""
+    """The prefix of the encoder's names in published weights: "bert.", "visual_bert.", or "". Of several prefixes, the
+    one with most names of the encoder; by default the encoder's prefix."""
     base: Any = model.base_model
     inside = set(base.state_dict())
     fronts: Counter[str] = Counter()
     for name in weights:
         parts = name.split(".")
         fronts.update(
-            "".join(f"{each}." for each in parts[:at]) for at in range(len(parts)) if ".".join(parts[at:]) in inside
+            "".join(f"{part}." for part in parts[:index])
+            for index in range(len(parts))
+            if ".".join(parts[index:]) in inside
         )
-    own = f"{model.base_model_prefix}."
-    return max(fronts, key=lambda front: (fronts[front], front == own, -len(front)), default=own)
+    default = f"{model.base_model_prefix}."
+    return max(fronts, key=lambda front: (fronts[front], front == default, -len(front)), default=default)
 
 
-def _own(model: PreTrainedModel) -> dict[str, tuple[Tensor, list[str]]]:
-    """The model's tensors by the first of their names, with all of them: a tied head is its word embeddings."""
-    found: dict[int, tuple[Tensor, list[str]]] = {}
+def _tensors_by_name(model: PreTrainedModel) -> dict[str, tuple[Tensor, list[str]]]:
+    """First name of each tensor of the model -> (tensor, all its names); a tied head shares the word embeddings."""
+    tensors: dict[int, tuple[Tensor, list[str]]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
-        found.setdefault(id(tensor), (tensor, []))[1].append(name)
-    return {names[0]: (tensor, names) for tensor, names in found.values()}
+        tensors.setdefault(id(tensor), (tensor, []))[1].append(name)
+    return {names[0]: (tensor, names) for tensor, names in tensors.values()}
 
 
-def _called(model: PreTrainedModel, name: str, front: str) -> Iterator[str]:
-    """What one of the model's tensors may be called there. A head stands beside the encoder."""
+def _published_names(model: PreTrainedModel, name: str, front: str) -> Iterator[str]:
+    """Possible published names of one of the model's tensors. The head's prefix is one level above the encoder's."""
     inside = name.removeprefix(f"{model.base_model_prefix}.")
     outer = ".".join(front.split(".")[:-2])
-    called = front + inside if inside != name else f"{outer}.{name}".lstrip(".")
-    yield called
-    for new, old in OLD.items():
-        if called.endswith(new):
-            yield called.removesuffix(new) + old
+    source = front + inside if inside != name else f"{outer}.{name}".lstrip(".")
+    yield source
+    for new, old in OLD_NAMES.items():
+        if source.endswith(new):
+            yield source.removesuffix(new) + old
 
 
-def _with_rows(name: str, there: Tensor, own: Tensor, extra: Mapping[str, int]) -> Tensor:
-    """A table with the rows behind it that were added to the model's."""
+def _with_rows(name: str, tensor: Tensor, parameter: Tensor, extra: Mapping[str, int]) -> Tensor:
+    """A published table, followed by the rows that were added to the model's table."""
     for key, (table, _) in TABLES.items():
         added = extra.get(key, 0)
-        wide = there.ndim == 2 and there.shape[1:] == own.shape[1:]
-        if added and name.endswith(f"{table}.weight") and wide and len(there) == len(own) - added:
-            return torch.cat([there.to(own.dtype), own.detach()[-added:].cpu()])
-    return there
+        same_width = tensor.ndim == 2 and tensor.shape[1:] == parameter.shape[1:]
+        if added and name.endswith(f"{table}.weight") and same_width and len(tensor) == len(parameter) - added:
+            return torch.cat([tensor.to(parameter.dtype), parameter.detach()[-added:].cpu()])
+    return tensor

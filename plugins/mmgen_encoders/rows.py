@@ -1,4 +1,4 @@
-"""More rows for an encoder's tables of positions and token types, behind its own."""
+"""Adds rows to an encoder's tables of positions and token types."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from mmgen.errors import DataError
 
 from . import Encoder
 
-TABLES = {  # key of the config -> transformers' name of the table, and ours
+TABLES = {  # key of the config -> transformers' name of the table, and a name for messages
     "extra_positions": ("position_embeddings", "table of positions"),
     "extra_types": ("token_type_embeddings", "token types"),
 }
 
 
 def extend(model: Any, config: Encoder) -> tuple[int, int]:
-    """How many rows the encoder's tables of positions and of token types have, `config`'s extra ones included; 0 for a
-    table that it lacks. New rows are drawn as the others were. transformers' config keeps the encoder's own numbers:
-    the recipe says what is added. Raises DataError where rows are wanted of a table that is not there."""
-    found = []
-    for key, (name, words) in TABLES.items():
-        wanted, owner = getattr(config, key), _owner(model, name)
-        if wanted and owner is None:
-            raise DataError(f"backbone.{key}: the encoder '{config.type}' has no {words}; leave it out")
-        if wanted and owner is not None:
-            setattr(owner, name, _longer(getattr(owner, name), wanted, model.config.initializer_range))
-        found.append(0 if owner is None else getattr(owner, name).num_embeddings)
-    return found[0], found[1]
+    """Add `config`'s extra rows to the encoder's tables of positions and token types. Returns the tables' sizes, 0 for
+    a missing table. New rows are initialised like the others. transformers' config keeps its original sizes; the recipe
+    has the extra rows. Raises DataError for extra rows of a missing table."""
+    counts = []
+    for key, (name, description) in TABLES.items():
+        extra, owner = getattr(config, key), _find_owner(model, name)
+        if extra and owner is None:
+            raise DataError(f"backbone.{key}: the encoder '{config.type}' has no {description}; remove {key}")
+        if extra and owner is not None:
+            setattr(owner, name, _add_rows(getattr(owner, name), extra, model.config.initializer_range))
+        counts.append(0 if owner is None else getattr(owner, name).num_embeddings)
+    return counts[0], counts[1]
 
 
-def _owner(model: Any, name: str) -> nn.Module | None:
-    """The module that holds a table."""
+def _find_owner(model: Any, name: str) -> nn.Module | None:
+    """The module that has the table as an attribute."""
     return next(
-        (each for each in model.base_model.modules() if isinstance(getattr(each, name, None), nn.Embedding)), None
+        (module for module in model.base_model.modules() if isinstance(getattr(module, name, None), nn.Embedding)), None
     )
 
 
-def _longer(table: nn.Embedding, rows: int, spread: float) -> nn.Embedding:
-    """A table with more rows behind its own."""
-    own = table.weight
-    new = torch.empty(rows, own.shape[1], dtype=own.dtype, device=own.device).normal_(std=spread)
-    longer = nn.Embedding(len(own) + rows, own.shape[1], table.padding_idx, device="meta")
-    longer.weight = nn.Parameter(torch.cat([own.detach(), new]), requires_grad=own.requires_grad)
+def _add_rows(table: nn.Embedding, rows: int, spread: float) -> nn.Embedding:
+    """A copy of the table with more rows at its end."""
+    weight = table.weight
+    new = torch.empty(rows, weight.shape[1], dtype=weight.dtype, device=weight.device).normal_(std=spread)
+    longer = nn.Embedding(len(weight) + rows, weight.shape[1], table.padding_idx, device="meta")
+    longer.weight = nn.Parameter(torch.cat([weight.detach(), new]), requires_grad=weight.requires_grad)
     return longer

@@ -1,8 +1,7 @@
-"""A word-piece vocabulary learnt from a data set's texts, for encoders that are built on the spot.
+"""Trains a word-piece vocabulary on a data set's texts, for encoders without weights.
 
-The most frequent words are pieces of their own; others are spelt with single characters. (The trainers of `tokenizers`
-would find better pieces, but break ties by the order of a hash table: the same texts give another vocabulary next
-time.)"""
+The most frequent words are pieces; other words are split into single characters. (The trainers of `tokenizers` would
+find better pieces, but they break ties by the order of a hash table, so the same texts give different vocabularies.)"""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ SPECIAL = {
 }
 
 
-def learn(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
+def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     """An uncased WordPiece tokenizer with BERT's rules and special tokens, of at most `size` pieces."""
     normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     words = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))

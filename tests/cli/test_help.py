@@ -153,7 +153,7 @@ def test_a_head_that_must_be_learnt_is_told_by_what_learns_alone(tmp_path, caplo
     (tmp_path / "toy.toml").write_text(toys.RECIPE)
     sets = [f'backbone={{type="bert", weights="{folder}"}}', "training.epochs=1"]
     arguments = ["toy.toml", *(word for each in sets for word in ("--set", each))]
-    told = f"{folder}: brings no masked-LM head, which turns states into words. One is made from the word embeddings; "
+    told = f"{folder}: has no masked-LM head, which turns states into words. A new head is created from the word"
     assert "caption" in said("data", "check", *arguments) and not caplog.messages
     assert "done in" in said("run", *arguments)
     assert [message.startswith(told) for message in caplog.messages].count(True) == 1

@@ -381,7 +381,7 @@ def test_a_pooler_comes_with_pretrained_weights(made, tmp_path, caplog):
     assert torch.equal(dense["with"].bias, theirs["bert.pooler.dense.bias"])
     assert not torch.equal(dense["without"].weight, dense["with"].weight)
     assert [r.message for r in caplog.records if "no pooler" in r.message] == [
-        f"{tmp_path / 'without'}: brings no pooler; it is made fresh, and learnt with the backbone"
+        f"{tmp_path / 'without'}: has no pooler; a new pooler is created and trained with the backbone"
     ]
     again = toys.model(Bert).backbone  # not pretrained: nothing is read
     again.add_pooler()

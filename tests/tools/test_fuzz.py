@@ -317,31 +317,31 @@ def resized(text: str, **sizes: int) -> str:
 @pytest.mark.parametrize(
     ("file", "change", "told"),
     [
-        ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not what this encoder needs"),
+        ("backbone/config.json", lambda text: "{", "backbone/config.json: damaged, or not usable by this encoder"),
         (
             "backbone/config.json",
             lambda text: text.replace('"bert"', '"roberta"'),
-            "an encoder of type 'roberta', and the recipe's is 'bert'",
+            "the encoder is of type 'roberta', but the recipe's backbone is 'bert'",
         ),
         (
             "backbone/config.json",
             lambda text: text.replace('"num_hidden_layers": 1', '"num_hidden_layers": 1000000'),
-            "num_hidden_layers = 1000000 cannot be",
+            "num_hidden_layers must be a whole number from 1 to 1000, not 1000000",
         ),
         (
             "backbone/config.json",
             lambda text: resized(text, hidden_size=90_000, intermediate_size=900_000, num_hidden_layers=40),
-            "its weights would take ",
+            "its weights need ",
         ),
         (
             "backbone/tokenizer.json",
             lambda text: "[]",
-            "backbone/tokenizer.json: damaged, or not what this encoder needs",
+            "backbone/tokenizer.json: damaged, or not usable by this encoder",
         ),
         (
             "backbone/tokenizer_config.json",
             lambda text: re.sub(r'"mask_token": "\[MASK\]",', "", text),
-            "tokenizer_config.json: damaged, or not what this encoder needs: the tokenizer has no mask token",
+            "tokenizer_config.json: damaged, or not usable by this encoder: the tokenizer has no mask token",
         ),
         ("inputs.json", lambda text: text.replace('"width": 5', '"width": -1'), "inputs.json: damaged: image.width: "),
         ("inputs.json", lambda text: text.replace('"width": 5', '"wide": 5'), "inputs.json: damaged: image.wide: "),

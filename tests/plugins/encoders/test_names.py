@@ -1,4 +1,4 @@
-"""Published weights of encoders: random ones, written as transformers' models name them, make the same logits here."""
+"""Published weights of encoders: random weights under transformers' names give the same logits here."""
 
 import pytest
 import torch
@@ -32,7 +32,7 @@ def sizes(backbone) -> dict:
 
 
 def published(model) -> dict:
-    """A model's tensors as a file has them, each with numbers of its own that show."""
+    """A model's tensors as in a file, with different values in every tensor."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -69,7 +69,7 @@ def old(name: str) -> str:
 
 
 @pytest.mark.parametrize("rename", [str, old, lambda name: f"model.{name}"], ids=["today", "gamma", "in front"])
-def test_bert_for_pretraining_is_taken_whole(bert, rename):
+def test_bert_for_pretraining_is_loaded_completely(bert, rename):
     with torch.no_grad():
         theirs = BertForPreTraining(BertConfig(**sizes(bert)))
         tensors = published(theirs)
@@ -80,7 +80,7 @@ def test_bert_for_pretraining_is_taken_whole(bert, rename):
         torch.testing.assert_close(bert.pooled(encoded(bert)), theirs.bert(IDS).pooler_output, atol=1e-5, rtol=1e-5)
 
 
-def test_an_encoder_alone_leaves_the_head_as_it_was(bert):
+def test_an_encoder_alone_leaves_the_head_unchanged(bert):
     with torch.no_grad():
         theirs = BertModel(BertConfig(**sizes(bert)), add_pooling_layer=False)
         tensors = published(theirs) | {"embeddings.position_ids": torch.arange(512)[None]}
@@ -110,12 +110,12 @@ def test_roberta_and_its_pooler():
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model_fields["type"].default)
 @pytest.mark.parametrize("front", ["", "model."])
 def test_every_family_knows_its_own_names(family, front):
-    made = toys.model(family).backbone
-    tensors = {front + name: torch.randn(tensor.shape) for name, tensor in state(made.model).items()}
+    backbone = toys.model(family).backbone
+    tensors = {front + name: torch.randn(tensor.shape) for name, tensor in state(backbone.model).items()}
     weights = PublishedWeights("file", tensors, {})
-    found = made.published(weights)
+    taken = backbone.published(weights)
     assert weights.left_over == []
-    assert found.keys() == state(made).keys() and all(found[n] is tensors[f"{front}{n[6:]}"] for n in found)
+    assert taken.keys() == state(backbone).keys() and all(taken[n] is tensors[f"{front}{n[6:]}"] for n in taken)
 
 
 def test_rows_that_were_added_to_tables_stay(bert):
@@ -127,9 +127,9 @@ def test_rows_that_were_added_to_tables_stay(bert):
     for table, added in (("position", 1), ("token_type", 2)):
         now, theirs = state(longer)[name(table)], tensors[f"visual_bert.embeddings.{table}_embeddings.weight"]
         assert torch.equal(now[:-added], theirs) and torch.equal(now[-added:], before[table][-added:])
-    assert {each for each in left if "embeddings" in each} == {
-        f"visual_bert.embeddings.{each}"
-        for each in (
+    assert {name for name in left if "embeddings" in name} == {
+        f"visual_bert.embeddings.{name}"
+        for name in (
             "visual_token_type_embeddings.weight",
             "visual_position_embeddings.weight",
             "visual_projection.weight",
@@ -139,7 +139,7 @@ def test_rows_that_were_added_to_tables_stay(bert):
 
 
 class OfVlBert(EncoderBackbone):
-    """Of a publisher who calls the encoder's tables otherwise, and has one more table: VL-BERT's names."""
+    """VL-BERT's names: the publisher's names of the tables differ, and there is one more table."""
 
     def published(self, weights):
         def as_bert(name: str) -> str:
@@ -174,7 +174,7 @@ def test_names_of_another_publisher_are_handed_on_by_those_of_transformers(bert)
         torch.testing.assert_close(ours.logits(encoded(ours)), theirs(IDS).prediction_logits, atol=1e-5, rtol=1e-5)
 
 
-def test_a_head_with_a_table_of_its_own_is_refused(bert):
+def test_an_untied_head_is_refused(bert):
     theirs = BertForMaskedLM(BertConfig(**sizes(bert), tie_word_embeddings=False))
     with pytest.raises(
         DataError, match="word_embeddings.weight' and 'cls.predictions.decoder.weight' of these weights differ"
