@@ -167,7 +167,7 @@ def test_pickles_in_arrays_and_indexes_are_not_opened(tmp_path):
     np.save(folder / "1.npy", np.array([Bomb(mark)], object), allow_pickle=True)
     np.savez(folder / "2.npz", x=np.array([Bomb(mark)], object))
     told = refused(extract, NpzFolder().build(), folder, tmp_path / "s.h5")
-    assert "no image gave features" in told
+    assert "no image could be processed" in told
     (tmp_path / "index.pkl").write_bytes(pickle.dumps(Bomb(mark)))
     assert "a pickle could run any program" in refused(LxmertH5(index=tmp_path / "index.pkl").build)
     (tmp_path / "index.json").write_bytes(pickle.dumps(Bomb(mark)))
@@ -291,11 +291,11 @@ def lxmert(path: Path, **changes) -> Path:
 OUTSIDE = {
     "external link": (
         lambda file, name: file.__setitem__(name, h5py.ExternalLink("other.h5", f"/{name}")),
-        "is a link, which is not followed",
+        "is a link, and links are not followed",
     ),
     "soft link": (
         lambda file, name: file.__setitem__(name, h5py.SoftLink("/elsewhere")),
-        "is a link, which is not followed",
+        "is a link, and links are not followed",
     ),
     "external storage": (
         lambda file, name: file.create_dataset(name, (2, 3, 4), "f4", external=[("/etc/passwd", 0, 96)]),
@@ -303,16 +303,16 @@ OUTSIDE = {
     ),
     "objects": (
         lambda file, name: file.create_dataset(name, (2,), h5py.vlen_dtype(np.float32)),
-        "holds objects, not numbers",
+        "contains objects, not numbers",
     ),
-    "references": (lambda file, name: file.create_dataset(name, (2,), h5py.ref_dtype), "holds objects, not numbers"),
+    "references": (lambda file, name: file.create_dataset(name, (2,), h5py.ref_dtype), "contains objects, not numbers"),
     "a claim of 10^12 rows": (
         lambda file, name: file.create_dataset(name, (10**12, 4), "f4", chunks=(1024, 4)),
-        "claims 16000000000000 bytes and holds 0",
+        "claims 16000000000000 bytes, but only 0 are stored",
     ),
     "a chunk to fill the memory": (
         lambda file, name: _filled(file, name),
-        "lies in chunks of (268435456, 2), too large to be unpacked",
+        "has chunks of (268435456, 2), which are too large to unpack",
     ),
 }
 
@@ -362,7 +362,7 @@ def png(path: Path, width: int, height: int, *chunks: tuple[bytes, bytes]) -> Pa
 def test_images_that_claim_more_pixels_than_there_is_room_for_are_refused_by_name(tmp_path, size):
     told = refused(open_image, png(tmp_path / "bomb.png", *size))
     assert re.match(
-        rf"{tmp_path}/bomb.png: not an image that can be read: Image size \({size[0] * size[1]} pixels\) exceeds limit",
+        rf"{tmp_path}/bomb.png: not a readable image: Image size \({size[0] * size[1]} pixels\) exceeds limit",
         told,
     )
 
@@ -384,8 +384,8 @@ def test_postscript_that_calls_itself_a_photo_starts_no_program(tmp_path, monkey
     monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # Pillow looks for it once
     (tmp_path / "holiday.jpg").write_bytes(EPS)
     assert refused(open_image, tmp_path / "holiday.jpg") == (
-        f"{tmp_path}/holiday.jpg: not an image that can be read: it is none of BMP, GIF, JPEG, PNG, TIFF, WEBP; save "
-        "it as one of these"
+        f"{tmp_path}/holiday.jpg: not a readable image: expected one of BMP, GIF, JPEG, PNG, TIFF, WEBP; convert "
+        "the file to one of these formats"
     )
     assert not (tmp_path / "mark").exists()
     with contextlib.suppress(Exception), Image.open(tmp_path / "holiday.jpg") as image:
@@ -547,9 +547,7 @@ def test_a_pipe_among_pictures_is_listed_and_left_out(tmp_path):
     os.mkfifo(folder / "c.png")
     with unstuck(folder / "c.png"):
         told = [refused(picture.load) for picture in folder_pictures(folder) if picture.key == "c"]
-    assert told == [
-        f"{folder}/c.png: not an image that can be read: it is no regular file but a pipe, socket or device"
-    ]
+    assert told == [f"{folder}/c.png: not a readable image: it is no regular file but a pipe, socket or device"]
     assert open_image(folder / "b.png").size == (8, 8)
 
 

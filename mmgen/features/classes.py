@@ -1,5 +1,5 @@
-"""Classes of regions: what a detector takes each for, and how sure it is. A store keeps them, and models that hide
-regions predict them."""
+"""Classes of regions: a detector's most probable classes for each region, with probabilities. Feature stores save them,
+and models that mask regions predict them."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .stored_classes import MOST
+from .stored_classes import MAX_CLASSES
 
-TOP = 10  # classes of a region that are kept of a detector's distribution
-LOOSE = 1e-3  # by which probabilities, rounded, may exceed 1 together
+TOP = 10  # classes per region that are saved of a detector's distribution
+TOLERANCE = 1e-3  # by which the sum of rounded probabilities may exceed 1
 
 
 @dataclass(frozen=True)
 class Classes:
-    """Of every region the classes that are most probable. The rest of a row is the share of all other classes, and of
-    nothing at all.
+    """The k most probable classes of each region. The rest of a row's probability belongs to all other classes and to
+    the background.
 
-    names          of all C classes there are; all images of a store share them
-    ids            (R, k) int32: places among the names; -1 where fewer than k are known
-    probabilities  (R, k) float32, of those classes; 0 where there is none
+    names          of all C classes; all images of a store share them
+    ids            (R, k) int32: indices into the names; -1 where fewer than k classes are known
+    probabilities  (R, k) float32, of those classes; 0 where the class is unknown
     """
 
     names: tuple[str, ...]
@@ -36,44 +36,45 @@ class Classes:
 
     @classmethod
     def unknown(cls, names: tuple[str, ...], top: int, regions: int) -> Classes:
-        """Of regions of which no class is known, `top` places each."""
+        """Unknown classes for so many regions, `top` entries per region."""
         return cls(names, np.full((regions, top), -1, np.int32), np.zeros((regions, top), np.float32))
 
     @property
     def known(self) -> np.ndarray:
-        """(R,) bool: regions of which a class is known."""
+        """(R,) bool: regions with at least one known class."""
         known: np.ndarray = (self.probabilities * (self.ids >= 0)).sum(1) > 0
         return known
 
     def of(self, regions: np.ndarray | slice) -> Classes:
-        """Of some of the regions only."""
+        """The classes of some of the regions."""
         return Classes(self.names, self.ids[regions], self.probabilities[regions])
 
     def distributions(self) -> np.ndarray:
-        """(R, C) float32: what is kept, divided by its sum; 0 throughout where no class is known."""
-        regions, there = np.arange(len(self.ids))[:, None], self.ids >= 0
-        wide = np.zeros((len(self.ids), len(self.names) + 1), np.float32)  # the last takes what is no class
-        np.add.at(wide, (regions, np.where(there, self.ids, len(self.names))), self.probabilities)
-        kept = wide[:, :-1]
-        return kept / np.maximum(kept.sum(1, keepdims=True), np.finfo(np.float32).tiny)
+        """(R, C) float32: the probabilities, normalised over the saved classes; all 0 where no class is known."""
+        regions, known = np.arange(len(self.ids))[:, None], self.ids >= 0
+        wide = np.zeros((len(self.ids), len(self.names) + 1), np.float32)  # the last column collects unknown classes
+        np.add.at(wide, (regions, np.where(known, self.ids, len(self.names))), self.probabilities)
+        saved = wide[:, :-1]
+        return saved / np.maximum(saved.sum(1, keepdims=True), np.finfo(np.float32).tiny)
 
     def behind_unknown(self) -> Classes:
-        """With one more region in front, of which no class is known."""
+        """With one more region in front, whose class is unknown."""
         first = Classes.unknown(self.names, self.ids.shape[1], 1)
         ids = np.concatenate([first.ids, self.ids])
         return Classes(self.names, ids, np.concatenate([first.probabilities, self.probabilities]))
 
-    def wrong(self, regions: int) -> str:
-        """Why a store cannot keep them for so many regions; empty where it can."""
+    def error(self, regions: int) -> str:
+        """Why a store cannot save these classes for so many regions; empty if it can."""
         ids, probabilities, count = np.asarray(self.ids), np.asarray(self.probabilities), len(self.names)
-        if not 0 < count <= MOST:
-            return f"{count} names of classes; there are 1 to {MOST}"
+        if not 0 < count <= MAX_CLASSES:
+            return f"got {count} class names; expected 1 to {MAX_CLASSES}"
         if ids.dtype.kind not in "iu" or probabilities.dtype.kind != "f":
-            return f"ids and probabilities of classes are {ids.dtype} and {probabilities.dtype}"
+            return f"class ids must be integers and probabilities floats, but got {ids.dtype} and {probabilities.dtype}"
         if ids.ndim != 2 or len(ids) != regions or probabilities.shape != ids.shape or not 0 < ids.shape[1] <= count:
-            return f"ids and probabilities of {count} classes are of shape {ids.shape} and {probabilities.shape}"
+            shapes = f"{ids.shape} and {probabilities.shape}"
+            return f"class ids and probabilities must have one shape, ({regions}, 1 to {count}), but got {shapes}"
         if ids.size and not -1 <= ids.min() <= ids.max() < count:
-            return f"a class of number {ids.max() if ids.max() >= count else ids.min()}, and there are {count}"
-        if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + LOOSE).all():
-            return "probabilities of a region's classes are below 0, more than 1 together, or no numbers"
+            return f"class id {ids.max() if ids.max() >= count else ids.min()} is out of range for {count} classes"
+        if not (probabilities >= 0).all() or not (probabilities.sum(1) <= 1 + TOLERANCE).all():
+            return "class probabilities of a region must be numbers of at least 0 with a sum of at most 1"
         return ""

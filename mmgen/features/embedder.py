@@ -25,7 +25,7 @@ from .fingerprints import difference, in_words
 from .hiding import hide_regions
 from .measures import measure, word_scale
 from .multi_file import MultiFileStore, open_store
-from .regions import Regions, refuse_many
+from .regions import Regions, check_picture_count
 from .store import FeatureStore
 
 FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
@@ -71,7 +71,7 @@ class StoreReader(Reader):
                 f"example '{example.id}' has no {self.field}; its inputs are: {', '.join(example.inputs) or 'none'}",
                 self.field,
             )
-        refuse_many(example, self.field, self.most)
+        check_picture_count(example, self.field, self.most)
         return [self._record(value, example) for value in values]
 
     def _record(self, value: Any, example: Example) -> Record:
@@ -90,7 +90,7 @@ class StoreReader(Reader):
         """Raises DataError when images of examples are not in the store, or have no regions there, and for an example
         of more pictures than can be told apart."""
         for example in examples:
-            refuse_many(example, self.field, self.most)
+            check_picture_count(example, self.field, self.most)
         values = (value for each in examples for value in each.shown(self.field))
         one_of = (value if isinstance(value, tuple) else (value,) for value in values)  # alternatives are drawn later
         keys = dict.fromkeys(key for each in one_of for key in each if isinstance(key, str))

@@ -1,4 +1,4 @@
-"""Extract: fill a feature store from pictures, or from a file of features that somebody published."""
+"""Fill a feature store from pictures, or from a file of published features."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ..progress import Progress
 from .images import SUFFIXES, image_files, open_image
 from .writer import StoreWriter
 
-WAIT = 1.0  # seconds between two looks whether another process is still filling the store
+WAIT = 1.0  # seconds between two checks whether another process still writes the store
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What became of a source.
+    """The result of `extract`.
 
     written     images that were added
-    skipped     images that were in the store already
-    broken      (key, reason) of images that were left out
-    duplicates  records left out because their image had come before
-    clipped     images with boxes that reached outside and were cut
+    skipped     images that were already in the store
+    broken      (key, reason) of images that could not be read or stored
+    duplicates  records left out because of an earlier record with the same key
+    clipped     images whose boxes reached outside of the image and were clipped
     """
 
     path: Path
@@ -47,21 +47,22 @@ def extract(
     label: str = "features",
     wait: bool = False,
 ) -> Summary:
-    """Everything of `source` that is not in the store at `path` yet. What cannot be read is listed, not fatal.
+    """Add the images of `source` that are not yet in the store at `path`. Images that cannot be read are listed in the
+    summary.
 
-    Stopped at any moment, the same call goes on where it was. Raises DataError when nothing at all could be read, or
-    when the source breaks off; what was read until then is kept for the next call. `wait`: while another process fills
-    the store, which is refused otherwise.
+    After a stop at any moment, the same call continues. Raises DataError if no image could be read, or if the source
+    fails in the middle; the images read until then are saved for the next call. `wait`: wait while another process
+    writes the store, instead of raising DataError.
     """
     progress, broken, written = progress or Progress(), [], 0
-    with StoreWriter(path, extractor.fingerprint, dtype, _waiting(path, progress) if wait else None) as writer:
-        there = frozenset(writer.keys)
+    with StoreWriter(path, extractor.fingerprint, dtype, _wait_function(path, progress) if wait else None) as writer:
+        stored_keys = frozenset(writer.keys)
         total = extractor.count(source)
         with progress.task(
-            label, total, "images", done=len(there) if total is None else min(len(there), total)
+            label, total, "images", done=len(stored_keys) if total is None else min(len(stored_keys), total)
         ) as advance:
             try:
-                for outcome in extractor.records(source, there):
+                for outcome in extractor.records(source, stored_keys):
                     if isinstance(outcome, FailedImage):
                         reason: str | None = outcome.reason
                     else:
@@ -73,57 +74,59 @@ def extract(
                     if reason is not None:
                         broken.append(
                             (outcome.key, shown(reason.replace("\n", r"\n")))
-                        )  # a stranger's key may hold one
+                        )  # an untrusted key may contain a line break
                     advance(1, f"{len(broken)} broken" if broken else "")
             except DataError as error:
                 if not writer.keys:
                     raise
                 raise DataError(
-                    f"{error}; {len(writer.keys)} images are kept in {writer.partial}, and the same command goes on "
-                    "from there"
+                    f"{error}; {len(writer.keys)} images are saved in {writer.partial}; re-run the same command to "
+                    "continue"
                 ) from None
         if not writer.keys:
             reason = (
-                f"the first of {len(broken)}: {broken[0][0]}: {broken[0][1]}"
+                f"first of {len(broken)} failures: {broken[0][0]}: {broken[0][1]}"
                 if broken
-                else f"{source if isinstance(source, Path) else 'the source'} holds no images"
+                else f"{source if isinstance(source, Path) else 'the source'} contains no images"
             )
-            raise DataError(f"{path}: not made, no image gave features; {reason}")
+            raise DataError(f"{path}: not created, because no image could be processed; {reason}")
         if writer.waiting:
             with progress.task(f"{label}: {path.name}", len(writer.keys), "images") as advance:
                 writer.finish(lambda: advance(1))
         else:
             writer.finish()
-        return Summary(path, written, len(there), tuple(broken), writer.duplicates, writer.clipped)
+        return Summary(path, written, len(stored_keys), tuple(broken), writer.duplicates, writer.clipped)
 
 
-def _waiting(path: Path, progress: Progress) -> Callable[[], None]:
-    """Says once what is waited for, and waits a little whenever it is called."""
-    said = False
+def _wait_function(path: Path, progress: Progress) -> Callable[[], None]:
+    """A function that waits for a moment, and at its first call says why."""
+    announced = False
 
     def wait() -> None:
-        nonlocal said
-        if not said:
-            progress.say(f"{path}: another process is filling it; waiting for it to end")
-        said = True
+        nonlocal announced
+        if not announced:
+            progress.say(f"{path}: another process is writing this store; waiting until it ends")
+        announced = True
         time.sleep(WAIT)
 
     return wait
 
 
 def folder_pictures(folder: str | Path) -> list[Picture]:
-    """Every image in a folder and the folders inside it, by key; none is opened. Raises DataError when there are none,
-    or when two have one key."""
+    """All images of a folder and its subfolders, not yet opened. Raises DataError if there are no images, or if two
+    images have the same key."""
     folder = Path(folder)
     if not folder.is_dir():
         raise DataError(f"{folder}: {'is a file' if folder.exists() else 'no such folder'}; give a folder of images")
     pictures: dict[str, Path] = {}
     for path in image_files(folder):
-        other = pictures.setdefault(image_key(path.name), path)
-        if other is not path:
-            raise DataError(f"{path}: has the key '{image_key(path.name)}', and so has {other}; rename one of them")
+        first_path = pictures.setdefault(image_key(path.name), path)
+        if first_path is not path:
+            raise DataError(
+                f"{path}: duplicate key '{image_key(path.name)}', also the key of {first_path}; rename one of the files"
+            )
     if not pictures:
-        raise DataError(f"{folder}: holds no images ({', '.join(SUFFIXES)})")
+        raise DataError(f"{folder}: contains no images ({', '.join(SUFFIXES)})")
     return [Picture(key, partial(open_image, path)) for key, path in pictures.items()]
 
 

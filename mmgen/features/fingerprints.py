@@ -1,4 +1,4 @@
-"""Fingerprints of features: what made them, and where two differ."""
+"""Fingerprints of features: the extractor and settings that made them, and differences between two."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def difference(there: Any, ours: Any, sides: tuple[str, str] = ("there", "here"), at: str = "") -> str:
-    """Where two fingerprints differ, in a line: key: value there, value here. `sides`: what the two are called."""
-    if isinstance(there, Mapping) or isinstance(ours, Mapping):
-        one, other = (each if isinstance(each, Mapping) else {} for each in (there, ours))
-        names = [name for name in {**one, **other} if one.get(name) != other.get(name)]
-        each = (difference(one.get(name), other.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names)
-        return "; ".join(each)
-    told = ", ".join(
-        f"{'nothing' if value is None else value} {side}" for value, side in zip((there, ours), sides, strict=True)
+def difference(theirs: Any, ours: Any, sides: tuple[str, str] = ("there", "here"), at: str = "") -> str:
+    """The differences between two fingerprints in one line: "key: value there, value here". `sides` names the two."""
+    if isinstance(theirs, Mapping) or isinstance(ours, Mapping):
+        left, right = (value if isinstance(value, Mapping) else {} for value in (theirs, ours))
+        names = [name for name in {**left, **right} if left.get(name) != right.get(name)]
+        differences = (difference(left.get(name), right.get(name), sides, f"{at}.{name}".lstrip(".")) for name in names)
+        return "; ".join(differences)
+    description = ", ".join(
+        f"{'nothing' if value is None else value} {side}" for value, side in zip((theirs, ours), sides, strict=True)
     )
-    return f"{at}: {told}" if at else told
+    return f"{at}: {description}" if at else description
 
 
 def in_words(fingerprint: Mapping[str, Any]) -> str:
-    """A fingerprint in a few words."""
+    """A short description of a fingerprint: extractor and model."""
     words = [str(fingerprint[key]) for key in ("extractor", "model") if fingerprint.get(key)]
     return f"'{' '.join(words) or 'unknown'}'"

@@ -1,10 +1,10 @@
-"""Walk through an HDF5 file in a process of its own: `python hdf5_check.py PATH SECONDS NAME...`.
+"""Check an HDF5 file in a separate process: `python hdf5_check.py PATH SECONDS NAME...`.
 
-libhdf5 may loop for ever over a damaged file, take memory without end or crash, inside a call that Python cannot
-interrupt. So an untrusted file is walked through here before it is read (see `untrusted_hdf5.opened`). The walk touches
-everything that reading the names touches. It exits with 0 for ordinary errors, because the reader reports those better.
-The system kills it after so many seconds of computing. It ends with a line that says so when the file takes memory
-without end."""
+On a damaged file, libhdf5 may loop for ever, use up all memory or crash, inside a call that Python cannot interrupt. So
+this process walks through an untrusted file before the file is read (see `untrusted_hdf5.open_hdf5`). The walk touches
+everything that reading the names touches. It exits with 0 after ordinary errors, because the reader reports those
+better. The system kills the process after SECONDS of processor time. If the file takes too much memory, the process
+exits with a message."""
 
 import contextlib
 import resource
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import h5py
 
-MEMORY = (
-    1 << 30
-)  # bytes of addresses that it may take beyond those of Python, numpy and h5py; walking takes next to nothing
+MEMORY = 1 << 30  # bytes of addresses beyond those of Python, numpy and h5py; a walk needs next to nothing
 TOO_MUCH = 1 << 29  # bytes in use
 STATUS = Path("/proc/self/status")
-SMALL = 16 << 20  # bytes up to which numbers are read, through their filters; of what is larger, where they lie
+SMALL = (
+    16 << 20
+)  # bytes up to which numbers are read through their filters; of larger datasets, only the chunk index is read
 
 
 def main(path: str, seconds: str, *names: str) -> None:
@@ -40,7 +40,7 @@ def _attribute(file: h5py.File, name: str) -> None:
 
 
 def _dataset(file: h5py.File, name: str) -> None:
-    """Counting the chunks visits the whole of their index, in which every later read finds its way."""
+    """Counting the chunks visits their whole index, which every later read uses."""
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
         return
     dataset = file[name]
@@ -53,18 +53,18 @@ def _dataset(file: h5py.File, name: str) -> None:
 def _limit(what: int, most: int) -> None:
     _, hard = resource.getrlimit(what)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    with contextlib.suppress(ValueError, OSError):  # not every system has every limit
+    with contextlib.suppress(ValueError, OSError):  # some systems lack some limits
         resource.setrlimit(what, (most, hard))
 
 
 def _stop_if_too_much() -> None:
     if _memory("VmHWM") > TOO_MUCH:
-        sys.exit("libhdf5 takes memory without end over it")
+        sys.exit("libhdf5 used too much memory while reading the file")
 
 
 def _memory(kind: str) -> int:
-    """Bytes of this process: addresses (VmSize), or at most in use so far (VmHWM); 0 where the system does not say.
-    (What getrusage says begins with the memory of the process that started this one.)"""
+    """Bytes of this process: addresses (VmSize) or the peak in use (VmHWM); 0 if the system does not report them.
+    (getrusage would include the memory of the parent process.)"""
     size = STATUS.read_text().partition(f"{kind}:")[2] if STATUS.exists() else ""
     return int(size.split()[0]) << 10 if size else 0
 

@@ -1,4 +1,4 @@
-"""Hiding regions: which of a picture's are to be predicted, and which of those are hidden (VL-BERT, section 3.3)."""
+"""Masked regions: which regions of a picture are predicted, and which of those are masked (VL-BERT, section 3.3)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from .classes import Classes
 def hide_regions(
     classes: Classes | None, count: int, names: Sequence[str] | None, draw: random.Random, hiding: Hiding
 ) -> tuple[np.ndarray, Tensor]:
-    """Which of a picture's `count` regions are hidden, (R,) bool, and what is to be predicted: (R, C) distributions
-    over the classes `names`, -100 at regions that are not. A region of which no class is known is neither.
+    """Draw which of a picture's `count` regions are masked, (R,) bool, and the labels: (R, C) distributions over the
+    classes `names`, -100 at regions that are not predicted. A region without a known class is neither masked nor
+    predicted.
 
-    A share `hiding.rate` of the regions is predicted, and of those the share `hiding.replace[0]` is hidden. The others
-    are shown as they are, since no region stands for another. Raises DataError where classes have other names."""
+    A share `hiding.rate` of the regions is predicted, and a share `hiding.replace[0]` of those is masked. The others
+    keep their features, since regions are never replaced by other regions. Raises DataError for other class names."""
     if not names:
-        raise DataError("hides regions to predict their classes, and the features tell no classes")
+        raise DataError("cannot mask regions to predict their classes, because the features have no classes")
     if classes is not None and classes.names != tuple(names):
-        raise DataError(f"regions are of {len(classes.names)} classes, not of the {len(names)} that are predicted")
-    asked, hidden = np.zeros((2, count), bool)
+        raise DataError(
+            f"the {len(classes.names)} class names of the regions differ from the {len(names)} that are predicted"
+        )
+    predicted, hidden = np.zeros((2, count), bool)
     labels = np.full((count, len(names)), -100, np.float32)
     if classes is None:
         return hidden, torch.from_numpy(labels)
     for place, known in enumerate(classes.known):
         if draw.random() < hiding.rate and known:
-            asked[place], hidden[place] = True, draw.random() < hiding.replace[0]
-    labels[asked] = classes.of(asked).distributions()
+            predicted[place], hidden[place] = True, draw.random() < hiding.replace[0]
+    labels[predicted] = classes.of(predicted).distributions()
     return hidden, torch.from_numpy(labels)

@@ -1,4 +1,4 @@
-"""Untrusted image files: which files are images, and how one is opened."""
+"""Untrusted image files: find the images of a folder, and open an image."""
 
 from __future__ import annotations
 
@@ -15,43 +15,61 @@ from ..errors import DataError, regular
 from ..files import image_key
 
 SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
-FORMATS = ("BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP")  # Pillow knows more, and starts Ghostscript for one of them
-NOT_READ = (".arw", ".avif", ".cr2", ".cr3", ".dng", ".heic", ".heif", ".jp2", ".jxl", ".nef")  # photos none the less
+FORMATS = (
+    "BMP",
+    "GIF",
+    "JPEG",
+    "PNG",
+    "TIFF",
+    "WEBP",
+)  # of more formats, one starts Ghostscript
+NOT_READ = (
+    ".arw",
+    ".avif",
+    ".cr2",
+    ".cr3",
+    ".dng",
+    ".heic",
+    ".heif",
+    ".jp2",
+    ".jxl",
+    ".nef",
+)  # photos in formats that are not supported
 log = logging.getLogger("mmgen")
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """Images of a folder and its subfolders, in the order of their names; by these alone, so some may not open. Says
-    how many photos of other formats are left out."""
-    other = []
+    """Image files of a folder and its subfolders, recognised and sorted by name. Logs how many photos of unsupported
+    formats are skipped."""
+    unsupported = []
     for place, subfolders, names in os.walk(folder):
         subfolders.sort()
         yield from (Path(place, name) for name in sorted(names) if name.lower().endswith(SUFFIXES))
-        other += [Path(place, name) for name in sorted(names) if name.lower().endswith(NOT_READ)]
-    if other:
-        kinds = " and ".join(sorted({path.suffix.lower() for path in other}))
-        first = other[0].relative_to(folder)
-        some = f"{len(other)} photos, {first} among them" if other[1:] else str(first)
-        log.warning(f"{folder}: left out: {some}; {kinds} cannot be read: save as JPEG or PNG")
+        unsupported += [Path(place, name) for name in sorted(names) if name.lower().endswith(NOT_READ)]
+    if unsupported:
+        kinds = " and ".join(sorted({path.suffix.lower() for path in unsupported}))
+        first = unsupported[0].relative_to(folder)
+        photos = f"{len(unsupported)} photos, such as {first}" if unsupported[1:] else str(first)
+        log.warning(f"{folder}: skipped {photos}: {kinds} files are not supported; convert them to JPEG or PNG")
 
 
 def images_by_key(folder: Path) -> dict[str, Path]:
-    """Images of a folder and its subfolders by `files.image_key`. Raises DataError when two have the same."""
-    found: dict[str, Path] = {}
+    """Image files of a folder and its subfolders by `files.image_key`. Raises DataError for a duplicate key."""
+    paths: dict[str, Path] = {}
     for path in image_files(folder):
-        other = found.setdefault(image_key(path.name), path)
-        if other != path:
+        first_path = paths.setdefault(image_key(path.name), path)
+        if first_path != path:
             raise DataError(
-                f"{folder}: {other.relative_to(folder)} and {path.relative_to(folder)} are both image "
-                f"'{image_key(path.name)}'; rename one"
+                f"{folder}: {first_path.relative_to(folder)} and {path.relative_to(folder)} have the same key "
+                f"'{image_key(path.name)}'; rename one of them"
             )
-    return found
+    return paths
 
 
 def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
-    """RGB, turned the right way up. What the file is called does not count. `name`: of a file that is open, for errors.
-    Raises DataError for what is no image of these formats, is truncated, is a pipe, or claims so many pixels that it
-    would fill the memory."""
+    """Load an image as RGB, turned upright by its EXIF orientation. The suffix of the file does not matter. `name`: the
+    name of an open file, for errors. Raises DataError for a file in none of FORMATS, a truncated file, a pipe, or an
+    image with so many pixels that it would fill the memory."""
     path = name or source
     try:
         with warnings.catch_warnings():
@@ -61,15 +79,16 @@ def open_image(source: Path | BinaryIO, name: str = "") -> Image.Image:
                 return upright(image)
     except UnidentifiedImageError:
         raise DataError(
-            f"{path}: not an image that can be read: it is none of {', '.join(FORMATS)}; save it as one of these"
+            f"{path}: not a readable image: expected one of {', '.join(FORMATS)}; convert the file to one of these "
+            "formats"
         ) from None
-    except Exception as error:  # decoders of damaged files raise nearly anything
+    except Exception as error:  # on damaged files, decoders raise nearly anything
         raise DataError(
-            f"{path}: not an image that can be read: "
+            f"{path}: not a readable image: "
             f"{getattr(error, 'strerror', None) or str(error).partition(chr(10))[0] or type(error).__name__}"
         ) from None
 
 
 def upright(image: Image.Image) -> Image.Image:
-    """An opened image as RGB, turned as its EXIF data say."""
+    """An opened image as RGB, turned upright by its EXIF orientation."""
     return ImageOps.exif_transpose(image).convert("RGB")

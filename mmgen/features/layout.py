@@ -1,4 +1,4 @@
-"""The layout of a feature store: chunks, compression, and the writing of rows."""
+"""The layout of a feature store in its file: chunks, compression, and writing rows."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from ..parts import Record
 
 
-TRIED = 32  # records that compression is tried on
+SAMPLE = 32  # records on which compression is tried
 
 
-WORTH_IT = 0.8  # compressed only when it takes less than this share, since reading takes longer
+WORTH_IT = 0.8  # compress only if the result is smaller than this share, since compressed files are slower to read
 
 
 BUFFER_BYTES = 16 << 20
@@ -30,42 +30,43 @@ CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Layout:
-    """How features lie in the file."""
+    """How features are stored in the file."""
 
     width: int
     dtype: str
-    rows: int  # of a chunk
+    rows: int  # per chunk
     compression: Mapping[str, Any]
 
     @classmethod
     def choose(cls, first: list[Record], width: int, dtype: str) -> Layout:
-        """From the first records: a chunk is an image's size, and compression is used if it is worth it."""
+        """Choose a layout from the first records: a chunk is as large as an image, and compression is used if it saves
+        enough."""
         import zlib
 
         import numpy as np
 
-        usual = int(np.median([len(record.features) for record in first]))
-        rows = max(1, min(usual, CHUNK_BYTES // (width * np.dtype(dtype).itemsize)))
+        typical = int(np.median([len(record.features) for record in first]))
+        rows = max(1, min(typical, CHUNK_BYTES // (width * np.dtype(dtype).itemsize)))
         sample = np.concatenate([record.features for record in first])
-        # the file's own filter: bytes of like significance together, then deflate
+        # as the filters of HDF5: shuffle bytes of equal significance together, then deflate
         shuffled = np.ascontiguousarray(sample).view(np.uint8).reshape(-1, sample.dtype.itemsize).T.tobytes()
-        worth_it = len(zlib.compress(shuffled, 1)) < WORTH_IT * max(1, len(shuffled))
+        compress = len(zlib.compress(shuffled, 1)) < WORTH_IT * max(1, len(shuffled))
         return cls(
-            width, dtype, rows, {"compression": "gzip", "compression_opts": 1, "shuffle": True} if worth_it else {}
+            width, dtype, rows, {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compress else {}
         )
 
 
-class _Rows:
-    """Appends records to the datasets of a new file, some MB at a time and in whole chunks."""
+class RowWriter:
+    """Appends records to the datasets of a new file, buffered and in whole chunks."""
 
     def __init__(self, file: h5py.File, layout: Layout, classes: tuple[tuple[str, ...], int] | None = None) -> None:
-        """`classes`: names of the classes of regions, and how many of them a region has."""
+        """`classes`: names of the regions' classes, and the number of classes per region."""
         self.file, self.layout, self.classes = file, layout, classes
         self.keys: list[bytes] = []
         self.ends: list[int] = []
         self.labels: dict[str, int] = {}
-        self.waiting: list[dict[str, np.ndarray]] = []
-        self.waiting_rows = self.written = 0
+        self.buffer: list[dict[str, np.ndarray]] = []
+        self.buffered_rows = self.written = 0
         self.known: set[str] = set()
         self._dataset("features", (layout.width,), layout.dtype, rows=layout.rows, **layout.compression)
         columns = dict(PER_REGION)
@@ -96,18 +97,18 @@ class _Rows:
         if self.classes is not None:
             classes = record.classes or Classes.unknown(*self.classes, count)
             arrays |= {"class_ids": classes.ids, "class_probabilities": classes.probabilities}
-        self.waiting.append(arrays)
-        self.waiting_rows += count
+        self.buffer.append(arrays)
+        self.buffered_rows += count
         self.keys.append(record.key.encode())
         self.ends.append((self.ends[-1] if self.ends else 0) + count)
-        if self.waiting_rows * self.layout.width * 4 > BUFFER_BYTES:
-            self._write(self.waiting_rows - self.waiting_rows % self.layout.rows)
+        if self.buffered_rows * self.layout.width * 4 > BUFFER_BYTES:
+            self._write(self.buffered_rows - self.buffered_rows % self.layout.rows)
 
     def close(self) -> None:
         import h5py
         import numpy as np
 
-        self._write(self.waiting_rows)
+        self._write(self.buffered_rows)
         for name in PER_REGION:
             if name not in self.known:
                 del self.file[name]
@@ -131,15 +132,15 @@ class _Rows:
         )
 
     def _write(self, rows: int) -> None:
-        """The first `rows` of what waits; the rest waits on."""
+        """Write the first `rows` buffered rows; the rest stays in the buffer."""
         import numpy as np
 
-        if not self.waiting_rows:
+        if not self.buffered_rows:
             return
         rest = {}
-        for name in self.waiting[0]:
-            values = np.concatenate([arrays[name] for arrays in self.waiting])
+        for name in self.buffer[0]:
+            values = np.concatenate([arrays[name] for arrays in self.buffer])
             self.file[name].resize(self.written + rows, axis=0)
             self.file[name][self.written :] = values[:rows]
             rest[name] = values[rows:].copy()
-        self.waiting, self.waiting_rows, self.written = [rest], len(rest["features"]), self.written + rows
+        self.buffer, self.buffered_rows, self.written = [rest], len(rest["features"]), self.written + rows

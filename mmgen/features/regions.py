@@ -1,4 +1,4 @@
-"""The regions of a picture, as readers of stored features hand them on; and how many pictures an example may show."""
+"""The regions of a picture, as readers of stored features return them; and the limit of pictures per example."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ class Regions(NamedTuple):
     features: np.ndarray  # (R, D) float32
     boxes: np.ndarray | None = None  # (R, 4) float32
     classes: Classes | None = None
-    hidden: np.ndarray | None = None  # (R,) bool: those that stand without their features, where some do
+    hidden: np.ndarray | None = (
+        None  # (R,) bool: masked regions, whose features the model does not see; None if no region is masked
+    )
 
 
-def refuse_many(example: Example, field: str, most: int | None) -> None:
-    """Raises DataError for an example of more pictures than have token types of their own; None is no limit."""
+def check_picture_count(example: Example, field: str, most: int | None) -> None:
+    """Raises DataError for an example with more pictures than the encoder has token types; None means no limit."""
     count = len(example.shown(field))
     if most is not None and count > most:
         raise DataError(
-            f"example '{example.id}' shows {count} pictures, and the encoder has token types for {most}; show fewer, "
-            "or give the backbone extra_types"
+            f"example '{example.id}' shows {count} pictures, but the encoder has token types for {most}; show fewer, "
+            "or set extra_types of the backbone"
         )

@@ -1,20 +1,20 @@
-"""The feature store: one HDF5 file with the features of many images, read an image at a time.
+"""The feature store: one HDF5 file with the features of many images, read image by image.
 
-Everything lies end to end, image after image; `ends` says where each one's rows end:
+The rows of all images are concatenated; `ends` says where the rows of each image end:
 
     keys      (n,)        UTF-8     the images, in the order they were written
     ends      (n,)        int64     image i owns the rows ends[i-1]:ends[i] of the following
-    features  (rows, D)   float16 or float32, in chunks of an image's size, compressed where that makes them smaller
+    features  (rows, D)   float16 or float32, one chunk per image, compressed if that saves enough
     boxes     (rows, 4)   float32   x0, y0, x1, y1 relative to the image's size; NaN where unknown     (may be absent)
     scores    (rows,)     float32   the detector's confidence; NaN where unknown                       (may be absent)
-    labels    (rows,)     int32     position in label_names; -1 where unknown                          (may be absent)
+    labels    (rows,)     int32     index into label_names; -1 where unknown                          (may be absent)
     label_names (m,)      UTF-8
-    class_ids   (rows, k) int32     the surest classes: positions in class_names; -1 where unknown     (may be absent)
+    class_ids   (rows, k) int32     the top-k classes: indices into class_names; -1 where unknown     (may be absent)
     class_probabilities (rows, k)   float32, of these classes; 0 where unknown
-    class_names (C,)      UTF-8     all classes there are
+    class_names (C,)      UTF-8     all classes
 
-with the attributes `format`, `version`, `fingerprint` (JSON: what made it); `mmgen.features.writer` writes it,
-checksums and all."""
+Attributes: `format`, `version`, `fingerprint` (JSON: the extractor and its settings). `mmgen.features.writer` writes
+the file, with checksums."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DataError
-from .stored_classes import CLASSES, declared
-from .untrusted_hdf5 import MOST_BYTES, opened, own_dataset
+from .stored_classes import CLASSES, read_class_names
+from .untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
 
 if TYPE_CHECKING:
     import h5py
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ..parts import Record
     from .classes import Classes
-from .store_check import _short
+from .store_check import first_line
 
 FORMAT = "mmgen features"
 
@@ -43,7 +43,7 @@ FORMAT = "mmgen features"
 VERSION = 1
 
 
-PER_REGION = {"boxes": ("f", (4,)), "scores": ("f", ()), "labels": ("i", ())}  # kind of number, shape of a row
+PER_REGION = {"boxes": ("f", (4,)), "scores": ("f", ()), "labels": ("i", ())}  # kind of dtype, shape of a row
 
 
 NAMES = (
@@ -52,17 +52,17 @@ NAMES = (
 )
 
 
-IN_MEMORY = 128 << 20  # bytes up to which a file is read whole: slicing arrays is far quicker than asking HDF5
+IN_MEMORY = 128 << 20  # files up to this many bytes are read completely: slicing arrays is far faster than reading HDF5
 
 
 class FeatureStore:
-    """The features of images by key. Holds keys and row numbers only; features are read from the file when asked for.
+    """The features of images by key. Keys and row numbers are in memory; features are read from the file on demand.
 
-    A file of at most `in_memory` bytes is read whole at the first read. It can be pickled and forked: every process
-    opens the file for itself, at its first read. Raises DataError when the file is missing, damaged, or something else.
+    A file of at most `in_memory` bytes is read completely at the first read. A store can be pickled and forked: each
+    process opens the file at its first read. Raises DataError if the file is missing, damaged, or not a feature store.
 
-    class_names  of all classes that its regions may be of; none where it does not tell
-    top_classes  k, how many it keeps of a region
+    class_names  names of all classes of the regions; empty if the store has no classes
+    top_classes  k, the number of classes saved per region
     """
 
     def __init__(self, path: str | Path, in_memory: int = IN_MEMORY) -> None:
@@ -87,27 +87,27 @@ class FeatureStore:
         return (key.decode() for key in self.encoded_keys)
 
     def keys(self) -> Iterator[str]:
-        """The images' keys, in the order they were written."""
+        """The keys of the images, in the order they were written."""
         return iter(self)
 
     def read(self, key: str, limit: int | None = None) -> Record:
-        """An image's record; of its regions the first `limit` only. Raises DataError when there is no such image."""
+        """The record of an image, with at most the first `limit` regions. Raises DataError for an unknown key."""
         place = self._find(key)
         if place is None:
-            example = f", '{self.encoded_keys[0].decode()}' say" if len(self) else ""
+            example = f" (for example '{self.encoded_keys[0].decode()}')" if len(self) else ""
             raise DataError(
-                f"{self.path}: no features of image '{key}' among its {len(self)} images{example}; extract or import "
-                "them, or leave the image out"
+                f"{self.path}: no features for image '{key}'; the store has {len(self)} images{example}; extract or "
+                "import the missing features, or leave the image out"
             )
         return self._record(key, place, limit)
 
     def count(self, key: str) -> int:
-        """Regions of an image; 0 when there is no such image."""
+        """The number of regions of an image; 0 for an unknown key."""
         place = self._find(key)
         return 0 if place is None else int(self._ends[place] - (self._ends[place - 1] if place else 0))
 
     def records(self) -> Iterator[Record]:
-        """All of them, in the order they were written; one at a time in memory."""
+        """All records, in the order they were written, one at a time in memory."""
         for place, key in enumerate(self):
             yield self._record(key, place, None)
 
@@ -117,7 +117,7 @@ class FeatureStore:
         self._pid = None
 
     def describe(self) -> dict[str, Any]:
-        """What people want to know of it: counts, width, what is stored, how large it is, what made it."""
+        """A summary of the store: counts, width, datasets, size in bytes, fingerprint."""
         import numpy as np
 
         regions = np.diff(self._ends, prepend=0)
@@ -133,7 +133,7 @@ class FeatureStore:
             "width": self.width,
             "dtype": str(features.dtype),
             "compression": features.compression or "none",
-            "holds": [name for name in ("features", *PER_REGION, *CLASSES) if name in self._held],
+            "holds": [name for name in ("features", *PER_REGION, *CLASSES) if name in self._dataset_names],
             **({"classes": len(self.class_names)} if self.class_names else {}),
             "bytes": self.path.stat().st_size,
             "fingerprint": self.fingerprint,
@@ -150,57 +150,57 @@ class FeatureStore:
             rows = {name: dataset[first:last] for name, dataset in self._rows().items()}
         except OSError as error:
             raise DataError(
-                f"{self.path}: image '{key}' cannot be read: {_short(error)}; the file is damaged, make it again"
+                f"{self.path}: image '{key}' cannot be read: {first_line(error)}; the file is damaged; create it again"
             ) from None
         boxes, scores, labels = (rows.get(name) for name in PER_REGION)
         return Record(
             key,
             rows["features"],
             None if boxes is None or _unknown(boxes) else boxes,
-            None if labels is None or (labels < 0).any() else self._named(key, labels),
+            None if labels is None or (labels < 0).any() else self._label_texts(key, labels),
             None if scores is None or _unknown(scores) else scores,
             self._classes(key, rows) if self.class_names else None,
         )
 
     def _classes(self, key: str, rows: Mapping[str, np.ndarray]) -> Classes | None:
-        """The classes of an image's regions; None where none is known of any."""
+        """The classes of an image's regions; None if no class is known."""
         from .classes import Classes
 
         classes = Classes(self.class_names, *(rows[name] for name in CLASSES))
-        if why := classes.wrong(len(rows["features"])):
-            raise DataError(f"{self.path}: image '{key}' has {why}; the file is damaged")
+        if error := classes.error(len(rows["features"])):
+            raise DataError(f"{self.path}: image '{key}': {error}; the file is damaged")
         return classes if classes.known.any() else None
 
-    def _named(self, key: str, labels: np.ndarray) -> tuple[str, ...]:
+    def _label_texts(self, key: str, labels: np.ndarray) -> tuple[str, ...]:
         if labels.max(initial=-1) >= len(self._label_names):
             raise DataError(
-                f"{self.path}: image '{key}' has a label of number {labels.max()}, and there are "
-                f"{len(self._label_names)}; the file is damaged"
+                f"{self.path}: image '{key}' has label {labels.max()}, but there are only "
+                f"{len(self._label_names)} label names; the file is damaged"
             )
         return tuple(self._label_names[label] for label in labels)
 
     def _find(self, key: str) -> int | None:
         import numpy as np
 
-        wanted = np.bytes_(key.encode())
-        place = int(np.searchsorted(self.encoded_keys, wanted, sorter=self._order))
-        if place == len(self.encoded_keys) or self.encoded_keys[self._order[place]] != wanted:
+        encoded_key = np.bytes_(key.encode())
+        place = int(np.searchsorted(self.encoded_keys, encoded_key, sorter=self._order))
+        if place == len(self.encoded_keys) or self.encoded_keys[self._order[place]] != encoded_key:
             return None
         return int(self._order[place])
 
     def _datasets(self) -> dict[str, h5py.Dataset]:
-        """The file's datasets, opened by this very process: a handle does not survive a fork."""
+        """The datasets of the file, opened by this process, since a handle does not survive a fork."""
         if self._pid != os.getpid():
             self._open()
         return self._handles
 
     def _rows(self) -> Mapping[str, h5py.Dataset | np.ndarray]:
-        """What to slice an image's rows from: arrays where the file is small, the file's datasets where it is not."""
+        """Arrays by name to slice rows from: in memory for a small file, the datasets of the file for a large one."""
         if self._memory is None:
             datasets = self._datasets()
             self._memory = {}
             if sum(dataset.nbytes for dataset in datasets.values()) <= self.in_memory:
-                with contextlib.suppress(OSError):  # a damaged part is told of when the image it belongs to is wanted
+                with contextlib.suppress(OSError):  # a damaged part is reported when its image is read
                     self._memory = {name: dataset[:] for name, dataset in datasets.items()}
         return self._memory or self._datasets()
 
@@ -209,77 +209,83 @@ class FeatureStore:
 
         if not self.path.is_file():
             raise DataError(
-                f"{self.path}: no such file; features are made by `mmgen features extract` or `mmgen features import`"
+                f"{self.path}: no such file; create features with `mmgen features extract` or `mmgen features import`"
             )
         try:
-            self._file = opened(self.path, NAMES, seal=FORMAT)
+            self._file = open_hdf5(self.path, NAMES, seal=FORMAT)
             self._pid = os.getpid()
             self.fingerprint = self._attributes()
-            self._held = ["features", *(name for name in (*PER_REGION, *CLASSES) if name in self._file)]
+            self._dataset_names = ["features", *(name for name in (*PER_REGION, *CLASSES) if name in self._file)]
             self.encoded_keys, self._ends = self._index("keys", "S"), self._index("ends", "i")
             self._label_names = (
-                [name.decode() for name in self._index("label_names", "S")] if "labels" in self._held else []
+                [name.decode() for name in self._index("label_names", "S")] if "labels" in self._dataset_names else []
             )
             self._check()
-            self.class_names, self.top_classes = declared(self._file)
-            self._handles = {name: self._file[name] for name in self._held}
+            self.class_names, self.top_classes = read_class_names(self._file)
+            self._handles = {name: self._file[name] for name in self._dataset_names}
             self._memory = None
             self._order = np.argsort(self.encoded_keys, kind="stable")
-            self._tell_apart()
+            self._check_keys()
         except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-            raise DataError(f"{self.path}: not a feature store, or damaged: {_short(error)}") from None
+            raise DataError(f"{self.path}: not a feature store, or damaged: {first_line(error)}") from None
 
-    def _tell_apart(self) -> None:
-        """Keys are texts, and no two images have the same."""
-        b"\n".join(self.encoded_keys.tolist()).decode()  # raises for what is no text
+    def _check_keys(self) -> None:
+        """Raises ValueError for keys that are not UTF-8, and for duplicate keys."""
+        try:
+            b"\n".join(self.encoded_keys.tolist()).decode()
+        except UnicodeDecodeError:
+            raise ValueError("'keys' is not valid UTF-8") from None
         ordered = self.encoded_keys[self._order]
-        same = ordered[1:][ordered[1:] == ordered[:-1]]
-        if len(same):
-            raise ValueError(f"two images have the key '{same[0].decode()}'")
+        duplicates = ordered[1:][ordered[1:] == ordered[:-1]]
+        if len(duplicates):
+            raise ValueError(f"duplicate key '{duplicates[0].decode()}'")
 
     def _attributes(self) -> dict[str, Any]:
-        """The fingerprint, once the file has said that it is a store."""
+        """The fingerprint, after a check of the format and the version."""
         attributes = self._file.attrs
         if not isinstance(form := attributes.get("format"), str | bytes) or form not in (FORMAT, FORMAT.encode()):
             raise DataError(
-                f"{self.path}: an HDF5 file, but no feature store; `mmgen features import` reads published layouts"
+                f"{self.path}: an HDF5 file, but not a feature store; convert published features with `mmgen features "
+                "import`"
             )
         if attributes.get("version") != VERSION:
             raise DataError(
-                f"{self.path}: a feature store of version {attributes.get('version')}; this mmgen reads version "
-                f"{VERSION}"
+                f"{self.path}: feature store of version {attributes.get('version')}, but this mmgen reads version "
+                f"{VERSION}; create the features again"
             )
-        fingerprint = json.loads(attributes["fingerprint"])
+        fingerprint: Any = None
+        with contextlib.suppress(ValueError, TypeError, RecursionError):
+            fingerprint = json.loads(attributes["fingerprint"])
         if not isinstance(fingerprint, dict):
-            raise ValueError("its fingerprint is no table")
+            raise ValueError("'fingerprint' must be a JSON object")
         return fingerprint
 
     def _index(self, name: str, kind: str) -> np.ndarray:
-        """A whole small dataset, its size checked before memory is taken."""
+        """A small dataset as an array; its size is checked before memory is allocated."""
         if (dataset := self._dataset(name, kind, ())).nbytes > MOST_BYTES:
-            raise ValueError(f"'{name}' is {dataset.nbytes} bytes large")
+            raise ValueError(f"'{name}' needs {dataset.nbytes} bytes, more than {MOST_BYTES}")
         return dataset[:]
 
     def _dataset(self, name: str, kind: str, row: tuple[int, ...]) -> h5py.Dataset:
-        dataset = own_dataset(self._file, name)
+        dataset = local_dataset(self._file, name)
         if dataset.dtype.kind != kind or dataset.ndim != 1 + len(row) or dataset.shape[1:] != row:
             raise ValueError(f"'{name}' is {dataset.dtype} of shape {dataset.shape}")
         return dataset
 
     def _check(self) -> None:
-        """The datasets fit together. Sets `width`."""
+        """Check that the sizes of the datasets match, and set `width`."""
         import numpy as np
 
-        if not (shape := own_dataset(self._file, "features").shape) or not shape[-1]:
-            raise ValueError(f"'features' are of shape {shape}")
+        if not (shape := local_dataset(self._file, "features").shape) or not shape[-1]:
+            raise ValueError(f"'features' has shape {shape}; expected (rows, width)")
         self.width = int(shape[-1])
         rows = len(self._dataset("features", "f", (self.width,)))
-        for name in (name for name in PER_REGION if name in self._held):
+        for name in (name for name in PER_REGION if name in self._dataset_names):
             if len(self._dataset(name, *PER_REGION[name])) != rows:
                 raise ValueError(f"'{name}' and 'features' differ in length")
         ends = np.concatenate([[0], self._ends])
         if len(self.encoded_keys) != len(self._ends) or (np.diff(ends) < 0).any() or ends[-1] != rows:
-            raise ValueError("'keys', 'ends' and 'features' do not fit together")
+            raise ValueError("the sizes of 'keys', 'ends' and 'features' do not match")
 
 
 def _unknown(values: np.ndarray) -> bool:

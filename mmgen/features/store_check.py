@@ -1,4 +1,4 @@
-"""Check a feature store: what its parts must be for it to be read."""
+"""Check the records that are written to a feature store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import DataError
-from .stored_classes import LONGEST
+from .stored_classes import MAX_NAME_BYTES
 
 if TYPE_CHECKING:
     from ..parts import Record
@@ -16,76 +16,82 @@ if TYPE_CHECKING:
 def check(
     record: Record, dtype: str, width: int | None, classes: tuple[tuple[str, ...], int] | None = None
 ) -> tuple[Record, bool]:
-    """The record as it is stored, and whether boxes were clipped. `classes`: names of those before, and how many of
-    them a region has. Raises DataError, naming the image."""
+    """The record as it is stored, and whether boxes were clipped. `classes`: class names of earlier records, and the
+    number of classes per region. Raises DataError, with the key of the image."""
     import numpy as np
 
-    def wrong(what: str) -> DataError:
-        return DataError(f"image '{record.key}': {what}")
+    def error(problem: str) -> DataError:
+        return DataError(f"image '{record.key}': {problem}")
 
     if not record.key or "\0" in record.key:
-        raise DataError(f"an image has the key {record.key!r}, which names nothing")
+        raise DataError(f"image key {record.key!r} must be a non-empty string without null characters")
     features = np.asarray(record.features)
     if features.dtype.kind not in "fiu":
-        raise wrong(f"features are {features.dtype}, which are no real numbers")
+        raise error(f"features must be real numbers, but their dtype is {features.dtype}")
     if features.ndim != 2 or not features.shape[1]:
-        raise wrong(f"features of shape {features.shape}; they must be (regions, width)")
+        raise error(f"features must have shape (regions, width), but got {features.shape}")
     if width is not None and features.shape[1] != width:
-        raise wrong(f"features are {features.shape[1]} wide, those before are {width}")
+        raise error(f"features have width {features.shape[1]}, but those of earlier images have width {width}")
     if not np.isfinite(features).all():
-        raise wrong("features are not finite (NaN or infinite)")
+        raise error("features are not finite (NaN or infinite)")
     with np.errstate(over="ignore"):
         stored = np.ascontiguousarray(features, dtype=dtype)
     if not np.isfinite(stored).all():
-        raise wrong(f"a feature of {np.abs(features).max():.3g} is too large for {dtype}; store float32")
+        raise error(
+            f"a feature of {np.abs(features).max():.3g} is too large for {dtype}; store the features as float32"
+        )
     regions, clipped = len(stored), False
     if record.labels is not None and len(record.labels) != regions:
-        raise wrong(f"{len(record.labels)} labels for {regions} regions")
+        raise error(f"got {len(record.labels)} labels for {regions} regions")
     for values in (record.boxes, record.scores):
         if values is not None and np.asarray(values).dtype.kind not in "fiu":
-            raise wrong(f"boxes or scores are {np.asarray(values).dtype}, which are no real numbers")
+            raise error(f"boxes and scores must be real numbers, but got {np.asarray(values).dtype}")
     boxes, scores = (
         None if values is None else np.asarray(values, np.float32) for values in (record.boxes, record.scores)
     )
     if scores is not None and (scores.shape != (regions,) or not np.isfinite(scores).all()):
-        raise wrong(f"scores of shape {scores.shape} for {regions} regions, or not finite")
+        raise error(f"scores of shape {scores.shape} for {regions} regions; expected a finite number per region")
     if boxes is not None:
         if boxes.shape != (regions, 4) or not np.isfinite(boxes).all():
-            raise wrong(f"boxes of shape {boxes.shape} for {regions} regions, or not finite")
+            raise error(f"boxes of shape {boxes.shape} for {regions} regions; expected four finite numbers per region")
         if (boxes[:, :2] > boxes[:, 2:]).any():
-            raise wrong("a box ends before it begins; boxes are x0, y0, x1, y1")
+            raise error("a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1")
         clipped = bool((boxes < -1e-4).any() or (boxes > 1 + 1e-4).any())
         boxes = boxes.clip(0, 1)
     labels = None if record.labels is None else tuple(map(str, record.labels))
-    kept = None if record.classes is None else _stored(record.classes)
-    if kept is not None and (why := kept.wrong(regions) or _unlike(kept, classes)):
-        raise wrong(why)
-    return replace(record, features=stored, boxes=boxes, scores=scores, labels=labels, classes=kept), clipped
+    classes_to_store = None if record.classes is None else _as_stored(record.classes)
+    if classes_to_store is not None and (
+        problem := classes_to_store.error(regions) or _class_mismatch(classes_to_store, classes)
+    ):
+        raise error(problem)
+    return replace(
+        record, features=stored, boxes=boxes, scores=scores, labels=labels, classes=classes_to_store
+    ), clipped
 
 
-def _stored(classes: Classes) -> Classes:
+def _as_stored(classes: Classes) -> Classes:
     import numpy as np
 
     ids, probabilities = np.asarray(classes.ids), np.asarray(classes.probabilities)
     small = np.iinfo(np.int32)
     if ids.dtype.kind in "iu" and (not ids.size or small.min <= ids.min() <= ids.max() <= small.max):
-        ids = ids.astype(np.int32)  # others are refused as they are
+        ids = ids.astype(np.int32)  # `Classes.error` refuses all other ids
     return replace(classes, ids=ids, probabilities=probabilities.astype(np.float32, copy=False))
 
 
-def _unlike(classes: Classes, before: tuple[tuple[str, ...], int] | None) -> str:
-    """How they differ from those before; of the first, what is wrong with their names."""
+def _class_mismatch(classes: Classes, before: tuple[tuple[str, ...], int] | None) -> str:
+    """How classes differ from those of earlier records; for the first record, what is wrong with the names."""
     now = classes.names, classes.ids.shape[1]
     if before is None:
-        long = next((name for name in now[0] if len(name.encode()) > LONGEST), None)
-        return "" if long is None else f"a class is called '{long:.40}...', in more than {LONGEST} bytes"
+        long = next((name for name in now[0] if len(name.encode()) > MAX_NAME_BYTES), None)
+        return "" if long is None else f"class name '{long:.40}...' is longer than {MAX_NAME_BYTES} bytes"
     if now == before:
         return ""
     if len(now[0]) != len(before[0]) or now[1] != before[1]:
-        return f"{now[1]} of {len(now[0])} classes a region, and {before[1]} of {len(before[0])} before"
-    return "classes of other names than those before"
+        return f"{now[1]} of {len(now[0])} classes per region, but earlier images have {before[1]} of {len(before[0])}"
+    return "class names differ from those of earlier images"
 
 
-def _short(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     return str(text).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Region features written as bottom-up-attention published them (Anderson et al., 2018): a line an image, arrays as
+"""Write region features in the format of bottom-up attention (Anderson et al., 2018): a line per image, arrays as
 base64."""
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from ..parts import Record
 
 
 def write_tsv(path: Path, records: Iterable[Record], sizes: Mapping[str, tuple[int, int]]) -> int:
-    """Writes image_id, image_w, image_h, num_boxes, boxes in pixels and features of every record with a size, (width,
-    height) by key. Returns how many there are. Raises DataError for a record without boxes."""
+    """Write image_id, image_w, image_h, num_boxes, boxes in pixels and features of each record whose key has a size
+    (width, height). Returns the number of lines. Raises DataError for a record without boxes."""
     count = 0
     with path.open("w", encoding="ascii") as file:
         for record in records:
             if record.key not in sizes:
                 continue
             if record.boxes is None:
-                raise DataError(f"the features of '{record.key}' have no boxes, and this format needs them")
+                raise DataError(f"the features of image '{record.key}' have no boxes, which this format requires")
             width, height = sizes[record.key]
             boxes = np.asarray(record.boxes, np.float64) * [width, height, width, height]
             columns = (record.key, width, height, len(boxes), _base64(boxes), _base64(record.features))

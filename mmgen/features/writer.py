@@ -1,7 +1,7 @@
-"""Filling a feature store: records go to a journal beside it, and the HDF5 file is put together when all are there.
+"""Write a feature store: records go to a journal beside the store, and `finish` assembles the HDF5 file from it.
 
-A kill at any moment loses at most the record that was being written; the next writer goes on after the last whole one.
-The store appears under its name whole or not at all.
+A kill at any moment loses at most the record that was being written; the next writer continues after the last complete
+one. The file appears under its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import DataError, RunError
 from ..files import locked, take_name
 from .fingerprints import difference
 from .journal import Journal
-from .layout import TRIED, Layout, _Rows
+from .layout import SAMPLE, Layout, RowWriter
 from .store import FORMAT, VERSION, FeatureStore
 from .store_check import check
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
     from ..parts import Record
 
 
-SPARE_BYTES = 1 << 20  # that a store may be larger than its journal
+SPARE_BYTES = 1 << 20  # by which a store may be larger than its journal
 
 
 class StoreWriter:
-    """Fills the store at `path`: a context manager; `finish` makes the file, leaving without it keeps the journal.
+    """Writes the store at `path`. A context manager: `finish` creates the file; without `finish`, the journal stays.
 
         with StoreWriter(path, fingerprint) as writer:
             for record in records:
                 writer.add(record)
             writer.finish()
 
-    What is there already, in a partial store or in a finished one, is gone on with when its fingerprint and dtype are
-    the same, and refused with a DataError otherwise. `busy`: called again and again while another process fills it,
-    instead of refusing with a DataError.
+    An existing store, partial or finished, is continued if its fingerprint and dtype are the same; otherwise the writer
+    raises DataError. `busy`: called repeatedly while another process writes the store; without it, the writer raises
+    DataError then.
 
-    keys        the images it holds
-    duplicates  records that were not added because their image is there already
-    clipped     images with boxes that reached outside and were cut to the image
+    keys        the images in the store
+    duplicates  records that were not added because their image is already in the store
+    clipped     images whose boxes reached outside of the image and were clipped
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class StoreWriter:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             lock = Path(f"{path}.lock")
-            self._open.enter_context(locked(lock, self._busy(busy)))
+            self._open.enter_context(locked(lock, self._when_busy(busy)))
             self._open.callback(lock.unlink, missing_ok=True)
-            self._begin()
+            self._open_existing()
         except OSError as error:
             self._open.close()
             raise RunError(f"{self.path}: cannot be written: {error.strerror}; write elsewhere") from None
@@ -83,12 +83,12 @@ class StoreWriter:
 
     @property
     def waiting(self) -> int:
-        """Records that are not in the store yet; `finish` puts them there."""
+        """The number of records in the journal, which `finish` moves into the store."""
         return len(self._journal.entries)
 
     def add(self, record: Record) -> bool:
-        """Keep a record; False when its image is there already. Raises DataError for one that cannot be stored: NaN or
-        infinite numbers, another width, boxes that are none."""
+        """Add a record; False if its image is already in the store. Raises DataError for an invalid record: NaN or
+        infinite numbers, a different width, invalid boxes."""
         if record.key in self.keys:
             self.duplicates += 1
             return False
@@ -101,108 +101,106 @@ class StoreWriter:
 
     @property
     def _classes(self) -> tuple[tuple[str, ...], int] | None:
-        """Names of the classes of regions, and how many of them a region has; None where there are none yet."""
+        """Class names, and the number of classes per region; None while no record has classes."""
         if self._finished and self._finished.class_names:
             return self._finished.class_names, self._finished.top_classes
         return self._journal.classes
 
     def finish(self, progress: Callable[[], None] = lambda: None) -> None:
-        """Put the store together under its name; `progress` is called after every image. Raises DataError when there is
-        nothing in it, or no room on the disk."""
+        """Assemble the store; `progress` is called after each image. Raises DataError if there are no records, and
+        RunError if the file cannot be written."""
         if not self.keys:
             self.partial.unlink()
-            raise DataError(f"{self.path}: not made, there are no features to put into it")
+            raise DataError(f"{self.path}: not created, because there are no features to store")
         if self._journal.entries:
             assembling = self.path.with_name(f".{self.path.name}.assembling")
             try:
-                self._find_room()
+                self._check_disk_space()
                 self._assemble(assembling, progress)
                 take_name(assembling, self.path)
             except (OSError, RuntimeError) as error:  # h5py raises both
-                why = str(error).partition("\n")[0]
+                reason = str(error).partition("\n")[0]
                 raise RunError(
-                    f"{self.path}: cannot be written: {why}; the features are kept in {self.partial}, and the same "
-                    "command goes on from there"
+                    f"{self.path}: cannot be written: {reason}; the features are saved in {self.partial}; re-run the "
+                    "same command to continue"
                 ) from None
             finally:
                 assembling.unlink(missing_ok=True)
         self.partial.unlink()
 
-    def _busy(self, wait: Callable[[], None] | None) -> Callable[[str], None]:
-        """What is done while another process holds the lock."""
+    def _when_busy(self, wait: Callable[[], None] | None) -> Callable[[str], None]:
+        """A function to call while another process holds the lock: waits, or raises DataError."""
 
         def busy(holder: str) -> None:
             if wait is not None:
                 return wait()
             raise DataError(
-                f"{self.path}: {holder or 'another process'} is filling it; wait until it has ended (the same command "
-                "then adds what is missing), or write elsewhere"
+                f"{self.path}: {holder or 'another process'} is writing this store; wait until that process ends (the "
+                "same command then adds missing features), or write elsewhere"
             )
 
         return busy
 
-    def _begin(self) -> None:
-        """Look at what is there."""
+    def _open_existing(self) -> None:
+        """Open the existing store and journal, or start a new journal."""
         self._finished = FeatureStore(self.path) if self.path.exists() else None
         if self._finished:
             self._open.callback(self._finished.close)
             self.width = self._finished.width
-            self._same(
+            self._check_purpose(
                 {"fingerprint": self._finished.fingerprint, "dtype": self._finished.describe()["dtype"]}, self.path
             )
         self._journal = Journal(self.partial, self.purpose)
-        self._open.callback(self._leave)
-        self._same(self._journal.purpose, self.partial)
+        self._open.callback(self._close_journal)
+        self._check_purpose(self._journal.purpose, self.partial)
         self.keys = {entry.key for entry in self._journal.entries} | set(self._finished or ())
         if self._journal.entries:
             self.width = self._journal.read(self._journal.entries[-1]).features.shape[1]
 
-    def _leave(self) -> None:
+    def _close_journal(self) -> None:
         self._journal.close()
         if not self._journal.entries:
             self.partial.unlink(missing_ok=True)
 
-    def _same(self, there: Mapping[str, Any], path: Path) -> None:
+    def _check_purpose(self, stored: Mapping[str, Any], path: Path) -> None:
         for name, ours in self.purpose.items():
-            if there.get(name) != ours:
+            if stored.get(name) != ours:
                 raise DataError(
-                    f"{path}: holds features of another {name} ({difference(there.get(name), ours)}); delete it, or "
-                    "write elsewhere"
+                    f"{path}: contains features with a different {name} ({difference(stored.get(name), ours)}); delete "
+                    "the file, or write elsewhere"
                 )
 
     def _sources(self) -> Iterator[Record]:
-        there: set[str] = set()
+        stored_keys: set[str] = set()
         if self._finished:
-            there.update(self._finished)
+            stored_keys.update(self._finished)
             yield from self._finished.records()
         for entry in self._journal.entries:
             if (
-                entry.key not in there
-            ):  # both hold it when a kill came between naming the store and deleting the journal
+                entry.key not in stored_keys
+            ):  # a kill between renaming the store and deleting the journal leaves a record in both
                 yield self._journal.read(entry)
 
-    def _find_room(self) -> None:
-        """Raises OSError when the store might not fit onto the disk: HDF5 does not come back from a full one."""
+    def _check_disk_space(self) -> None:
+        """Raises OSError if the store might not fit on the disk, since HDF5 does not recover from a full disk."""
         needed = self.partial.stat().st_size + SPARE_BYTES + (self.path.stat().st_size if self._finished else 0)
         free = shutil.disk_usage(self.path.parent).free
         if free < needed:
-            raise OSError(
-                f"no room on the disk; it takes up to {needed / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free"
-            )
+            raise OSError(f"not enough disk space: up to {needed / 1e6:.0f} MB needed, {free / 1e6:.0f} MB free")
 
     def _assemble(self, path: Path, progress: Callable[[], None]) -> None:
         import h5py
         import numpy as np
 
-        first = [record for record, _ in zip(self._sources(), range(TRIED), strict=False)]
+        first = [record for record, _ in zip(self._sources(), range(SAMPLE), strict=False)]
         with h5py.File(
             path, "w", libver="v110"
-        ) as file:  # older layouts have no checksums, and libhdf5 may loop where one is damaged
-            about = {"format": FORMAT, "fingerprint": json.dumps(self.purpose["fingerprint"])}
-            file.attrs.update({name: np.bytes_(text) for name, text in about.items()}, version=VERSION)
+        ) as file:  # older layouts have no checksums, and libhdf5 may loop on damaged ones
+            attributes = {"format": FORMAT, "fingerprint": json.dumps(self.purpose["fingerprint"])}
+            file.attrs.update({name: np.bytes_(text) for name, text in attributes.items()}, version=VERSION)
             assert self.width is not None  # there are records
             layout = Layout.choose(first, self.width, self.purpose["dtype"])
-            rows = _Rows(file, layout, self._classes)
+            rows = RowWriter(file, layout, self._classes)
             for record in self._sources():
                 rows.add(record)
                 progress()

@@ -106,4 +106,4 @@ class ExtractorSuite(Suite[ExtractorConfig]):
 
 
 def _fail(name: str) -> Any:
-    raise DataError(f"{name}: not an image that can be read")
+    raise DataError(f"{name}: not a readable image")

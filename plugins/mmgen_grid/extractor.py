@@ -10,7 +10,7 @@ from PIL import Image
 from torch.nn import functional
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import Network, described, weights_name
+from mmgen.features.cnn import Network, extract_records, weights_name
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import TimmGrid
@@ -20,7 +20,7 @@ class GridFeatures(Extractor):
     """Extracts features (grid x grid, C x pool x pool) per picture, row by row."""
 
     def __init__(self, config: TimmGrid) -> None:
-        level, self.pool, size = config.chosen()
+        level, self.pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size, fit="stretch")
         self.batch_size, self.grid = config.batch_size, config.grid
         edges = torch.linspace(0, 1, config.grid + 1)
@@ -42,7 +42,7 @@ class GridFeatures(Extractor):
     ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'timm_grid' extracts features from pictures, not from a file")
-        yield from described(source, skip, self.batch_size, self._cells)
+        yield from extract_records(source, skip, self.batch_size, self._cells)
 
     @torch.inference_mode()
     def _cells(self, batch: Sequence[tuple[Picture, Image.Image]]) -> list[Record]:

@@ -12,7 +12,7 @@ from torchvision.ops import box_convert
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.cnn import described, digest, precision
+from mmgen.features.cnn import digest, extract_records, precision
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import Detector
@@ -42,7 +42,7 @@ class TransformersDetector(Extractor):
     ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'detector' extracts features from pictures, not from a file")
-        yield from described(source, skip, self.config.batch_size, self._detect)
+        yield from extract_records(source, skip, self.config.batch_size, self._detect)
 
     @torch.inference_mode()
     def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:

@@ -14,7 +14,7 @@ from torchvision.transforms.functional import pil_to_tensor
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
-from mmgen.features.cnn import Drawn, described, digest, precision, weights_name
+from mmgen.features.cnn import SeededRandom, digest, extract_records, precision, weights_name
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import FasterRcnn
@@ -44,7 +44,7 @@ class TorchvisionDetector(Extractor):
     ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'faster_rcnn' extracts features from pictures, not from a file")
-        yield from described(source, skip, self.config.batch_size, self._detect)
+        yield from extract_records(source, skip, self.config.batch_size, self._detect)
 
     @torch.inference_mode()
     def _detect(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:
@@ -103,7 +103,7 @@ def load(config: FasterRcnn) -> tuple[Any, list[str]]:
             f"{', '.join(name for name in list_models() if name.startswith('fasterrcnn_'))}"
         )
     published = get_model_weights(config.model).DEFAULT
-    with Drawn(config.seed):
+    with SeededRandom(config.seed):
         model = get_model(config.model, weights=None, weights_backbone=None)
     try:
         if config.weights == "pretrained":

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from mmgen.errors import DataError
-from mmgen.features.untrusted_hdf5 import MOST_BYTES, opened, own_dataset
+from mmgen.features.untrusted_hdf5 import MOST_BYTES, local_dataset, open_hdf5
 from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
@@ -41,8 +41,8 @@ class LxmertFile(Extractor):
     ) -> Iterator[Record | FailedImage]:
         path = needs_file(source, "file")
         try:
-            with opened(path, NAMES) as file:
-                datasets = check_datasets({name: own_dataset(file, name) for name in NAMES if name in file})
+            with open_hdf5(path, NAMES) as file:
+                datasets = check_datasets({name: local_dataset(file, name) for name in NAMES if name in file})
                 for name, row in self.index.items():
                     key = image_key(name)
                     if key not in skip:

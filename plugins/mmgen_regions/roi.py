@@ -11,7 +11,7 @@ from PIL import Image
 from torchvision.ops import roi_align
 
 from mmgen.errors import DataError
-from mmgen.features.cnn import Network, described, weights_name
+from mmgen.features.cnn import Network, extract_records, weights_name
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import Roi
@@ -21,7 +21,7 @@ class RoiFeatures(Extractor):
     """Extracts features (R, C x pool x pool) for a picture's R boxes."""
 
     def __init__(self, config: Roi) -> None:
-        level, self.pool, size = config.chosen()
+        level, self.pool, size = config.feature_settings()
         self.network = Network(config.model, config.weights, config.seed, level, size)
         self.batch_size, self.default_boxes = config.batch_size, spread(config.spread)
         self.detector = config.detector.build() if config.detector else None
@@ -46,7 +46,7 @@ class RoiFeatures(Extractor):
     ) -> Iterator[Record | FailedImage]:
         if isinstance(source, Path):
             raise DataError(f"{source}: 'roi' extracts features from pictures, not from a file")
-        yield from described(source, skip, self.batch_size, self._pool)
+        yield from extract_records(source, skip, self.batch_size, self._pool)
 
     @torch.inference_mode()
     def _pool(self, batch: Sequence[tuple[Picture, Image.Image]]) -> Iterator[Record]:

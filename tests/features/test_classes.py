@@ -16,23 +16,23 @@ from mmgen.features.store import FeatureStore
 from mmgen.features.writer import StoreWriter
 
 
-def told(key, regions=3, seed=0, **changes):
+def classified(key, regions=3, seed=0, **changes):
     return record(key, regions, seed=seed, classes=classes(regions, seed=seed), **changes)
 
 
 def test_the_surest_come_first_and_are_made_a_distribution():
-    found = Classes.surest(NAMES, np.array([[0.1, 0.5, 0.0, 0.2], [0.0, 0.0, 1.0, 0.0]]), 2)
-    assert found.ids.tolist() == [[1, 3], [2, 0]]
-    assert np.allclose(found.distributions(), [[0, 5 / 7, 0, 2 / 7], [0, 0, 1, 0]])
-    first = found.behind_unknown()
+    top = Classes.surest(NAMES, np.array([[0.1, 0.5, 0.0, 0.2], [0.0, 0.0, 1.0, 0.0]]), 2)
+    assert top.ids.tolist() == [[1, 3], [2, 0]]
+    assert np.allclose(top.distributions(), [[0, 5 / 7, 0, 2 / 7], [0, 0, 1, 0]])
+    first = top.behind_unknown()
     assert first.known.tolist() == [False, True, True] and not first.distributions()[0].any()
 
 
 def test_what_goes_in_comes_out_beside_images_without(tmp_path):
-    records = [record("a"), told("b", 4), record("c", 0), told("d", 2, 5)]
+    records = [record("a"), classified("b", 4), record("c", 0), classified("d", 2, 5)]
     store = fill(tmp_path / "s.h5", records)
-    for each in (records[0], records[1], records[3]):
-        same(store.read(each.key), each)
+    for record_ in (records[0], records[1], records[3]):
+        same(store.read(record_.key), record_)
     assert store.read("c").classes is None and store.read("b", limit=2).classes.ids.shape == (2, 2)
     assert (store.class_names, store.top_classes, store.describe()["classes"]) == (NAMES, 2, 4)
     same(pickle.loads(pickle.dumps(store)).read("d"), records[3])
@@ -51,52 +51,55 @@ def test_a_store_without_classes_has_nothing_of_them(tmp_path):
 def test_a_journal_tells_names_once_and_is_gone_on_with(tmp_path):
     path = tmp_path / "s.h5"
     with StoreWriter(path, FINGERPRINT, "float32") as writer:
-        for each in (record("a"), told("b"), told("c", seed=1)):
+        for each in (record("a"), classified("b"), classified("c", seed=1)):
             writer.add(each)
     assert (tmp_path / "s.h5.partial").read_bytes().count(b"class_names") == 1
     journal = Journal(tmp_path / "s.h5.partial", {})
     assert journal.classes == (NAMES, 2)
-    same(journal.read(journal.entries[2]), told("c", seed=1))
+    same(journal.read(journal.entries[2]), classified("c", seed=1))
     journal.close()
-    fill(path, [told("d", seed=2)]).close()
-    store = fill(path, [told("e", seed=3)])  # and so is a finished store
+    fill(path, [classified("d", seed=2)]).close()
+    store = fill(path, [classified("e", seed=3)])  # and so is a finished store
     for key, seed in zip("bcde", range(4), strict=True):
-        same(store.read(key), told(key, seed=seed))
+        same(store.read(key), classified(key, seed=seed))
     assert store.read("a").classes is None
 
 
 def test_a_finished_store_without_classes_gets_some(tmp_path):
     fill(tmp_path / "s.h5", [record("a")]).close()
-    store = fill(tmp_path / "s.h5", [told("b")])
+    store = fill(tmp_path / "s.h5", [classified("b")])
     same(store.read("a"), record("a"))
-    same(store.read("b"), told("b"))
+    same(store.read("b"), classified("b"))
 
 
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"names": NAMES[::-1]}, "classes of other names than those before"),
-        ({"names": (*NAMES, "car")}, "2 of 5 classes a region, and 2 of 4 before"),
-        ({"ids": np.array([[0, 4]] * 3)}, "a class of number 4, and there are 4"),
-        ({"ids": np.array([[0, -2]] * 3)}, "a class of number -2, and there are 4"),
-        ({"ids": np.full((3, 2), 1 << 32)}, "a class of number 4294967296, and there are 4"),
-        ({"ids": np.full((3, 2), -1 << 63)}, "a class of number -9223372036854775808, and there are 4"),
-        ({"ids": np.zeros((2, 2), int)}, "ids and probabilities of 4 classes are of shape (2, 2) and (3, 2)"),
-        ({"ids": np.zeros((3, 2))}, "ids and probabilities of classes are float64 and float32"),
-        ({"names": ()}, "0 names of classes; there are 1 to 65536"),
+        ({"names": NAMES[::-1]}, "class names differ from those of earlier images"),
+        ({"names": (*NAMES, "car")}, "2 of 5 classes per region, but earlier images have 2 of 4"),
+        ({"ids": np.array([[0, 4]] * 3)}, "class id 4 is out of range for 4 classes"),
+        ({"ids": np.array([[0, -2]] * 3)}, "class id -2 is out of range for 4 classes"),
+        ({"ids": np.full((3, 2), 1 << 32)}, "class id 4294967296 is out of range for 4 classes"),
+        ({"ids": np.full((3, 2), -1 << 63)}, "class id -9223372036854775808 is out of range for 4 classes"),
+        (
+            {"ids": np.zeros((2, 2), int)},
+            "class ids and probabilities must have one shape, (3, 1 to 4), but got (2, 2) and (3, 2)",
+        ),
+        ({"ids": np.zeros((3, 2))}, "class ids must be integers and probabilities floats, but got float64 and float32"),
+        ({"names": ()}, "got 0 class names; expected 1 to 65536"),
         (
             {"probabilities": np.full((3, 2), np.nan)},
-            "probabilities of a region's classes are below 0, more than 1 together, or no numbers",
+            "class probabilities of a region must be numbers of at least 0 with a sum of at most 1",
         ),
         (
             {"probabilities": np.full((3, 2), 0.6)},
-            "probabilities of a region's classes are below 0, more than 1 together, or no numbers",
+            "class probabilities of a region must be numbers of at least 0 with a sum of at most 1",
         ),
     ],
 )
 def test_what_cannot_be_kept_is_refused(tmp_path, change, why):
     with StoreWriter(tmp_path / "s.h5", FINGERPRINT, "float32") as writer:
-        writer.add(told("a"))
+        writer.add(classified("a"))
         with pytest.raises(DataError) as error:
             writer.add(record("b", classes=replace(classes(), **change)))
     assert str(error.value) == f"image 'b': {why}"
@@ -105,14 +108,14 @@ def test_what_cannot_be_kept_is_refused(tmp_path, change, why):
 def test_long_names_are_refused(tmp_path):
     with (
         StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer,
-        pytest.raises(DataError, match="in more than 1024 bytes"),
+        pytest.raises(DataError, match="is longer than 1024 bytes"),
     ):
         writer.add(record("a", classes=classes(names=("dog", "x" * 2000))))
 
 
 def spoilt(path, name, value):
     """A store whose dataset is another one, or None."""
-    fill(path, [told("a"), told("b")]).close()
+    fill(path, [classified("a"), classified("b")]).close()
     with h5py.File(path, "r+") as file:
         del file[name]
         if value is not None:
@@ -128,18 +131,22 @@ def spoilt(path, name, value):
         (
             "class_names",
             np.array([b"x"] * 70_000),
-            "'class_names' is |S1 of shape (70000,); there are 65536 classes at",
+            "'class_names' is |S1 of shape (70000,); expected at most 65536 strings of",
         ),
-        ("class_names", np.array([b"x" * 2000] * 4), "'class_names' is |S2000 of shape (4,); there are 65536 classes"),
-        ("class_names", np.array([b"x"]), "'class_ids' is of shape (6, 2), and there are 1 classes"),
-        ("class_ids", np.zeros((6, 2)), "'class_ids' is float64 of shape (6, 2), and there are 6 regions"),
-        ("class_ids", np.zeros((5, 2), int), "'class_ids' is int64 of shape (5, 2), and there are 6 regions"),
+        ("class_names", np.array([b"x" * 2000] * 4), "'class_names' is |S2000 of shape (4,); expected at most 65536"),
+        ("class_names", np.array([b"x"]), "'class_ids' has shape (6, 2), but the store has 1 classes"),
+        ("class_ids", np.zeros((6, 2)), "'class_ids' is float64 of shape (6, 2), but the store has 6 regions"),
+        ("class_ids", np.zeros((5, 2), int), "'class_ids' is int64 of shape (5, 2), but the store has 6 regions"),
         (
             "class_probabilities",
             np.zeros((6, 3), np.float32),
-            "'class_probabilities' is of shape (6, 3), and there are 4 classes",
+            "'class_probabilities' has shape (6, 3), but the store has 4 classes",
         ),
-        ("class_probabilities", h5py.SoftLink("/scores"), "'class_probabilities' is a link, which is not followed"),
+        (
+            "class_probabilities",
+            h5py.SoftLink("/scores"),
+            "'class_probabilities' is a link, and links are not followed",
+        ),
     ],
 )
 def test_spoilt_stores(tmp_path, name, value, why):
@@ -155,11 +162,11 @@ def test_classes_that_are_not_there_are_told_when_their_image_is_read(tmp_path):
     assert store.read("a").classes.ids.tolist() == [[0, 1]] * 3
     with pytest.raises(DataError) as error:
         store.read("b")
-    assert str(error.value) == f"{path}: image 'b' has a class of number 9, and there are 4; the file is damaged"
+    assert str(error.value) == f"{path}: image 'b': class id 9 is out of range for 4 classes; the file is damaged"
 
 
 def test_sizes_are_checked_before_memory_is_taken(tmp_path):
-    fill(tmp_path / "s.h5", [told("a")]).close()
+    fill(tmp_path / "s.h5", [classified("a")]).close()
     with h5py.File(tmp_path / "s.h5", "r+") as file:
         del file["class_ids"]
         file.create_dataset("class_ids", (3, 1 << 40), np.int32, chunks=(1, 1 << 20))
@@ -169,14 +176,14 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path):
 
 def test_several_files_have_the_same_classes(tmp_path):
     fill(tmp_path / "1.h5", [record("a")])
-    fill(tmp_path / "2.h5", [told("b")])
+    fill(tmp_path / "2.h5", [classified("b")])
     store = open_store(tmp_path)
     assert store.class_names == NAMES and store.describe()["classes"] == 4
-    same(store.read("b"), told("b"))
+    same(store.read("b"), classified("b"))
     fill(tmp_path / "3.h5", [record("c", classes=classes(names=NAMES[::-1]))])
     with pytest.raises(DataError) as error:
         open_store(tmp_path)
     assert str(error.value) == (
-        f"{tmp_path}/3.h5: its regions are of other classes than those of files before it; features read together must "
-        "be made alike"
+        f"{tmp_path}/3.h5: class names differ from those of earlier files; use the same extractor and settings for "
+        "all files"
     )

@@ -1,4 +1,4 @@
-"""What is left open of a timm network's features is chosen by its weights."""
+"""The defaults of a timm network's features depend on its weights."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ class Cells(CnnConfig):
 
 
 @pytest.mark.parametrize(
-    "settings, chosen",
+    "settings, expected",
     [
         ({}, (0, 3, 192)),
         ({"weights": "pretrained"}, (-1, 1, 448)),
@@ -20,5 +20,5 @@ class Cells(CnnConfig):
         ({"level": 0, "pool": 2, "image_size": 64}, (0, 2, 64)),
     ],
 )
-def test_chosen_by_the_weights(settings, chosen):
-    assert Cells(**settings).chosen() == chosen
+def test_defaults_depend_on_the_weights(settings, expected):
+    assert Cells(**settings).feature_settings() == expected

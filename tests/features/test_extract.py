@@ -29,7 +29,7 @@ class Means(Extractor):
         self.most = most
 
     def records(self, source, skip=frozenset()):
-        for number, picture in enumerate(each for each in source if each.key not in skip):
+        for number, picture in enumerate(picture for picture in source if picture.key not in skip):
             if number == self.most:
                 raise DataError("the disk is gone")
             try:
@@ -49,7 +49,7 @@ def folder(tmp_path):
     return folder
 
 
-class Told(Progress):
+class RecordedProgress(Progress):
     def __init__(self):
         self.done = []
 
@@ -66,13 +66,13 @@ class Told(Progress):
 
 
 def test_a_folder_in_and_a_store_out(folder, tmp_path):
-    told = Told()
-    summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=told)
+    progress = RecordedProgress()
+    summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=progress)
     assert summary == Summary(tmp_path / "s.h5", 5, 0, (), 0, 0)
     store = FeatureStore(tmp_path / "s.h5")
     assert sorted(store) == ["0", "1", "2", "3", "grey"]
     assert store.read("2").features.tolist() == [[20, 0, 0]] and store.read("grey").features.tolist() == [[7, 7, 7]]
-    assert told.done == [("features", 5, 5), ("features: s.h5", 5, 5)]
+    assert progress.done == [("features", 5, 5), ("features: s.h5", 5, 5)]
     again = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
     assert (again.written, again.skipped) == (0, 5)
 
@@ -80,15 +80,13 @@ def test_a_folder_in_and_a_store_out(folder, tmp_path):
 def test_broken_pictures_are_listed(folder, tmp_path):
     (folder / "text.jpg").write_text("no picture")
     Image.effect_noise((40, 40), 50).save(folder / "cut.png")
-    whole = (folder / "cut.png").read_bytes()
-    (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
+    data = (folder / "cut.png").read_bytes()
+    (folder / "cut.png").write_bytes(data[: len(data) // 2])
     (folder / "empty.gif").touch()
     summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
     assert summary.written == 5
     assert [key for key, _ in summary.broken] == ["cut", "empty", "text"]
-    assert all(
-        reason.startswith(f"{folder}/") and "not an image that can be read: " in reason for _, reason in summary.broken
-    )
+    assert all(reason.startswith(f"{folder}/") and "not a readable image: " in reason for _, reason in summary.broken)
 
 
 def test_stopped_and_gone_on_with(folder, tmp_path):
@@ -96,11 +94,11 @@ def test_stopped_and_gone_on_with(folder, tmp_path):
         extract(Means(most=2), folder_pictures(folder), tmp_path / "s.h5")
     assert (
         str(error.value)
-        == f"the disk is gone; 2 images are kept in {tmp_path}/s.h5.partial, and the same command goes on from there"
+        == f"the disk is gone; 2 images are saved in {tmp_path}/s.h5.partial; re-run the same command to continue"
     )
     summary = extract(Means(), folder_pictures(folder), tmp_path / "s.h5")
     assert (summary.written, summary.skipped) == (3, 2)
-    again = Told()
+    again = RecordedProgress()
     assert extract(Means(), folder_pictures(folder), tmp_path / "s.h5", progress=again).written == 0
     assert again.done == [("features", 5, 5)]
 
@@ -116,7 +114,7 @@ def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp
         threading.Event(),
     )
 
-    def other():
+    def fill_half():
         with StoreWriter(path, Means.fingerprint) as writer:
             for record in Means().records(pictures[:2]):
                 writer.add(record)
@@ -129,16 +127,16 @@ def test_while_another_process_fills_the_store_it_waits_where_it_may(folder, tmp
             lines.append(text)
             end.set()
 
-    thread = threading.Thread(target=other)
+    thread = threading.Thread(target=fill_half)
     thread.start()
     assert began.wait(20)
-    with pytest.raises(DataError, match=r"process \d+ on .* is filling it; wait until it has ended"):
+    with pytest.raises(DataError, match=r"process \d+ on .* is writing this store; wait until that process ends"):
         extract(Means(), pictures, path)
     summary = extract(Means(), pictures, path, progress=Saying(), wait=True)
     thread.join()
-    assert lines == [f"{path}: another process is filling it; waiting for it to end"]
+    assert lines == [f"{path}: another process is writing this store; waiting until it ends"]
     assert (summary.skipped, summary.written) == (2, 3) and len(FeatureStore(path)) == 5
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["images", "s.h5"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "s.h5"]
 
 
 @pytest.mark.slow
@@ -171,7 +169,8 @@ def test_nothing_readable(tmp_path):
     with pytest.raises(DataError) as error:
         extract(Means(), folder_pictures(tmp_path / "images"), tmp_path / "s.h5")
     assert str(error.value).startswith(
-        f"{tmp_path}/s.h5: not made, no image gave features; the first of 1: a: {tmp_path}/images/a.jpg: not an image"
+        f"{tmp_path}/s.h5: not created, because no image could be processed; first of 1 failures: a: "
+        f"{tmp_path}/images/a.jpg: not a readable image"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
@@ -197,22 +196,23 @@ def test_bombs_are_refused(tmp_path, monkeypatch):
     Image.new("RGB", (30, 40)).save(tmp_path / "a.png")
     for limit in (1000, 100):
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-        with pytest.raises(
-            DataError, match="a.png: not an image that can be read: Image size .1200 pixels. exceeds limit"
-        ):
+        with pytest.raises(DataError, match="a.png: not a readable image: Image size .1200 pixels. exceeds limit"):
             open_image(tmp_path / "a.png")
 
 
 def test_folders_without_images_and_with_two_of_one_key(tmp_path):
     with pytest.raises(DataError, match="no such folder; give a folder of images"):
         folder_pictures(tmp_path / "no")
-    with pytest.raises(DataError, match="holds no images"):
+    with pytest.raises(DataError, match="contains no images"):
         folder_pictures(tmp_path)
     for name in ("a.png", "a.jpg"):
         Image.new("RGB", (4, 4)).save(tmp_path / name)
     with pytest.raises(DataError) as error:
         folder_pictures(tmp_path)
-    assert str(error.value) == f"{tmp_path}/a.png: has the key 'a', and so has {tmp_path}/a.jpg; rename one of them"
+    assert (
+        str(error.value)
+        == f"{tmp_path}/a.png: duplicate key 'a', also the key of {tmp_path}/a.jpg; rename one of the files"
+    )
 
 
 def test_a_name_with_brackets_is_shown_as_it_is_written():
@@ -231,6 +231,7 @@ def test_photos_of_formats_that_are_not_read_are_told(tmp_path, caplog):
     (tmp_path / "one.AVIF").unlink()
     folder_pictures(tmp_path)
     assert caplog.messages == [
-        f"{tmp_path}: left out: 2 photos, one.AVIF among them; .avif and .heic cannot be read: save as JPEG or PNG",
-        f"{tmp_path}: left out: b/two.heic; .heic cannot be read: save as JPEG or PNG",
+        f"{tmp_path}: skipped 2 photos, such as one.AVIF: .avif and .heic files are not supported; convert them "
+        "to JPEG or PNG",
+        f"{tmp_path}: skipped b/two.heic: .heic files are not supported; convert them to JPEG or PNG",
     ]

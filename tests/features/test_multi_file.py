@@ -33,7 +33,7 @@ def test_a_folder_and_a_pattern_are_read_as_one(folder):
                 same(together.read(key), record(key, 2 + number, seed=ord(key)))
                 assert together.count(key) == 2 + number and key in together
         assert together.read("c", limit=1).features.shape == (1, 4)
-        assert [each.key for each in together.records()] == ["b", "a", "d", "c", "é"]
+        assert [expected.key for expected in together.records()] == ["b", "a", "d", "c", "é"]
         assert "x" not in together and 7 not in together and together.count("x") == 0
     assert len(open_store(folder / "part?.h5")) == 5
     same(pickle.loads(pickle.dumps(together)).read("d"), record("d", 3, seed=ord("d")))
@@ -59,7 +59,7 @@ def test_info_describes_them_together(folder):
     made_by = [f"{key}: {value}" for key, value in FINGERPRINT.items()]
     assert shown[-len(made_by) :] == [
         f"fingerprint             {made_by[0]}",
-        *(f"{'':<24}{each}" for each in made_by[1:]),
+        *(f"{'':<24}{line}" for line in made_by[1:]),
     ]
 
 
@@ -69,7 +69,8 @@ def test_an_image_in_two_files_is_refused(folder):
         open_store(folder)
     assert (
         str(error.value)
-        == f"{folder}/part3.h5: image 'd' is in {folder}/part1.h5 too (1 images are in two files); each must be in one"
+        == f"{folder}/part3.h5: image 'd' is also in {folder}/part1.h5 (1 images are in two files); each image must "
+        "be in only one file"
     )
 
 
@@ -78,21 +79,21 @@ def test_files_of_unlike_features_are_refused(folder):
     with pytest.raises(DataError) as error:
         open_store(folder)
     assert str(error.value) == (
-        f"{folder}/part3.h5: made by something else than {folder}/part0.h5 (model: resnet50 there, resnet18 here); "
-        "features read together must be made alike"
+        f"{folder}/part3.h5: features differ from those of {folder}/part0.h5 (model: resnet50 there, resnet18 here); "
+        "use the same extractor and settings for all files"
     )
     fill(folder / "part3b.h5", [record("z", width=5)])
     (folder / "part3.h5").unlink()
-    with pytest.raises(DataError, match=r"part3b.h5: features are 5 wide, those of .*part0.h5 are 4"):
+    with pytest.raises(DataError, match=r"part3b.h5: features have width 5, but those of .*part0.h5 have width 4"):
         open_store(folder)
 
 
 def test_what_is_no_store_is_named(folder, tmp_path):
-    with pytest.raises(DataError, match=r"none/\*.h5: no file is called like that; features are made by"):
+    with pytest.raises(DataError, match=r"none/\*.h5: no file matches this pattern; create features with"):
         open_store(tmp_path / "none" / "*.h5")
     (tmp_path / "empty").mkdir()
     with pytest.raises(
-        DataError, match=r"empty: a folder without feature stores \(\*.h5, \*.hdf5\); features are made by"
+        DataError, match=r"empty: a folder without feature stores \(\*.h5, \*.hdf5\); create features with"
     ):
         open_store(tmp_path / "empty")
     (folder / "part9.h5").write_text("no HDF5")
@@ -100,13 +101,13 @@ def test_what_is_no_store_is_named(folder, tmp_path):
         open_store(folder)
 
 
-def test_a_missing_image_is_told(folder):
+def test_a_missing_image_is_reported(folder):
     with pytest.raises(DataError) as error:
         open_store(folder).read("x")
     assert (
         str(error.value)
-        == f"{folder}: no features of image 'x' among the 5 images of 3 files, 'b' say; extract or import them, or "
-        "leave the image out"
+        == f"{folder}: no features for image 'x'; the 3 files have 5 images (for example 'b'); extract or import the "
+        "missing features, or leave the image out"
     )
 
 
@@ -115,7 +116,7 @@ def test_only_what_fits_together_is_held_in_memory(folder, monkeypatch):
     assert open_store(folder).stores[0].in_memory == store.IN_MEMORY
     monkeypatch.setattr("mmgen.features.multi_file.IN_MEMORY", 2 * size)
     together = open_store(folder)
-    assert [each.in_memory for each in together.stores] == [0, 0, 0]
+    assert [file.in_memory for file in together.stores] == [0, 0, 0]
     same(together.read("d"), record("d", 3, seed=ord("d")))
 
 
@@ -127,19 +128,22 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
 
     from mmgen.tensors import Example
 
-    whole = fill(tmp_path / "whole.h5", open_store(folder).records())
-    backbone, made = toys.model().backbone, []
-    for path in (folder, whole.path):
+    single = fill(tmp_path / "whole.h5", open_store(folder).records())
+    backbone, embedders = toys.model().backbone, []
+    for path in (folder, single.path):
         torch.manual_seed(0)
-        made.append(Regions(features=path, reads=("image",), normalise="standard").build(backbone))
-    one, other = made
+        embedders.append(Regions(features=path, reads=("image",), normalise="standard").build(backbone))
+    several_files, single_file = embedders
     assert (
-        one.found_settings() == other.found_settings()
-        and torch.equal(one.projection.weight, other.projection.weight)
-        and torch.equal(one.mean, other.mean)
+        several_files.found_settings() == single_file.found_settings()
+        and torch.equal(several_files.projection.weight, single_file.projection.weight)
+        and torch.equal(several_files.mean, single_file.mean)
     )
     example = Example("x", {"image": "c"}, ("q",))
-    ((features, boxes, *_),), ((others, other_boxes, *_),) = one.reader.read(example), other.reader.read(example)
-    assert np.array_equal(features, others) and np.array_equal(boxes, other_boxes)
+    ((features, boxes, *_),), ((single_features, other_boxes, *_),) = (
+        several_files.reader.read(example),
+        single_file.reader.read(example),
+    )
+    assert np.array_equal(features, single_features) and np.array_equal(boxes, other_boxes)
     with pytest.raises(DataError, match=r"regions: no features of 1 of 1 images \('y'\)"):
-        one.reader.find_gaps([Example("x", {"image": "y"})])
+        several_files.reader.find_gaps([Example("x", {"image": "y"})])

@@ -1,4 +1,4 @@
-"""The feature store: what goes in comes out, whatever kills the writer, and nothing else is taken for a store."""
+"""The feature store: records are read as they were written, after any kill of the writer; other files are refused."""
 
 import json
 import os
@@ -65,12 +65,12 @@ def test_what_goes_in_comes_out(tmp_path_factory, regions, parts, keys):
         absent = dict.fromkeys({"boxes", "labels", "scores"} - parts[number])
         records.append(record(keys[number], count, seed=number, **absent))
     store = fill(path, records)
-    assert list(store) == [each.key for each in records]
+    assert list(store) == [expected.key for expected in records]
     assert len(store) == len(records) and store.width == 4 and store.fingerprint == FINGERPRINT
-    for each in random.Random(0).sample(records, len(records)):
-        if len(each.features):  # of no regions, no box is known and none is unknown
-            same(store.read(each.key), each)
-        assert store.read(each.key).features.shape == each.features.shape
+    for expected in random.Random(0).sample(records, len(records)):
+        if len(expected.features):  # of no regions, no box is known and none is unknown
+            same(store.read(expected.key), expected)
+        assert store.read(expected.key).features.shape == expected.features.shape
     assert names(path.parent) == ["s.h5"]
 
 
@@ -99,8 +99,8 @@ def test_more_than_a_buffer(tmp_path, monkeypatch):
     monkeypatch.setattr("mmgen.features.layout.BUFFER_BYTES", 500)
     records = [record(str(i), i % 7, 4, i) for i in range(40)]
     store = fill(tmp_path / "s.h5", records)
-    for each in records[1:7]:
-        same(store.read(each.key), each)
+    for expected in records[1:7]:
+        same(store.read(expected.key), expected)
     same(store.read("39"), records[39])
 
 
@@ -121,14 +121,15 @@ def test_missing_image_and_missing_file(tmp_path):
         store.read("b")
     assert (
         str(error.value)
-        == f"{tmp_path}/s.h5: no features of image 'b' among its 1 images, 'a' say; extract or import them, or leave "
-        "the image out"
+        == f"{tmp_path}/s.h5: no features for image 'b'; the store has 1 images (for example 'a'); extract or import "
+        "the "
+        "missing features, or leave the image out"
     )
     with pytest.raises(DataError) as error:
         FeatureStore(tmp_path / "no.h5")
     assert (
         str(error.value)
-        == f"{tmp_path}/no.h5: no such file; features are made by `mmgen features extract` or `mmgen features import`"
+        == f"{tmp_path}/no.h5: no such file; create features with `mmgen features extract` or `mmgen features import`"
     )
 
 
@@ -139,16 +140,25 @@ def test_missing_image_and_missing_file(tmp_path):
     ("changes", "message"),
     [
         ({"features": np.full((3, 4), np.nan)}, "image 'b': features are not finite (NaN or infinite)"),
-        ({"features": np.full((3, 4), 1e6)}, "image 'b': a feature of 1e+06 is too large for float16; store float32"),
-        ({"features": np.ones((3, 5))}, "image 'b': features are 5 wide, those before are 4"),
-        ({"features": np.ones(3)}, "image 'b': features of shape (3,); they must be (regions, width)"),
-        ({"boxes": np.ones((2, 4))}, "image 'b': boxes of shape (2, 4) for 3 regions, or not finite"),
+        (
+            {"features": np.full((3, 4), 1e6)},
+            "image 'b': a feature of 1e+06 is too large for float16; store the features as float32",
+        ),
+        ({"features": np.ones((3, 5))}, "image 'b': features have width 5, but those of earlier images have width 4"),
+        ({"features": np.ones(3)}, "image 'b': features must have shape (regions, width), but got (3,)"),
+        (
+            {"boxes": np.ones((2, 4))},
+            "image 'b': boxes of shape (2, 4) for 3 regions; expected four finite numbers per region",
+        ),
         (
             {"boxes": np.array([[0.5, 0, 0.2, 1]] * 3)},
-            "image 'b': a box ends before it begins; boxes are x0, y0, x1, y1",
+            "image 'b': a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1",
         ),
-        ({"labels": ("one",)}, "image 'b': 1 labels for 3 regions"),
-        ({"scores": np.full(3, np.inf)}, "image 'b': scores of shape (3,) for 3 regions, or not finite"),
+        ({"labels": ("one",)}, "image 'b': got 1 labels for 3 regions"),
+        (
+            {"scores": np.full(3, np.inf)},
+            "image 'b': scores of shape (3,) for 3 regions; expected a finite number per region",
+        ),
     ],
 )
 def test_refused_records(tmp_path, changes, message):
@@ -173,7 +183,7 @@ def test_duplicates_and_boxes_outside_are_counted(tmp_path):
 def test_nothing_to_put_in(tmp_path):
     with (
         StoreWriter(tmp_path / "s.h5", FINGERPRINT) as writer,
-        pytest.raises(DataError, match="not made, there are no features"),
+        pytest.raises(DataError, match="not created, because there are no features"),
     ):
         writer.finish()
     assert not names(tmp_path)
@@ -208,10 +218,10 @@ def test_another_extractor_or_dtype_is_refused(tmp_path):
             StoreWriter(path, {**FINGERPRINT, "digest": "cd34"})
         assert (
             str(error.value)
-            == f"{state}: holds features of another fingerprint (digest: ab12 there, cd34 here); delete it, or write "
-            "elsewhere"
+            == f"{state}: contains features with a different fingerprint (digest: ab12 there, cd34 here); delete "
+            "the file, or write elsewhere"
         )
-        with pytest.raises(DataError, match=r"of another dtype \(float16 there, float32 here\)"):
+        with pytest.raises(DataError, match=r"with a different dtype \(float16 there, float32 here\)"):
             StoreWriter(path, FINGERPRINT, "float32")
         with StoreWriter(path, FINGERPRINT) as writer:
             writer.finish()
@@ -220,8 +230,11 @@ def test_another_extractor_or_dtype_is_refused(tmp_path):
 def test_one_writer_at_a_time(tmp_path):
     with StoreWriter(tmp_path / "s.h5", FINGERPRINT), pytest.raises(DataError) as error:
         StoreWriter(tmp_path / "s.h5", FINGERPRINT)
-    advice = "wait until it has ended (the same command then adds what is missing), or write elsewhere"
-    assert str(error.value) == f"{tmp_path}/s.h5: process {os.getpid()} on {platform.node()} is filling it; {advice}"
+    advice = "wait until that process ends (the same command then adds missing features), or write elsewhere"
+    assert (
+        str(error.value)
+        == f"{tmp_path}/s.h5: process {os.getpid()} on {platform.node()} is writing this store; {advice}"
+    )
 
 
 def test_killed_between_naming_the_store_and_deleting_the_journal(tmp_path):
@@ -252,8 +265,8 @@ def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data)
     with path.open("r+b") as file:
         file.truncate(cut)
     again = Journal(path, {"what": "test"})
-    whole = max(sum(end <= cut for end in ends) - 1, 0)
-    assert [entry.key for entry in again.entries] == [str(number) for number in range(whole)]
+    complete = max(sum(end <= cut for end in ends) - 1, 0)
+    assert [entry.key for entry in again.entries] == [str(number) for number in range(complete)]
     again.append(record("new"))
     again.close()
     last = Journal(path, {})
@@ -264,7 +277,7 @@ def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data)
 
 @pytest.mark.slow
 def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
-    """It is no fault of the image that was being written, so it is not told as one."""
+    """A full disk is not reported as a fault of the image that was being written."""
     path = tmp_path / "s.h5"
     full = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, resource.RLIM_INFINITY)); "
@@ -274,8 +287,8 @@ def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
         [sys.executable, "-c", full, textwrap.dedent(SLOW_WRITER), str(path)], capture_output=True, text=True
     )
     assert (
-        f"mmgen.errors.RunError: {path}.partial: cannot be written: File too large; the 0 images in it are kept, and "
-        "the same command goes on from there" in ran.stderr
+        f"mmgen.errors.RunError: {path}.partial: cannot be written: File too large; the file has 0 images; "
+        "re-run the same command to continue" in ran.stderr
     )
     with StoreWriter(path, FINGERPRINT) as writer:
         writer.add(record("a"))
@@ -283,14 +296,14 @@ def test_a_full_disk_while_filling_keeps_what_is_there(tmp_path, monkeypatch):
         with pytest.raises(RunError) as error:
             writer.finish()
     assert str(error.value) == (
-        f"{path}: cannot be written: no room on the disk; it takes up to 1 MB, and 0 MB are free; "
-        f"the features are kept in {path}.partial, and the same command goes on from there"
+        f"{path}: cannot be written: not enough disk space: up to 1 MB needed, 0 MB free; "
+        f"the features are saved in {path}.partial; re-run the same command to continue"
     )
     monkeypatch.undo()
     assert list(fill(path, [record("b")], "float16")) == ["a", "b"]
 
 
-def test_a_folder_that_cannot_be_written_is_told():
+def test_a_folder_that_cannot_be_written_is_reported():
     with pytest.raises(RunError) as error:
         StoreWriter("/proc/here/s.h5", FINGERPRINT)
     assert str(error.value) == "/proc/here/s.h5: cannot be written: No such file or directory; write elsewhere"
@@ -300,7 +313,10 @@ def test_something_else_under_the_partial_name_is_left_alone(tmp_path):
     (tmp_path / "s.h5.partial").write_text("my notes\n")
     with pytest.raises(DataError) as error:
         StoreWriter(tmp_path / "s.h5", FINGERPRINT)
-    assert str(error.value) == f"{tmp_path}/s.h5.partial: not a partial feature store; move it away, its name is needed"
+    assert (
+        str(error.value)
+        == f"{tmp_path}/s.h5.partial: not a partial feature store; move or rename this file, because its name is needed"
+    )
     assert (tmp_path / "s.h5.partial").read_text() == "my notes\n"
 
 
@@ -323,7 +339,7 @@ SLOW_WRITER = """
 @pytest.mark.exhaustive
 @pytest.mark.slow
 def test_killed_again_and_again(tmp_path):
-    """kill -9 at random moments, assembling included: every record that was reported is there at the end, as it was."""
+    """kill -9 at random moments, assembling included: every reported record is in the store at the end, unchanged."""
     path, rng, kills = tmp_path / "s.h5", random.Random(3), 0
     for _ in range(40):
         process = subprocess.Popen(
@@ -377,25 +393,28 @@ def replaced(name, value):
     [
         (
             lambda f: f.attrs.__delitem__("format"),
-            "an HDF5 file, but no feature store; `mmgen features import` reads published layouts",
+            "an HDF5 file, but not a feature store; convert published features with `mmgen features import`",
         ),
-        (lambda f: f.attrs.__setitem__("version", 9), "a feature store of version 9; this mmgen reads version 1"),
+        (
+            lambda f: f.attrs.__setitem__("version", 9),
+            "feature store of version 9, but this mmgen reads version 1; create the features again",
+        ),
         (
             replaced("features", h5py.ExternalLink("/etc/passwd", "/x")),
-            "not a feature store, or damaged: 'features' is a link, which is not followed",
+            "not a feature store, or damaged: 'features' is a link, and links are not followed",
         ),
         (
             replaced("keys", h5py.SoftLink("/boxes")),
-            "not a feature store, or damaged: 'keys' is a link, which is not followed",
+            "not a feature store, or damaged: 'keys' is a link, and links are not followed",
         ),
         (replaced("features", None), "not a feature store, or damaged: 'features' is missing"),
         (
             replaced("keys", np.array([b"", b"\xff"])),
-            "not a feature store, or damaged: 'utf-8' codec can't decode byte 0xff in position 1: invalid start byte",
+            "not a feature store, or damaged: 'keys' is not valid UTF-8",
         ),
         (
             replaced("ends", np.array([9, 3])),
-            "not a feature store, or damaged: 'keys', 'ends' and 'features' do not fit together",
+            "not a feature store, or damaged: the sizes of 'keys', 'ends' and 'features' do not match",
         ),
         (
             replaced("boxes", np.zeros((1, 4), np.float32)),
@@ -444,7 +463,7 @@ def test_damaged_inside(tmp_path):
     with (tmp_path / "s.h5").open("r+b") as file:
         file.seek(chunk.byte_offset)
         file.write(b"\xff" * 20)
-    with pytest.raises(DataError, match="image '9' cannot be read: .*; the file is damaged, make it again"):
+    with pytest.raises(DataError, match="image '9' cannot be read: .*; the file is damaged; create it again"):
         FeatureStore(tmp_path / "s.h5").read("9")
 
 
@@ -464,10 +483,10 @@ def test_every_part_of_a_store_carries_a_checksum(tmp_path):
 def test_one_turned_bit_is_refused_or_changes_nothing(tmp_path):
     records = [record(str(number), 2, seed=number) for number in range(4)]
     fill(tmp_path / "s.h5", records).close()
-    whole, draw, refused = (tmp_path / "s.h5").read_bytes(), random.Random(0), 0
-    for place in [*range(8, 48), *draw.sample(range(len(whole)), 80)]:  # the superblock, and anywhere
+    data, draw, refused = (tmp_path / "s.h5").read_bytes(), random.Random(0), 0
+    for place in [*range(8, 48), *draw.sample(range(len(data)), 80)]:  # the superblock, and anywhere
         path = tmp_path / f"{place}.h5"  # HDF5 would not read a name anew that it still has open
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :])
+        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << draw.randrange(8)]) + data[place + 1 :])
         try:
             store = FeatureStore(path)
             for read, wrote in zip(store.records(), records, strict=True):

@@ -1,5 +1,5 @@
-"""HDF5 of strangers over which libhdf5 itself comes to no end, takes all memory or crashes: refused in a line, by
-name."""
+"""Untrusted HDF5 files on which libhdf5 itself loops, uses all memory or crashes: refused with a message in one
+line."""
 
 import re
 import signal
@@ -21,7 +21,7 @@ from mmgen.parts import Record
 
 pytestmark = pytest.mark.slow
 
-ADVICE = "; the file is damaged, or made to do harm: get it again, or make it again"
+ADVICE = "; the file is damaged or malicious; download or create it again"
 
 
 def old_store(path):
@@ -34,17 +34,17 @@ def old_store(path):
 
 
 def patched(path, place, number):
-    whole = path.read_bytes()
-    path.write_bytes(whole[:place] + struct.pack("<Q", number) + whole[place + 8 :])
+    data = path.read_bytes()
+    path.write_bytes(data[:place] + struct.pack("<Q", number) + data[place + 8 :])
     return path
 
 
 def endless_heap(path):
     """The heap of texts ends with an object that says how much room is left; of size 0, it leads to itself."""
-    whole = path.read_bytes()
-    place = whole.index(b"GCOL") + 16
-    while number := int.from_bytes(whole[place : place + 2], "little"):
-        size = int.from_bytes(whole[place + 8 : place + 16], "little")
+    data = path.read_bytes()
+    place = data.index(b"GCOL") + 16
+    while number := int.from_bytes(data[place : place + 2], "little"):
+        size = int.from_bytes(data[place + 8 : place + 16], "little")
         place += 16 + -(-size // 8) * 8
     assert number == 0
     return patched(path, place + 8, 0)
@@ -52,8 +52,8 @@ def endless_heap(path):
 
 def endless_list(path):
     """The room that is free in the heap of names is a list; its first item leads to itself, and each is remembered."""
-    whole = path.read_bytes()
-    free, data = struct.unpack_from("<QQ", whole, whole.index(b"HEAP") + 16)
+    content = path.read_bytes()
+    free, data = struct.unpack_from("<QQ", content, content.index(b"HEAP") + 16)
     return patched(path, data + free, free)
 
 
@@ -66,15 +66,15 @@ def refused(path):
 def test_a_file_that_libhdf5_never_ends_with(tmp_path, monkeypatch):
     monkeypatch.setattr(hdf5, "SECONDS", 1)
     path = endless_heap(old_store(tmp_path / "s.h5"))
-    told = f"{path}: not opened: libhdf5 came to no end with it in 1 s of computing{ADVICE}"
-    assert refused(path) == told
+    message = f"{path}: not opened: libhdf5 did not finish reading the file in 1 s of processor time{ADVICE}"
+    assert refused(path) == message
     done = CliRunner().invoke(main, ["features", "info", str(path)])
-    assert (done.exit_code, done.output) == (1, f"error: {told}\n")
+    assert (done.exit_code, done.output) == (1, f"error: {message}\n")
 
 
 def test_a_file_over_which_libhdf5_takes_memory_without_end(tmp_path):
     path = endless_list(old_store(tmp_path / "s.h5"))
-    assert refused(path) == f"{path}: not opened: libhdf5 takes memory without end over it{ADVICE}"
+    assert refused(path) == f"{path}: not opened: libhdf5 used too much memory while reading the file{ADVICE}"
 
 
 def test_published_features_are_walked_through_as_well(tmp_path):
@@ -98,7 +98,7 @@ def test_published_features_are_walked_through_as_well(tmp_path):
     done = CliRunner().invoke(main, arguments)
     assert (done.exit_code, done.output) == (
         1,
-        f"error: {tmp_path}/l.h5: not opened: libhdf5 takes memory without end over it{ADVICE}\n",
+        f"error: {tmp_path}/l.h5: not opened: libhdf5 used too much memory while reading the file{ADVICE}\n",
     )
     assert not (tmp_path / "s.h5").exists()
 
@@ -107,18 +107,18 @@ def test_a_file_over_which_libhdf5_crashes(tmp_path, monkeypatch):
     (tmp_path / "walk.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     monkeypatch.setattr(hdf5, "WALK", tmp_path / "walk.py")
     path = old_store(tmp_path / "s.h5")
-    assert refused(path) == f"{path}: not opened: libhdf5 crashed over it (Segmentation fault){ADVICE}"
+    assert refused(path) == f"{path}: not opened: libhdf5 crashed while reading the file (Segmentation fault){ADVICE}"
 
 
 @pytest.mark.parametrize(
-    ("walk", "told"),
+    ("walk", "reason"),
     [
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
-        ("raise SystemExit(9)", "it says nothing"),
+        ("raise SystemExit(9)", "no error message"),
         (None, "No such file or directory"),
     ],
 )
-def test_a_walk_that_cannot_be_begun_is_not_the_files_fault(tmp_path, monkeypatch, walk, told):
+def test_a_walk_that_cannot_be_begun_is_not_the_files_fault(tmp_path, monkeypatch, walk, reason):
     if walk is None:
         monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     else:
@@ -127,25 +127,23 @@ def test_a_walk_that_cannot_be_begun_is_not_the_files_fault(tmp_path, monkeypatc
     path = old_store(tmp_path / "s.h5")
     with pytest.raises(RunError) as raised:
         FeatureStore(path)
-    assert str(raised.value).startswith(
-        f"{path}: is walked through by a process of its own before it is opened, and none can be begun: "
-    )
-    assert told in str(raised.value) and str(raised.value).endswith(
-        f"; see that `{sys.executable} -c 'import h5py'` works"
+    assert str(raised.value).startswith(f"{path}: cannot start the process that checks the file before it is opened: ")
+    assert reason in str(raised.value) and str(raised.value).endswith(
+        f"; make sure that `{sys.executable} -c 'import h5py'` works"
     )
 
 
 @pytest.fixture
 def walks(monkeypatch):
     """The files that are walked through."""
-    found, run = [], subprocess.run
+    walked, run = [], subprocess.run
 
     def counted(command, **more):
-        found.append(command[3].rpartition("/")[2])
+        walked.append(command[3].rpartition("/")[2])
         return run(command, **more)
 
     monkeypatch.setattr(hdf5.subprocess, "run", counted)
-    return found
+    return walked
 
 
 def test_a_file_is_walked_through_once_until_it_changes(tmp_path, walks):
@@ -178,7 +176,7 @@ def test_a_file_without_checksums_over_its_texts_is_walked_through(tmp_path, wal
     assert walks == ["s.h5"]
 
 
-def test_what_is_wrong_in_an_orderly_way_is_told_by_who_reads(tmp_path, walks):
+def test_what_is_wrong_in_an_orderly_way_is_reported_by_the_reader(tmp_path, walks):
     (tmp_path / "s.h5").write_text("hello")
     assert refused(tmp_path / "s.h5").startswith(f"{tmp_path}/s.h5: not a feature store, or damaged: ")
     assert walks == ["s.h5"]

@@ -78,7 +78,7 @@ def test_a_picture_that_is_given_wrongly_is_a_line(value, message):
 def test_bytes_that_are_no_image_name_the_query():
     with pytest.raises(DataError) as error:
         as_picture(b"not an image", "this query").load()
-    assert str(error.value).startswith("this query: not an image that can be read: it is none of BMP, GIF, ")
+    assert str(error.value).startswith("this query: not a readable image: expected one of BMP, GIF, ")
 
 
 @pytest.mark.parametrize("features", [[[float("nan")]], [[1e39]], [[1e38]], np.array([[np.inf]])])

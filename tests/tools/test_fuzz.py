@@ -214,9 +214,9 @@ def store(path: Path, **spoilt) -> Path:
 @pytest.mark.parametrize(
     ("spoilt", "told"),
     [
-        ({"fingerprint": np.zeros((2, 2))}, "not a feature store, or damaged: the JSON object must be str"),
-        ({"keys": b"\xff"}, "not a feature store, or damaged: 'utf-8' codec can't decode"),
-        ({"keys": b"b"}, "not a feature store, or damaged: two images have the key 'b'"),
+        ({"fingerprint": np.zeros((2, 2))}, "not a feature store, or damaged: 'fingerprint' must be a JSON object"),
+        ({"keys": b"\xff"}, "not a feature store, or damaged: 'keys' is not valid UTF-8"),
+        ({"keys": b"b"}, "not a feature store, or damaged: duplicate key 'b'"),
     ],
 )
 def test_stores_that_are_refused_when_opened(tmp_path, spoilt, told):
@@ -227,21 +227,23 @@ def test_a_label_without_a_name_and_features_that_are_not_finite(tmp_path):
     path = store(tmp_path / "s.h5", labels=7)
     assert (
         refused(FeatureStore(path).read, "a")
-        == f"{path}: image 'a' has a label of number 7, and there are 2; the file is damaged"
+        == f"{path}: image 'a' has label 7, but there are only 2 label names; the file is damaged"
     )
     path = store(tmp_path / "n.h5", features=np.nan)
     assert (
         refused(measure, FeatureStore(path), None)
-        == f"{path}: features are not finite (NaN or infinite); make them again"
+        == f"{path}: features are not finite (NaN or infinite); create them again"
     )
 
 
 def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
     (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 [3]\n")
-    told = f"{tmp_path}/s.h5.partial:1: damaged, it does not say what it is for; delete it and begin anew"
+    told = f"{tmp_path}/s.h5.partial:1: damaged header; delete the file and start over"
     assert refused(Journal, tmp_path / "s.h5.partial", {}) == told
     (tmp_path / "s.h5.partial").write_bytes(b"mmgen journal 1 {}\n")
-    assert "holds features of another fingerprint" in refused(StoreWriter, tmp_path / "s.h5", {"extractor": "test"})
+    assert "contains features with a different fingerprint" in refused(
+        StoreWriter, tmp_path / "s.h5", {"extractor": "test"}
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,7 +258,7 @@ def test_a_journal_that_does_not_say_what_it_is_for(tmp_path):
             "pos_boxes must be whole numbers, (images, 2)",
         ),
         ({"image_features": np.ones((2, 3, 4), int)}, "image_features must be numbers"),
-        ({"image_features": np.full((2, 3, 4), np.nan)}, "no image gave features"),
+        ({"image_features": np.full((2, 3, 4), np.nan)}, "no image could be processed"),
         ({"image_features": np.ones((0, 3, 4))}, "its row in the index is 0, but the file has 0 rows"),
     ],
 )
@@ -278,16 +280,16 @@ def test_a_key_of_several_lines_is_told_in_one(tmp_path):
     (tmp_path / "index.json").write_text('{"\\n": 0, "2": 1}')
     done = extract(LxmertH5(index=tmp_path / "index.json").build(), tmp_path / "f.h5", tmp_path / "s.h5")
     assert done.broken == (
-        ("\n", f"{tmp_path}/f.h5: image '\\n': a box ends before it begins; boxes are x0, y0, x1, y1"),
+        ("\n", f"{tmp_path}/f.h5: image '\\n': a box has x0 > x1 or y0 > y1; boxes must be x0, y0, x1, y1"),
     )
 
 
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (np.ones((2, 3), complex), "complex128, which are no real numbers"),
-        (np.array([["1", "2"]]), "<U1, which are no real numbers"),
-        (np.ones((2, 3), bool), "bool, which are no real numbers"),
+        (np.ones((2, 3), complex), "must be real numbers, but their dtype is complex128"),
+        (np.array([["1", "2"]]), "must be real numbers, but their dtype is <U1"),
+        (np.ones((2, 3), bool), "must be real numbers, but their dtype is bool"),
     ],
 )
 def test_arrays_that_hold_no_features(tmp_path, values, told):

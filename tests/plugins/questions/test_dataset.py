@@ -562,12 +562,13 @@ def test_pictures(tmp_path):
     broken = tmp_path / "images" / "000000000002.jpg"
     broken.write_bytes(b"no image")
     _, picture = vqa(tmp_path, images="images").build().pictures()
-    with pytest.raises(DataError, match="000000000002.jpg: not an image that can be read"):
+    with pytest.raises(DataError, match="000000000002.jpg: not a readable image"):
         picture.load()
     broken.rename(tmp_path / "images" / "1.png")
     assert (
         refused(vqa(tmp_path, images="images"))
-        == f"{tmp_path}/images: 1.png and train2014/COCO_train2014_000000000001.jpg are both image '1'; rename one"
+        == f"{tmp_path}/images: 1.png and train2014/COCO_train2014_000000000001.jpg have the same key '1'; rename one "
+        "of them"
     )
 
 

@@ -131,7 +131,7 @@ def test_classes_are_the_detectors_distribution_over_things(make, pictures, tmp_
     assert record.classes.names == tuple(model.config.id2label.values())
     if make is detr:  # the rest is "no object"
         assert np.allclose(record.classes.probabilities.sum(1), chances.sum(-1)[order].numpy(), atol=1e-4)
-    assert record.classes.wrong(12) == ""
+    assert record.classes.error(12) == ""
 
 
 def test_a_kept_query_brings_its_own_state(pictures, tmp_path):

@@ -117,8 +117,8 @@ def test_more_pictures_than_token_types_are_refused_before_training_and_on_readi
         with pytest.raises(DataError) as error:
             call()
         assert str(error.value) == (
-            f"example '{several.id}' shows 3 pictures, and the encoder has token types for 2; show fewer, or give the "
-            "backbone extra_types"
+            f"example '{several.id}' shows 3 pictures, but the encoder has token types for 2; show fewer, or set "
+            "extra_types of the backbone"
         )
 
 
@@ -263,7 +263,9 @@ def test_other_width_and_other_extractor(store, tmp_path):
 
 def test_image_that_is_not_there(store):
     model = embedder(features=store)
-    with pytest.raises(DataError, match=r"s.h5: no features of image 'x' among its 12 images, '0' say"):
+    with pytest.raises(
+        DataError, match=r"s.h5: no features for image 'x'; the store has 12 images \(for example '0'\)"
+    ):
         states(model, "x")
     with pytest.raises(DataError) as error:
         model.reader.read(Example("e", {"caption": "hello"}))

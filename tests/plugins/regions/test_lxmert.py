@@ -82,7 +82,7 @@ def test_hdf5_links_are_not_followed(tmp_path):
     config, path = lxmert(tmp_path, {"1": 0}, image_features=h5py.ExternalLink("other.h5", "/x"))
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = FEATURES
-    with pytest.raises(DataError, match="'image_features' is a link, which is not followed"):
+    with pytest.raises(DataError, match="'image_features' is a link, and links are not followed"):
         outcomes(config, path)
 
 

@@ -137,11 +137,11 @@ def test_local_weights(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": "resnet1800"}, "timm knows no model 'resnet1800'; there are: "),
-        ({"level": 7}, "'resnet18' has 5 levels of maps, 0 to 4; there is no level 7"),
+        ({"model": "resnet1800"}, "timm has no model 'resnet1800'; similar models: "),
+        ({"level": 7}, "'resnet18' has 5 levels of feature maps, 0 to 4, but level is 7"),
         (
             {"weights": "w.pth"},
-            'weights \'w.pth\': neither "pretrained" nor "random" nor a .safetensors file that exists',
+            'weights \'w.pth\' must be "pretrained", "random" or the path of an existing .safetensors file',
         ),
     ],
 )

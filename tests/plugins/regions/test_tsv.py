@@ -127,7 +127,7 @@ def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
     assert (summary.written, summary.duplicates, summary.clipped) == (3, 1, 1)
     assert [(key, reason.rpartition(": ")[2][:30]) for key, reason in summary.broken] == [
         ("2", "features are not finite (NaN o"),
-        ("4", "features are 4 wide, those bef"),
+        ("4", "features have width 4, but tho"),
         ("garbage", "has 1 columns; expected 6 (ima"),
     ]
     assert list(FeatureStore(tmp_path / "s.h5")) == ["1", "3", "5"]
@@ -146,7 +146,7 @@ def test_truncated_gzip_keeps_what_was_read_and_goes_on_with_the_whole_file(tmp_
         and "the file is truncated or damaged here (Compressed file ended" in text
         and "\n" not in text
     )
-    stored = int(text.split("download the file again; ")[1].split(" images are kept in")[0])
+    stored = int(text.split("download the file again; ")[1].split(" images are saved in")[0])
     assert 15 <= stored <= 20
     path.write_bytes(content)
     summary = extract(BottomUpTsv().build(), path, tmp_path / "s.h5")
