@@ -27,7 +27,7 @@ FEW = (
     "data.val_size=2",
     "data.test_size=4",
     "training.epochs=1",
-    "backbone.layers=1",
+    "backbone.num_hidden_layers=1",
     "data.image_size=64",
 )
 

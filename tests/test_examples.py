@@ -21,8 +21,8 @@ FEW = (
     "data.test_size=3",
     "data.image_size=64",
     "training.epochs=1",
-    "backbone.layers=1",
-    "backbone.width=40",
+    "backbone.num_hidden_layers=1",
+    "backbone.hidden_size=40",
     'metrics.overlap.type="diversity"',
 )
 SMALL = settings(*FEW)

@@ -44,8 +44,8 @@ def sample(tmp_path_factory) -> Path:
         "steps.image_frozen.training.epochs=1",
         "steps.image.training.epochs=1",
         "steps.both.training.epochs=1",
-        "backbone.width=32",
-        "backbone.heads=4",
+        "backbone.hidden_size=32",
+        "backbone.num_attention_heads=4",
         "metrics.overlap.meteor=false",
         "metrics.overlap.tokenizer=own",
     ]

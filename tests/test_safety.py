@@ -210,8 +210,10 @@ def test_an_encoder_larger_than_the_machine_is_refused_before_it_takes_memory(ke
     from mmgen_encoders import Bert
 
     why = r"its weights need [\d,]+ GB, but this machine has [\d,]+ GB of memory"
-    told = refused(Bert(layers=50, width=90_000, heads=4).build, ["a word"])
-    assert re.fullmatch(rf"backbone 'bert': {why}; make backbone.layers or backbone.width smaller", told)
+    told = refused(Bert(num_hidden_layers=50, hidden_size=90_000, num_attention_heads=4).build, ["a word"])
+    assert re.fullmatch(
+        rf"backbone 'bert': {why}; make backbone.num_hidden_layers or backbone.hidden_size smaller", told
+    )
     config = kept / "backbone/config.json"
     config.write_text(
         json.dumps(

@@ -67,7 +67,14 @@ def test_an_input_without_any_slot_uses_no_position_and_leaves_the_type_as_it_wa
 def model(generator, backbone=Bert, position=0, seed=0, **more):
     """A caption as text, then as a bag of words that share a position; with a term on every slot."""
     torch.manual_seed(seed)
-    sizes = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 90, "extra_types": 1, "extra_positions": 2}
+    sizes = {
+        "num_hidden_layers": 2,
+        "hidden_size": 32,
+        "num_attention_heads": 4,
+        "vocab_size": 90,
+        "extra_token_types": 1,
+        "extra_positions": 2,
+    }
     inputs = {"caption": Text(), "things": Bag(reads=("caption",), position=position, token_type=2)}
     sequence = SequenceConfig(written_type=1, **more)
     made = compose(backbone(**sizes), inputs, generator, texts=[" ".join(toys.WORDS)] * 3, sequence=sequence)

@@ -33,9 +33,9 @@ RECIPE = """\
 name = "kills"
 [backbone]
 type = "bert"
-layers = 2
-width = 64
-heads = 4
+num_hidden_layers = 2
+hidden_size = 64
+num_attention_heads = 4
 [inputs.image]
 type = "regions"
 [inputs.image.extractor]
@@ -81,9 +81,9 @@ num_beams = 2
 type = "discovery"
 """
 LARGE = {
-    "layers = 2": "layers = 4",
-    "width = 64": "width = 768",
-    "heads = 4": "heads = 12",
+    "num_hidden_layers = 2": "num_hidden_layers = 4",
+    "hidden_size = 64": "hidden_size = 768",
+    "num_attention_heads = 4": "num_attention_heads = 12",
     "epochs = 3": "epochs = 1",
     "train_size = 40": "train_size = 16",
     'checkpoint_every = 1\nkeep = "best"': "checkpoint_every = 1",

@@ -28,5 +28,5 @@ def check_picture_count(example: Example, field: str, most: int | None) -> None:
     if most is not None and count > most:
         raise DataError(
             f"example '{example.id}' shows {count} pictures, but the encoder has token types for {most}; show fewer, "
-            "or set extra_types of the backbone"
+            "or set extra_token_types of the backbone"
         )

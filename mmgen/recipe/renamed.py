@@ -16,6 +16,13 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # an old key -> what it may be calle
     "micro_batch": ("micro_batch_size",),
     "warmup": ("warmup_ratio",),
     "workers": ("num_workers",),
+    # backbones
+    "extra_types": ("extra_token_types",),
+    "heads": ("num_attention_heads",),
+    "intermediate": ("intermediate_size",),
+    "layers": ("num_hidden_layers",),
+    "vocabulary": ("vocab_size",),
+    "width": ("hidden_size",),
     # steps
     "learn": ("train",),
 }

@@ -45,10 +45,10 @@ def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: flo
     if not store.exists():
         _write_store(store, shape, images)
     sizes: dict[str, Any] = {
-        "layers": shape.layers,
-        "width": shape.width,
-        "heads": shape.heads,
-        "vocabulary": shape.vocabulary,
+        "num_hidden_layers": shape.layers,
+        "hidden_size": shape.width,
+        "num_attention_heads": shape.heads,
+        "vocab_size": shape.vocabulary,
     }
     sizes |= {} if dropout is None else {"dropout": dropout}
     backbone = _part(BackboneConfig, "bert", sizes)

@@ -52,7 +52,9 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
     try:
         _check_memory(sizes)
     except ValueError as error:
-        raise DataError(f"backbone '{config.type}': {error}; make backbone.layers or backbone.width smaller") from None
+        raise DataError(
+            f"backbone '{config.type}': {error}; make backbone.num_hidden_layers or backbone.hidden_size smaller"
+        ) from None
     log.info(
         "%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained",
         config.type,

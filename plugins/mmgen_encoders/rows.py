@@ -13,7 +13,7 @@ from . import Encoder
 
 TABLES = {  # key of the config -> transformers' name of the table, and a name for messages
     "extra_positions": ("position_embeddings", "table of positions"),
-    "extra_types": ("token_type_embeddings", "token types"),
+    "extra_token_types": ("token_type_embeddings", "token types"),
 }
 
 

@@ -20,7 +20,7 @@ class VisualBert(Encoder):
     model_type: ClassVar[str | None] = "bert"
     narrows: ClassVar[bool] = True
 
-    extra_types: Literal[2] = Field(2, description="token types of regions: of the first picture, of the second")
+    extra_token_types: Literal[2] = Field(2, description="token types of regions: of the first picture, of the second")
     extra_positions: Literal[1] = Field(1, description="the one position of all regions")
     fuse: Literal["early", "late"] = Field(
         "early",

@@ -30,7 +30,7 @@ class VisualBertBackbone(EncoderBackbone):
         base: Any = model.base_model
         with torch.no_grad():
             for table, extra in (
-                (base.embeddings.token_type_embeddings, config.extra_types),
+                (base.embeddings.token_type_embeddings, config.extra_token_types),
                 (base.embeddings.position_embeddings, config.extra_positions),
             ):
                 table.weight[-extra:] = table.weight[:extra]

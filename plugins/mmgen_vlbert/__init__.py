@@ -17,7 +17,7 @@ class VlBert(Encoder):
     model_type: ClassVar[str | None] = "bert"
     narrows: ClassVar[bool] = True
 
-    extra_types: Literal[1] = Field(1, description="the token type of regions")
+    extra_token_types: Literal[1] = Field(1, description="the token type of regions")
 
     def backbone_class(self):
         from .backbone import VlBertBackbone

@@ -105,7 +105,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
         if backbone.types < 3:
             raise DataError(
                 f"vlbert_regions are of a third token type, and the backbone has {backbone.types}; give it "
-                'extra_types, or take the backbone "vlbert"'
+                'extra_token_types, or take the backbone "vlbert"'
             )
         super().__init__(config, backbone, RegionReader(config, backbone))
         width = backbone.input_size

@@ -21,7 +21,13 @@ pytestmark = pytest.mark.slow
 
 MENTIONS = ("question", "choice")
 RECIPE = toys.recipe(
-    backbone={"type": "visualbert", "layers": 1, "width": 32, "heads": 2, "vocabulary": 99},
+    backbone={
+        "type": "visualbert",
+        "num_hidden_layers": 1,
+        "hidden_size": 32,
+        "num_attention_heads": 2,
+        "vocab_size": 99,
+    },
     inputs={
         "question": {"type": "text"},
         "choice": {"type": "text"},

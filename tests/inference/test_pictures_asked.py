@@ -332,8 +332,8 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         ([str(PLACE), "--caption", "x", "--input", "caption=y"], 'error: caption must be a text, not ["x", "y"]'),
         (
-            [str(PLACE), "pictures/0.png", "--set", "backbone.layers=3"],
-            "error: --set backbone.layers=3: the settings of a trained run are fixed; only "
+            [str(PLACE), "pictures/0.png", "--set", "backbone.num_hidden_layers=3"],
+            "error: --set backbone.num_hidden_layers=3: the settings of a trained run are fixed; only "
             "decoding.* and an input's extractor, features, allow_other_features (inputs.NAME.*) can be overridden",
         ),
         (

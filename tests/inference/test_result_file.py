@@ -181,8 +181,8 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
             "no prediction for 'test-0-answer': VCR's file has the rationales of all four answers",
         ),
         (
-            ["--as", "vcr", "--set", "backbone.layers=2", "--out", "x"],
-            "--set backbone.layers=2: the settings of a trained run are fixed",
+            ["--as", "vcr", "--set", "backbone.num_hidden_layers=2", "--out", "x"],
+            "--set backbone.num_hidden_layers=2: the settings of a trained run are fixed",
         ),
         (["--as", "vqa", "--split", "exam", "--out", "x"], "exam"),
         (["--split", "val", "--input", "question=why"], "only with --as"),

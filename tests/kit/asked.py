@@ -137,9 +137,9 @@ def recipe_text(blind=True):
 name = "answers"
 [backbone]
 type = "bert"
-layers = 1
-width = 32
-heads = 2
+num_hidden_layers = 1
+hidden_size = 32
+num_attention_heads = 2
 [training]
 epochs = 1
 batch_size = 8

@@ -59,7 +59,7 @@ QUESTION = {"question": Text(append_mask=True), "image": regions()}
 def model(objective, inputs, backbone=Bert, seed=0):
     torch.manual_seed(seed)
     made = compose(
-        backbone(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0),
+        backbone(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
         inputs,
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
@@ -86,7 +86,7 @@ def predictions(made, some):
 
 class OfATask(mmgen.testing.ObjectiveSuite):
     def backbone_config(self):
-        return Bert(layers=1, width=32, heads=4, vocabulary=120, dropout=0.0)
+        return Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0)
 
     def examples(self):
         return examples()

@@ -52,7 +52,7 @@ def context(
 
 def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
     """A caption-to-question model with random weights in eval mode."""
-    sizes = {"layers": 2, "width": 32, "heads": 4, "vocabulary": 90, **sizes}
+    sizes = {"num_hidden_layers": 2, "hidden_size": 32, "num_attention_heads": 4, "vocab_size": 90, **sizes}
     torch.manual_seed(seed)
     composed = compose(
         backbone(**sizes), {"caption": Text()}, Masked(max_tokens=max_tokens), texts=[" ".join(WORDS)] * 3
@@ -74,9 +74,9 @@ RECIPE = """\
 name = "toy"
 [backbone]
 type = "bert"
-layers = 1
-width = 32
-heads = 2
+num_hidden_layers = 1
+hidden_size = 32
+num_attention_heads = 2
 [inputs.caption]
 type = "text"
 [generator]
@@ -149,7 +149,7 @@ def pictured(output: Path, epochs: int, rate: float, train: int, val: int, test:
     """A recipe with pictures: one step reads captions, the next one pictures too."""
     return recipe(
         output=str(output),
-        backbone={"layers": 2},
+        backbone={"num_hidden_layers": 2},
         inputs={"image": {"type": "regions", "extractor": ROI}, "caption": {"type": "text"}},
         training={"epochs": epochs, "learning_rate": rate},
         steps={

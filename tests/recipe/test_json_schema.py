@@ -36,7 +36,7 @@ def test_every_recipe_fits(recipe):
     [
         ("nonsense = 1", [""]),
         ("seed = -1", ["seed"]),
-        ('[backbone]\ntype = "bert"\nlayers = "two"', ["backbone.layers"]),
+        ('[backbone]\ntype = "bert"\nnum_hidden_layers = "two"', ["backbone.num_hidden_layers"]),
         ('[backbone]\ntype = "bert"\nlayer = 2', ["backbone"]),
         ('[backbone]\ntype = "brt"', ["backbone.type"]),
         ('[inputs.image]\ntype = "regions"\nmax_regions = 0', ["inputs.image.max_regions"]),
@@ -59,7 +59,8 @@ def test_a_profile_may_change_one_key_of_a_table():
     assert (
         check(
             tomllib.loads(
-                "[profiles.sample.backbone]\nlayers = 2\n[profiles.sample.inputs.image]\nnormalise = 'standard'"
+                "[profiles.sample.backbone]\nnum_hidden_layers = 2\n"
+                "[profiles.sample.inputs.image]\nnormalise = 'standard'"
             )
         )
         == []

@@ -41,9 +41,9 @@ learning_rate = 1e-4
 [data]
 type = "scenes"
 [profiles.small.backbone]
-layers = 1
+num_hidden_layers = 1
 [profiles.large.backbone]
-layers = 9
+num_hidden_layers = 9
 """
 
 
@@ -68,7 +68,7 @@ def test_layers_later_wins_and_origins_are_known(recipe):
     recipe('extends = "parent.toml"\n[training]\nbatch_size = 7\n', "child.toml")
     recipe(GOOD, "parent.toml")
     loaded, layers = load(Path("child.toml"), REGISTRY, sets=("training.epochs=8",))
-    assert (loaded.training.epochs, loaded.training.batch_size, loaded.backbone.layers, loaded.profile) == (
+    assert (loaded.training.epochs, loaded.training.batch_size, loaded.backbone.num_hidden_layers, loaded.profile) == (
         8,
         7,
         1,
@@ -76,8 +76,8 @@ def test_layers_later_wins_and_origins_are_known(recipe):
     )
     assert layers.origins["training", "epochs"] == "--set training.epochs=8"
     assert layers.origins["training", "batch_size"] == "child.toml:3"
-    assert layers.origins["backbone", "layers"] == "parent.toml:23"
-    assert load(Path("child.toml"), REGISTRY, "large")[0].backbone.layers == 9
+    assert layers.origins["backbone", "num_hidden_layers"] == "parent.toml:23"
+    assert load(Path("child.toml"), REGISTRY, "large")[0].backbone.num_hidden_layers == 9
 
 
 def test_every_table_is_validated_once(recipe, monkeypatch):
@@ -163,8 +163,8 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
             "my.toml:11: decoding.temperature: must be 1e-06 or more, not 1e-300",
         ),
         (
-            ('type = "bert"', 'type = "bert"\nvocabulary = 1000000000000'),
-            "my.toml:5: backbone.vocabulary: must be 10000000 at most, not 1000000000000",
+            ('type = "bert"', 'type = "bert"\nvocab_size = 1000000000000'),
+            "my.toml:5: backbone.vocab_size: must be 10000000 at most, not 1000000000000",
         ),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
@@ -182,7 +182,10 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
         ),
         (('type = "scenes"', 'type = "scenes"\nseed = nan'), "my.toml:22: data.seed: "),
         (("[training]", "[training"), "my.toml:9: not valid TOML: "),
-        (("layers = 1", "layers = 1.5"), "my.toml:23: backbone.layers: must be a whole number, not 1.5"),
+        (
+            ("num_hidden_layers = 1", "num_hidden_layers = 1.5"),
+            "my.toml:23: backbone.num_hidden_layers: must be a whole number, not 1.5",
+        ),
         (
             ('profile = "small"', 'profile = "smal"'),
             "my.toml:2: there is no profile 'smal'; did you mean 'small'?; there are: small, large",
@@ -198,7 +201,7 @@ def test_one_mistake(recipe, change, expected):
     [
         (('profile = "small"', 'profile = ["small"]'), "my.toml:2: there is no profile '['small']'"),
         (
-            ("[profiles.large.backbone]\nlayers = 9", "[profiles]\na = 3"),
+            ("[profiles.large.backbone]\nnum_hidden_layers = 9", "[profiles]\na = 3"),
             "my.toml:22: profiles: must be tables, [profiles.NAME]",
         ),
         (('name = "toy"', 'name = ".."'), "my.toml:1: name: "),
@@ -235,10 +238,13 @@ IMAGE = '[inputs.image]\ntype = "regions"\n'
     ("change", "expected"),
     [
         (
-            ("layers = 1", "width = 32\nheads = 3"),
-            "my.toml:26: backbone.heads: width (32) must be a multiple of heads (3)",
+            ("num_hidden_layers = 1", "hidden_size = 32\nnum_attention_heads = 3"),
+            "my.toml:26: backbone.num_attention_heads: hidden_size (32) must be a multiple of num_attention_heads (3)",
         ),
-        (("layers = 1", 'weights = "x"\nwidth = 32\nheads = 3'), None),  # they count without weights alone
+        (
+            ("num_hidden_layers = 1", 'weights = "x"\nhidden_size = 32\nnum_attention_heads = 3'),
+            None,
+        ),  # they count without weights alone
         (
             ('type = "scenes"', 'type = "scenes"\ntrain = "x"'),
             "my.toml:24: data.train: drawn scenes have no split 'x'; there",
@@ -434,16 +440,18 @@ def test_a_table_without_a_name_is_no_less_a_mistake_below_a_profile(recipe):
 
 def test_a_profile_extends_another(recipe, tmp_path):
     """It is laid over that one, which may be the parent recipe's, whatever stands first in the file."""
-    larger = '[profiles.larger]\nextends = "large"\n[profiles.larger.backbone]\nwidth = 512\nheads = 8\n'
+    larger = (
+        '[profiles.larger]\nextends = "large"\n[profiles.larger.backbone]\nhidden_size = 512\nnum_attention_heads = 8\n'
+    )
     path = recipe(GOOD.replace("[profiles.small.backbone]", f"{larger}[profiles.small.backbone]"))
     loaded, layers = load(path, REGISTRY, "larger")
-    assert (loaded.backbone.layers, loaded.backbone.width, loaded.profile) == (9, 512, "larger")
-    assert layers.place(("backbone", "layers")).startswith(str(path))
+    assert (loaded.backbone.num_hidden_layers, loaded.backbone.hidden_size, loaded.profile) == (9, 512, "larger")
+    assert layers.place(("backbone", "num_hidden_layers")).startswith(str(path))
     child = tmp_path / "child.toml"
     child.write_text(
         f'extends = "{path.name}"\n[profiles.largest]\nextends = "larger"\n[profiles.largest.training]\nepochs = 9'
     )
-    assert load(child, REGISTRY, "largest")[0].backbone.width == 512
+    assert load(child, REGISTRY, "largest")[0].backbone.hidden_size == 512
     assert load(child, REGISTRY, "largest")[0].training.epochs == 9
 
 

@@ -112,7 +112,10 @@ def test_several_inputs_are_told_apart():
     torch.manual_seed(0)
     inputs = {"caption": Text(), "hint": Text()}
     model = compose(
-        Bert(layers=2, width=32, heads=4, vocabulary=90), inputs, Masked(), texts=[" ".join(toys.WORDS)] * 3
+        Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90),
+        inputs,
+        Masked(),
+        texts=[" ".join(toys.WORDS)] * 3,
     ).eval()
     with torch.no_grad():
         for parameter in model.parameters():

@@ -79,14 +79,14 @@ def older(place: Path) -> None:
     recipe = json.loads((place / "recipe.json").read_text())
     for training in [recipe["training"], *(step["training"] for step in recipe["steps"].values())]:
         del training["length_bucket"], training["keep"]
-    del recipe["decoding"]["num_beams"], recipe["sequence"], recipe["backbone"]["heads"]
+    del recipe["decoding"]["num_beams"], recipe["sequence"], recipe["backbone"]["num_attention_heads"]
     (place / "recipe.json").write_text(json.dumps(recipe))
 
 
 @pytest.mark.exhaustive
 def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
-    (tmp_path / "toy.toml").write_text(RECIPE.replace("heads = 2", "heads = 4"))
-    run = ("run", "toy.toml", "--step", "first", "--set", "backbone.layers=1")
+    (tmp_path / "toy.toml").write_text(RECIPE.replace("num_attention_heads = 2", "num_attention_heads = 4"))
+    run = ("run", "toy.toml", "--step", "first", "--set", "backbone.num_hidden_layers=1")
     assert mmgen(tmp_path, *run, "--set", "training.length_bucket=1").returncode == 0
     older(tmp_path / PLACE)
     refused = mmgen(tmp_path, *run)

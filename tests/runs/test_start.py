@@ -31,7 +31,7 @@ from mmgen.tensors import Slots
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
 RECIPE = toys.recipe(
-    backbone={"width": 16},
+    backbone={"hidden_size": 16},
     inputs={"caption": {"type": "text"}, "second": {"type": "text"}},
     objectives={"fits": {"type": "sentence_image"}},
     training={"batch_size": 4, "checkpoint_every": 1, "epochs": 2},

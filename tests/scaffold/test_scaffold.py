@@ -18,7 +18,7 @@ from mmgen.scaffold import KINDS, create
 
 pytestmark = pytest.mark.slow
 
-FEW = ("data.train_size=16", "data.val_size=2", "data.test_size=3", "training.epochs=1", "backbone.layers=1")
+FEW = ("data.train_size=16", "data.val_size=2", "data.test_size=3", "training.epochs=1", "backbone.num_hidden_layers=1")
 PROBING = """
 from pathlib import Path
 from mmgen.runs.probe import probe

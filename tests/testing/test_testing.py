@@ -76,7 +76,14 @@ class TestEncoderWithMoreRows(mmgen.testing.BackboneSuite):
     """RoBERTa's positions begin behind its padding index."""
 
     def config(self):
-        return Roberta(layers=1, width=32, heads=2, vocabulary=100, extra_types=1, extra_positions=2)
+        return Roberta(
+            num_hidden_layers=1,
+            hidden_size=32,
+            num_attention_heads=2,
+            vocab_size=100,
+            extra_token_types=1,
+            extra_positions=2,
+        )
 
 
 class TestToy(mmgen.testing.DatasetSuite):
@@ -93,7 +100,7 @@ class TestText(mmgen.testing.EmbedderSuite):
         return CAPTIONS
 
     def backbone_config(self):
-        return Bert(layers=1, width=32, heads=2, vocabulary=80)
+        return Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=2, vocab_size=80)
 
 
 @pytest.mark.slow
@@ -117,7 +124,7 @@ class TestDiscovery(mmgen.testing.MetricSuite):
 
 @pytest.mark.parametrize("family", toys.families())
 def test_every_encoder_passes(family):
-    suite = backbone_suite(lambda: family(layers=2, width=32, heads=2, vocabulary=100))
+    suite = backbone_suite(lambda: family(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, vocab_size=100))
     suite.source_logits = lambda self, backbone, ids: backbone.model(input_ids=ids).logits
     assert failures(suite) == {}
 

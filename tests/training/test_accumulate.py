@@ -149,13 +149,13 @@ SMALL = """
     from mmgen.errors import RunError
     from kit.training import Told, learn, step
     torch.set_num_threads(1)
-    learn(Path("warm"), toys.model(width=64), step(batch_size=2, micro_batch_size=2, epochs=1), toys.examples(2))
+    learn(Path("warm"), toys.model(hidden_size=64), step(batch_size=2, micro_batch_size=2, epochs=1), toys.examples(2))
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), resource.RLIM_INFINITY))
     told = Told()
     try:
         settings = step(batch_size=2000, micro_batch_size=800, epochs=1)
-        print(learn(Path("s"), toys.model(width=64), settings, toys.examples(400), told=told)[-1].get("halved"))
+        print(learn(Path("s"), toys.model(hidden_size=64), settings, toys.examples(400), told=told)[-1].get("halved"))
     except RunError as error:
         print(error)
     print(told.lines[0])

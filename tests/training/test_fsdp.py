@@ -82,7 +82,7 @@ def bent():
     """A model whose input learns too."""
     torch.manual_seed(0)
     return compose(
-        Bert(layers=2, width=32, heads=4, vocabulary=90, dropout=0.3),
+        Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.3),
         {"caption": Bent()},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
@@ -174,7 +174,7 @@ def stop(patch):
 
 def counted(context) -> dict:
     """Bytes that a process holds of a model between updates, and how many layers are whole while one of them runs."""
-    model, told, gathered = toys.model(layers=8, width=64, dropout=0.0), {}, set()
+    model, told, gathered = toys.model(num_hidden_layers=8, hidden_size=64, dropout=0.0), {}, set()
     parameters, deep = sum(p.nbytes for p in model.parameters()), list(model.backbone.model.bert.encoder.layer)
     before = storages()  # the model's own among them: they wait on the CPU, which here is the device too
 

@@ -40,7 +40,7 @@ def model(dropout=0.0):
     """Writes, predicts masked words, and tells pairs of captions apart."""
     torch.manual_seed(0)
     made = compose(
-        Bert(layers=1, width=32, heads=4, vocabulary=90, dropout=dropout),
+        Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=dropout),
         {"caption": Text(), "second": Text(reads=("second",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,

@@ -24,10 +24,10 @@ RECIPE = """\
 name = "toy"
 [backbone]
 type = "bert"
-layers = 1
-width = 16
-heads = 2
-vocabulary = 60
+num_hidden_layers = 1
+hidden_size = 16
+num_attention_heads = 2
+vocab_size = 60
 [inputs.image]
 type = "regions"
 features = "{folder}/features.h5"

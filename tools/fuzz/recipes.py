@@ -24,9 +24,9 @@ output = "runs"
 
 [backbone]
 type = "bert"
-layers = 2
-width = 32
-heads = 2
+num_hidden_layers = 2
+hidden_size = 32
+num_attention_heads = 2
 [inputs.image]
 type = "regions"
 max_regions = 8
@@ -152,7 +152,7 @@ KEYS = [
     "steps.mixed.data",
     "steps.mixed.data.0.share",
     "backbone.type",
-    "backbone.width",
+    "backbone.hidden_size",
     "inputs.image.max_regions",
     "inputs.image.extractor.spread",
     "inputs.caption",

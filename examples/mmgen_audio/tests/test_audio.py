@@ -138,7 +138,7 @@ def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, so
         "caption": Text(reads=("caption",)),
     }
     step = Step(inputs=tuple(inputs), train=("sound",))
-    backbone = Bert(layers=1, width=32, heads=2)
+    backbone = Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=2)
     recipe = Recipe(
         name="three", backbone=backbone, inputs=inputs, generator=Masked(), steps={"all": step}, data=Scenes()
     )

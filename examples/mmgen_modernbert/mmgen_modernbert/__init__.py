@@ -27,7 +27,10 @@ class ModernBert(Encoder):
         return self
 
     def sizes(self):
-        kinds = ["sliding_attention" if layer % self.wide_every else "full_attention" for layer in range(self.layers)]
+        kinds = [
+            "sliding_attention" if layer % self.wide_every else "full_attention"
+            for layer in range(self.num_hidden_layers)
+        ]
         return {"layer_types": kinds, "local_attention": self.window}
 
     def backbone_class(self):

@@ -13,7 +13,7 @@ class TestModernBert(BackboneSuite):
     source_length = 40
 
     def config(self):
-        return ModernBert(layers=4, width=32, heads=2, vocabulary=100, window=8)
+        return ModernBert(num_hidden_layers=4, hidden_size=32, num_attention_heads=2, vocab_size=100, window=8)
 
     def source_logits(self, backbone, ids):
         return backbone.model(input_ids=ids).logits
@@ -24,7 +24,7 @@ def test_the_published_window():
         source_length = 160  # the window is 128, 64 to either side
 
         def config(self):
-            return ModernBert(layers=2, width=32, heads=2, vocabulary=100)
+            return ModernBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=2, vocab_size=100)
 
     Published().test_equals_its_source()
 
@@ -33,7 +33,11 @@ def test_the_published_window():
 def test_packed_rows_beyond_the_window_are_those_of_the_source():
     """What a [MASK] predicts behind a long input, among other targets: the source model on that target's plain row."""
     torch.manual_seed(0)
-    backbone = ModernBert(layers=4, width=32, heads=2, vocabulary=100, window=8).build(texts=TEXTS).eval()
+    backbone = (
+        ModernBert(num_hidden_layers=4, hidden_size=32, num_attention_heads=2, vocab_size=100, window=8)
+        .build(texts=TEXTS)
+        .eval()
+    )
     ids = some_ids(backbone, 8)
     before = prefix(backbone, [[backbone.start_id, *ids * 4]])
     targets = [ids[:5], ids[2:8], ids[1:3]]

@@ -119,7 +119,7 @@ def test_every_family_knows_its_own_names(family, front):
 
 
 def test_rows_that_were_added_to_tables_stay(bert):
-    longer = toys.model(Bert, extra_types=2, extra_positions=1).backbone
+    longer = toys.model(Bert, extra_token_types=2, extra_positions=1).backbone
     tensors = published(VisualBertForPreTraining(VisualBertConfig(**sizes(bert), visual_embedding_dim=8)))
     name = "model.bert.embeddings.{}_embeddings.weight".format
     before = {table: state(longer)[name(table)].clone() for table in ("position", "token_type")}

@@ -252,7 +252,7 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
 )
 def test_a_compiled_encoder_learns_the_same():
     """torch.compile's own tracing, without its code generator, which takes a minute; two shapes of batches."""
-    plain, compiled = toys.model(layers=1), toys.model(layers=1)
+    plain, compiled = toys.model(num_hidden_layers=1), toys.model(num_hidden_layers=1)
     compiled.backbone.model.base_model.compile(backend="aot_eager", dynamic=True)
     for examples in (toys.examples(3), toys.examples(5)):
         for model in (plain, compiled):

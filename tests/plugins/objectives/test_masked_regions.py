@@ -43,7 +43,7 @@ def record(name, count, seed=0):
 
 
 def regions(cls=VlBertRegions, **settings):
-    return cls(width=D, fingerprint={"extractor": "toy"}, classes=NAMES, **settings)
+    return cls(hidden_size=D, fingerprint={"extractor": "toy"}, classes=NAMES, **settings)
 
 
 def examples(count=6):
@@ -59,7 +59,7 @@ class TestMaskedRegions(mmgen.testing.ObjectiveSuite):
         return MaskedRegions(rate=0.6)
 
     def backbone_config(self):
-        return VlBert(layers=1, width=32, heads=4, vocabulary=90, dropout=0.0)
+        return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
 
     def inputs(self):
         return {"caption": Text(), "image": regions(dropout=0.0)}
@@ -77,7 +77,7 @@ def compose_model(kind="vlbert", rate=0.5, **settings):
     torch.manual_seed(0)
     dropout = {"dropout": 0.0} if kind == "vlbert" else {}
     model = compose(
-        VlBert(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0),
+        VlBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
         {"caption": Text(), "image": regions(KINDS[kind], **dropout, **settings)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
@@ -194,7 +194,9 @@ def test_the_original_codes_head_on_its_own_states(background):
     """Its first class is the background, which is left out for a head with one class less."""
     tensors = load_file(shared("oracles/vlbert") / "original.safetensors")
     names = tuple("abcdefghi"[background:])
-    backbone = VlBert(layers=1, width=48, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
+    backbone = VlBert(num_hidden_layers=1, hidden_size=48, num_attention_heads=4, vocab_size=90).build(
+        texts=[WORDS] * 3
+    )
     objective = MaskedRegions().build(backbone, {"image.classes": names})
     named = {f"module.vlbert.{name[6:]}": tensor for name, tensor in tensors.items() if name.startswith("model.mvrc")}
     objective.load_state_dict(objective.published(named))
@@ -206,7 +208,9 @@ def test_the_original_codes_head_on_its_own_states(background):
 @pytest.mark.parametrize("shapes", [((6, 32), ()), ((), (6,)), ((5, 32), (6,)), ((6, 32), (5,))])
 def test_a_damaged_head_is_handed_on_by_its_shape(shapes):
     """The background is left out of both tensors or of neither; the loader reports wrong shapes."""
-    backbone = VlBert(layers=1, width=32, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
+    backbone = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90).build(
+        texts=[WORDS] * 3
+    )
     objective = MaskedRegions().build(backbone, {"image.classes": NAMES})
     parts = dict(zip(("weight", "bias"), map(torch.ones, shapes), strict=True))
     weights = objective.published(
@@ -234,7 +238,9 @@ def test_masks_words_and_looks_are_taken_of_published_weights():
 
 
 def test_features_without_classes_are_told_when_the_head_is_built():
-    backbone = VlBert(layers=1, width=32, heads=4, vocabulary=90).build(texts=[WORDS] * 3)
+    backbone = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90).build(
+        texts=[WORDS] * 3
+    )
     with pytest.raises(DataError) as error:
         MaskedRegions().build(backbone, {"image.classes": ()})
     assert str(error.value) == (
@@ -245,7 +251,7 @@ def test_features_without_classes_are_told_when_the_head_is_built():
 
 def test_without_its_input_there_is_no_head():
     model = compose(
-        VlBert(layers=1, width=32, heads=4, vocabulary=90),
+        VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90),
         {"caption": Text()},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,

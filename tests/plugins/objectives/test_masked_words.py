@@ -37,7 +37,7 @@ def model(backbone=Bert, seed=0, **objectives):
     """A caption-to-question model with objectives, random weights, no dropout, in eval mode."""
     torch.manual_seed(seed)
     composed = compose(
-        backbone(layers=2, width=32, heads=4, vocabulary=90, dropout=0.0),
+        backbone(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0),
         {"caption": Text()},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
@@ -181,9 +181,9 @@ RECIPE = """
 name = "toy"
 [backbone]
 type = "bert"
-layers = 1
-width = 16
-heads = 2
+num_hidden_layers = 1
+hidden_size = 16
+num_attention_heads = 2
 [inputs.caption]
 type = "text"
 [generator]

@@ -24,7 +24,7 @@ from mmgen.tensors import All, Example
 
 D, NAMES = 6, ("person", "car", "dog")
 WORDS = "what color is the ball . a red cat and two dogs on grass"
-BACKBONE = VlBert(layers=1, width=32, heads=4, vocabulary=90, dropout=0.0)
+BACKBONE = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
 
 
 def record(name, count, seed):

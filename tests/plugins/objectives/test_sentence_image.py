@@ -51,7 +51,7 @@ def test_half_of_the_second_captions_are_of_another_picture_and_the_others_are_a
 
 def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
     composed = compose(
-        Bert(layers=1, width=16, heads=2, vocabulary=90),
+        Bert(num_hidden_layers=1, hidden_size=16, num_attention_heads=2, vocab_size=90),
         {"caption": Text(), "second": Text(reads=("second",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,

@@ -81,7 +81,7 @@ class Pictured(ProbeSuite):
     """What the probes look into: BERT behind three regions and a caption."""
 
     def backbone_config(self):
-        return Bert(layers=2, width=32, heads=4, vocabulary=90)
+        return Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
     def inputs(self):
         return {"image": Regions(reads=("image",), width=6, fingerprint={}), "caption": Text(reads=("caption",))}
@@ -199,7 +199,12 @@ def test_padding_and_neighbours_do_not_change_a_state():
 
 
 def test_similarity_of_a_model_without_pictures_or_with_a_causal_encoder_is_refused_in_one_line(tmp_path):
-    texts = compose(Bert(layers=1, width=32, heads=4, vocabulary=90), {"caption": Text()}, Greedy(), texts=TEXTS).eval()
+    texts = compose(
+        Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90),
+        {"caption": Text()},
+        Greedy(),
+        texts=TEXTS,
+    ).eval()
     with pytest.raises(UnavailableError) as told:
         Similarity().build().run(subject("caption", models=[texts]), tmp_path)
     assert str(told.value) == "s0: a picture and a text are compared, and the model reads caption; name two with inputs"

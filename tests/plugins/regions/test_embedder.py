@@ -118,7 +118,7 @@ def test_more_pictures_than_token_types_are_refused_before_training_and_on_readi
             call()
         assert str(error.value) == (
             f"example '{several.id}' shows 3 pictures, but the encoder has token types for 2; show fewer, or set "
-            "extra_types of the backbone"
+            "extra_token_types of the backbone"
         )
 
 

@@ -51,7 +51,10 @@ def test_a_separate_mask_follows_the_question_in_the_answer_s_segment():
     """[CLS] question [SEP] [MASK]: VL-BERT, for VQA."""
     answer = Text(reads=("question",), max_tokens=0, append_mask=True, token_type=1)
     model = compose(
-        Bert(layers=1, width=16, heads=2), {"question": Text(), "answer": answer}, Masked(), texts=["what is it"] * 3
+        Bert(num_hidden_layers=1, hidden_size=16, num_attention_heads=2),
+        {"question": Text(), "answer": answer},
+        Masked(),
+        texts=["what is it"] * 3,
     )
     example = Example("x", {"question": "what is it"})
     slots = model.prefix(Collator(model, model.inputs, ())([example])).slots

@@ -44,7 +44,7 @@ WORDS = "what color is the ball . a red cat and two dogs on grass"
 
 class TestVisualBert(mmgen.testing.BackboneSuite):
     def config(self):
-        return VisualBert(layers=2, width=32, heads=4, vocabulary=90)
+        return VisualBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
     def backbone(self):
         """With rows of regions that have learnt: they begin as words' first."""
@@ -56,7 +56,7 @@ class TestVisualBert(mmgen.testing.BackboneSuite):
 
 class TestLateFusion(TestVisualBert):
     def config(self):
-        return VisualBert(layers=2, width=32, heads=4, vocabulary=90, fuse="late")
+        return VisualBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, fuse="late")
 
 
 def record(name, regions, seed=0):
@@ -73,7 +73,7 @@ def regions(**settings):
 
 class TestRegions(mmgen.testing.EmbedderSuite):
     def backbone_config(self):
-        return VisualBert(layers=1, width=32, heads=4, vocabulary=90)
+        return VisualBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
     def config(self):
         return VisualBertRegions(width=D, fingerprint={"extractor": "toy"}, reads=("image",), mentions=("caption",))
@@ -224,7 +224,7 @@ INPUTS = {"caption": Text(), "second": Text(token_type=1)}
 def composed(fuse="early", objectives=None, inputs=INPUTS, labels=None, **settings):
     torch.manual_seed(0)
     made = compose(
-        VisualBert(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0, fuse=fuse),
+        VisualBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0, fuse=fuse),
         inputs | {"image": regions(**settings)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
@@ -323,7 +323,12 @@ def test_equal_to_transformers(visual_type):
 
 def test_begins_as_berts_first_rows():
     torch.manual_seed(0)
-    made = compose(VisualBert(layers=1, width=32, heads=4), {"image": regions()}, Masked(), texts=[WORDS] * 3)
+    made = compose(
+        VisualBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4),
+        {"image": regions()},
+        Masked(),
+        texts=[WORDS] * 3,
+    )
     types = made.backbone.model.bert.embeddings.token_type_embeddings.weight
     places = made.backbone.positions.weight
     assert torch.equal(types[2:], types[:2]) and torch.equal(places[-1], places[0])
@@ -416,7 +421,12 @@ def test_six_coordinates():
 
 def test_another_backbone_is_refused():
     with pytest.raises(PluginError, match='visualbert_regions needs the backbone "visualbert"'):
-        compose(Bert(layers=1, width=32, heads=4), {"image": regions()}, Masked(), texts=[WORDS] * 3)
+        compose(
+            Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4),
+            {"image": regions()},
+            Masked(),
+            texts=[WORDS] * 3,
+        )
 
 
 # --- published weights ----------------------------------------------------------------------------------------------

@@ -32,12 +32,12 @@ WORDS = "what color is the ball . a red cat and two dogs on grass"
 
 class TestVlBert(mmgen.testing.BackboneSuite):
     def config(self):
-        return VlBert(layers=2, width=32, heads=4, vocabulary=90)
+        return VlBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
 
 class TestRegions(mmgen.testing.EmbedderSuite):
     def backbone_config(self):
-        return VlBert(layers=1, width=32, heads=4, vocabulary=90)
+        return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
     def config(self):
         kept = {"width": D, "fingerprint": {"extractor": "toy"}, "classes": ("cat", "dog")}
@@ -139,7 +139,7 @@ def test_from_geometry_to_logits_the_original_codes(oracle):
 def composed(learnt=True, inputs=None, **settings):
     torch.manual_seed(0)
     made = compose(
-        VlBert(layers=2, width=32, heads=4, vocabulary=120, dropout=0.0),
+        VlBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
         inputs or {"caption": Text(), "image": regions(dropout=0.0, **settings)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
@@ -360,8 +360,13 @@ def test_of_bert_alone_the_token_type_of_regions_stays_as_it_was_drawn():
 
 def test_two_token_types_are_too_few():
     with pytest.raises(DataError) as told:
-        compose(Bert(layers=1, width=32, heads=4), {"image": regions()}, Masked(), texts=[WORDS] * 3)
+        compose(
+            Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4),
+            {"image": regions()},
+            Masked(),
+            texts=[WORDS] * 3,
+        )
     assert str(told.value) == (
-        "vlbert_regions are of a third token type, and the backbone has 2; give it extra_types, or take the backbone "
-        '"vlbert"'
+        "vlbert_regions are of a third token type, and the backbone has 2; give it extra_token_types, or take the "
+        'backbone "vlbert"'
     )

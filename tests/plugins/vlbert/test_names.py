@@ -46,7 +46,7 @@ type = "scenes"
 def model():
     classes = tuple("abcd")  # the file has the background too, in front of them
     return compose(
-        VlBert(layers=LAYERS, width=WIDE, heads=4, vocabulary=120),
+        VlBert(num_hidden_layers=LAYERS, hidden_size=WIDE, num_attention_heads=4, vocab_size=120),
         {"caption": Text(), "image": VlBertRegions(width=D, fingerprint={"extractor": "toy"}, classes=classes)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,

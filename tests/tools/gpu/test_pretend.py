@@ -47,7 +47,7 @@ def pictured(**sizes):
     draw, words, examples = np.random.default_rng(0), random.Random(0), []
     regions = Regions(reads=("image",), width=8, fingerprint={"made": "up"}, max_regions=5, normalise="standard")
     model = compose(
-        Bert(layers=2, width=32, heads=4, vocabulary=90, **sizes),
+        Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, **sizes),
         {"image": regions, "caption": Text(reads=("caption",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,

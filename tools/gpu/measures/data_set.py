@@ -20,10 +20,10 @@ RECIPE = """\
 name = "epochs"
 [backbone]
 type = "bert"
-layers = {layers}
-width = {width}
-heads = {heads}
-vocabulary = {words}
+num_hidden_layers = {layers}
+hidden_size = {width}
+num_attention_heads = {heads}
+vocab_size = {words}
 [inputs.image]
 type = "regions"
 features = "{folder}/regions.h5"

@@ -55,10 +55,14 @@ def words(count: int) -> list[str]:
 def model(chosen: Arguments, max_tokens: int = 20, dropout: float = 0.0) -> Model:
     """On its device, with random weights that are the same every time."""
     torch.manual_seed(0)
-    sizes = {"layers": chosen.layers, "width": chosen.width, "heads": heads(chosen.width)}
+    sizes = {
+        "num_hidden_layers": chosen.layers,
+        "hidden_size": chosen.width,
+        "num_attention_heads": heads(chosen.width),
+    }
     made_up = Regions(width=chosen.features, fingerprint={"made": "random numbers"}, max_regions=REGIONS)
     composed = compose(
-        Bert(**sizes, vocabulary=chosen.words, dropout=dropout),
+        Bert(**sizes, vocab_size=chosen.words, dropout=dropout),
         {"image": made_up.model_copy(update={"reads": ("image",)}), "caption": Text(reads=("caption",))},
         Masked(max_tokens=max_tokens),
         texts=words(chosen.words),

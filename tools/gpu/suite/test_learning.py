@@ -39,7 +39,7 @@ def flat(model, examples, device, half):
 
 
 def test_bf16_learns_nearly_the_same(device):
-    model, examples = toys.model(Bert, width=64).to(device), toys.examples(12)
+    model, examples = toys.model(Bert, hidden_size=64).to(device), toys.examples(12)
     half, whole = flat(model, examples, device, True), flat(model, examples, device, False)
     assert half[0] == pytest.approx(whole[0], rel=0.02)
     assert torch.nn.functional.cosine_similarity(half[1], whole[1], dim=0) > 0.99
@@ -48,7 +48,7 @@ def test_bf16_learns_nearly_the_same(device):
 
 @torch.inference_mode()
 def test_bf16_writes_with_nearly_the_same_probabilities(device):
-    model, examples = toys.model(Bert, width=64).to(device), toys.examples(8)
+    model, examples = toys.model(Bert, hidden_size=64).to(device), toys.examples(8)
     whole = generate(model, examples)
     with torch.autocast(device.type, torch.bfloat16):
         half = generate(model, examples)
@@ -64,7 +64,7 @@ def pictured(device, dropout=0.1):
     draw, words = np.random.default_rng(0), random.Random(0)
     regions = Regions(reads=("image",), width=16, fingerprint={"made": "up"}, max_regions=5)
     model = compose(
-        Bert(layers=2, width=32, heads=4, vocabulary=90, dropout=dropout),
+        Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=dropout),
         {"image": regions, "caption": Text(reads=("caption",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,

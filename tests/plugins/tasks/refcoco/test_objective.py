@@ -114,7 +114,7 @@ def test_the_head_of_regions_begins_as_that_of_masked_regions():
     inputs = {"caption": Text(), "image": regions()}
     torch.manual_seed(0)
     made = compose(
-        Bert(layers=1, width=32, heads=4, vocabulary=90),
+        Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90),
         {**inputs, "image": inputs["image"].model_copy(update={"classes": ("cat", "dog")})},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,

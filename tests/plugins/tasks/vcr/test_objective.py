@@ -60,7 +60,7 @@ def test_the_rows_of_an_example_hide_words_apart_from_one_another():
     inputs = {"question": Text(), "choice": Text()}
     torch.manual_seed(0)
     made = compose(
-        Bert(layers=1, width=32, heads=4, vocabulary=120),
+        Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=120),
         inputs,
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
