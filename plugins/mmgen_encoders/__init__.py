@@ -42,20 +42,20 @@ class Encoder(mmgen.BackboneConfig):
     weights: Annotated[str | None, PathOrName()] = Field(
         None, description="local folder or hub name; without weights nothing is pretrained"
     )
-    layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
-    width: int = Field(256, ge=8, le=100_000, description="width of the states, without weights")
-    heads: int = Field(4, ge=1, description="attention heads, without weights")
-    intermediate: int | None = Field(
+    num_hidden_layers: int = Field(4, ge=1, le=1000, description="layers, without weights")
+    hidden_size: int = Field(256, ge=8, le=100_000, description="width of the states, without weights")
+    num_attention_heads: int = Field(4, ge=1, description="attention heads, without weights")
+    intermediate_size: int | None = Field(
         None,
         ge=8,
         le=1_000_000,
-        description="width inside the feed-forward layers, without weights; by default 4 x width",
+        description="width inside the feed-forward layers, without weights; by default 4 x hidden_size",
     )
-    vocabulary: int = Field(
+    vocab_size: int = Field(
         2000, ge=16, le=10_000_000, description="most word pieces of the trained vocabulary, without weights"
     )
     dropout: float | None = Field(None, ge=0, lt=1, description="overrides the encoder's dropout")
-    extra_types: int = Field(
+    extra_token_types: int = Field(
         0,
         ge=0,
         le=1000,
@@ -69,8 +69,11 @@ class Encoder(mmgen.BackboneConfig):
     )
 
     def model_post_init(self, context: Any) -> None:
-        if self.weights is None and self.width % self.heads:
-            raise ValueError(f"heads: width ({self.width}) must be a multiple of heads ({self.heads})")
+        if self.weights is None and self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"num_attention_heads: hidden_size ({self.hidden_size}) must be a multiple of num_attention_heads "
+                f"({self.num_attention_heads})"
+            )
 
     def build(self, texts=None, folder: Path | None = None):
         from .loading import build
@@ -94,7 +97,7 @@ class Encoder(mmgen.BackboneConfig):
 
     def sizes(self) -> dict[str, Any]:
         """Extra fields of transformers' config for an encoder without weights: name -> value. They override the values
-        of the usual settings (layers, width, ...)."""
+        of the usual settings (num_hidden_layers, hidden_size, ...)."""
         return {}
 
 

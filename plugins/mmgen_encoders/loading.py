@@ -47,7 +47,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
             f"backbone '{config.type}' has no weights to load and no texts to train a vocabulary on; set "
             "backbone.weights"
         )
-    tokenizer = train_tokenizer(texts, config.vocabulary)
+    tokenizer = train_tokenizer(texts, config.vocab_size)
     sizes = _make_sizes(config, len(tokenizer), tokenizer.pad_token_id)
     try:
         _check_memory(sizes)
@@ -58,8 +58,8 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
     log.info(
         "%s: built on the spot (%d layers, %d wide, %d word pieces); not pretrained",
         config.type,
-        config.layers,
-        config.width,
+        config.num_hidden_layers,
+        config.hidden_size,
         len(tokenizer),
     )
     return config.backbone_class()(config, _from_sizes(sizes), tokenizer)
@@ -148,17 +148,17 @@ def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
 
 
 def _make_sizes(config: Encoder, vocabulary: int, padding: int) -> PreTrainedConfig:
-    sizes, inner = AutoConfig.for_model(config.family), config.intermediate or 4 * config.width
+    sizes, inner = AutoConfig.for_model(config.family), config.intermediate_size or 4 * config.hidden_size
     values = {
         "vocab_size": vocabulary,
-        "hidden_size": config.width,
-        "num_hidden_layers": config.layers,
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.num_hidden_layers,
         "pad_token_id": padding,
-        "num_attention_heads": config.heads,
+        "num_attention_heads": config.num_attention_heads,
         "intermediate_size": inner,
-        "embedding_size": config.width,
+        "embedding_size": config.hidden_size,
         # BERT's 0.02 suits a width of 768; with it, a narrow encoder takes far longer to train its attention
-        "initializer_range": config.width**-0.5,
+        "initializer_range": config.hidden_size**-0.5,
         "hidden_dim": inner,
         "type_vocab_size": max(1, getattr(sizes, "type_vocab_size", 1)),
     }
