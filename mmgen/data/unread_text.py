@@ -24,7 +24,8 @@ def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: Exam
         if cut:
             yield f"{name} has {tokens:,} tokens, of which the first {tokens - cut} are read (max_tokens)"
         if unknown:
-            yield f"{name} contains {unknown} words or characters that are not in the tokenizer's vocabulary"
+            what = "word or character that is" if unknown == 1 else "words or characters that are"
+            yield f"{name} contains {unknown} {what} not in the tokenizer's vocabulary"
 
 
 def warn_of_unread_text(
