@@ -1,4 +1,4 @@
-"""The command line of a sitting: `python -m tools.gpu`, from the root of a checkout, which need not be installed."""
+"""The command line: `python -m tools.gpu`, from the root of a checkout, which need not be installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 if sys.version_info < (3, 11):  # noqa: UP036  before anything that an older Python cannot read
-    raise SystemExit(f"error: a sitting needs Python 3.11 or newer, and this is {sys.version.split()[0]}")
+    raise SystemExit(f"error: a run on a GPU needs Python 3.11 or newer, and this is {sys.version.split()[0]}")
 
 from .checkout import READY, ROOT, commit, environment
 from .needs import lacking, needed, refusal
@@ -25,12 +25,12 @@ def main() -> int:
         print(refusal(missing), file=sys.stderr)
         if not chosen.list:
             return 1
-    if os.environ.get(READY) != "1":  # the processes of a sitting need paths, entry points and threads from the start
+    if os.environ.get(READY) != "1":  # the processes of a run need paths, entry points and threads from the start
         ready = environment(chosen.folder / "installed", chosen.stand_in)
         os.execve(sys.executable, [sys.executable, "-m", "tools.gpu", *sys.argv[1:]], ready)
     if chosen.list:
         return listed(chosen)
-    return sit(chosen)
+    return measure(chosen)
 
 
 def options() -> argparse.Namespace:
@@ -70,11 +70,11 @@ def listed(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def sit(chosen: argparse.Namespace) -> int:
-    """The sitting, and the page behind every part."""
+def measure(chosen: argparse.Namespace) -> int:
+    """The run, and the page behind every part."""
     from . import machine, page
     from .parts import PARTS
-    from .sitting import Sitting
+    from .run import Run
     from .sizes import REAL, TINY
 
     parts = picked(chosen)
@@ -84,27 +84,27 @@ def sit(chosen: argparse.Namespace) -> int:
         print("\n".join(f"    {part.name}: {part.title}" for part in parts))
         print("`--stand-in` runs every part with tiny sizes on the processor, `--list` shows the commands")
         return 0
-    sitting = Sitting(chosen.folder, here, commit(chosen.commit), TINY if chosen.stand_in else REAL)
+    run = Run(chosen.folder, here, commit(chosen.commit), TINY if chosen.stand_in else REAL)
     if chosen.stand_in:
-        sitting.forked, sitting.slug = True, page.STAND_IN  # never among what a GPU has measured
-    sitting.until = time.monotonic() + 60 * chosen.minutes if chosen.minutes is not None else None
+        run.forked, run.slug = True, page.STAND_IN  # never among what a GPU has measured
+    run.until = time.monotonic() + 60 * chosen.minutes if chosen.minutes is not None else None
     for part in parts:
         if part.name in chosen.again:
-            sitting.journal(part).forget()
-            shutil.rmtree(sitting.work / part.name, ignore_errors=True)
-    if sitting.forked and not sitting.finished(parts):
+            run.journal(part).forget()
+            shutil.rmtree(run.work / part.name, ignore_errors=True)
+    if run.forked and not run.finished(parts):
         preload()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a machine that is taken away is a Ctrl-C
-    print(f"{here}; commit {sitting.commit}", flush=True)
-    if sitting.commit == "unknown":
+    print(f"{here}; commit {run.commit}", flush=True)
+    if run.commit == "unknown":
         print("there is no git to ask for the commit: `--commit` names it, and without it the figures are of nothing")
     try:
-        sitting.hold(parts, behind=lambda: page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in))
+        run.measure(parts, behind=lambda: page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in))
     except KeyboardInterrupt:
         print("stopped; the same command goes on")
     page.write(chosen.page, chosen.folder, PARTS, chosen.stand_in)
     print(f"the page: {chosen.page}")
-    return 0 if sitting.finished(parts) else 1
+    return 0 if run.finished(parts) else 1
 
 
 def preload() -> None:

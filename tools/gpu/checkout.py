@@ -12,7 +12,7 @@ READY = "MMGEN_GPU_READY"  # set where the environment is the one below
 
 
 def environment(folder: Path, stand_in: bool = False) -> dict[str, str]:
-    """What processes of a sitting run under. Plugins are found through entry points, which are written into a folder
+    """The environment of processes of a run. Plugins are found through entry points, which are written into a folder
     that comes before any installed mmgen. A stand-in sees no GPU, and has one thread."""
     paths = [ROOT, ROOT / "plugins", ROOT / "tests", write_entry_points(folder)]
     before = os.environ.get("PYTHONPATH", "").split(os.pathsep)

@@ -1,7 +1,7 @@
-"""The journal of a part: what became of each of its steps, in one JSON file that outlives sittings.
+"""The journal of a part: what became of each of its steps, in one JSON file that outlives runs.
 
 A step is `begun`, then `done`, `failed` (it ended by an error or a signal) or `stopped` (its time was over). All but
-those that are done are run again by the next sitting. What was there before is kept under `earlier`.
+those that are done are run again by the next run. What was there before is kept under `earlier`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The machine: which GPU it is, told by name and memory, and the most that its data sheet promises.
 
-`python -m tools.gpu.machine` prints it as JSON. A sitting asks a process of its own, so that none but those that
+`python -m tools.gpu.machine` prints it as JSON. A run asks a process of its own, so that none but those that
 measure hold memory of the GPU.
 """
 

@@ -1,4 +1,4 @@
-"""What a sitting needs beside Python, and one line that names everything which is missing and how to bring it.
+"""What a run needs beside Python, and one line that names everything which is missing and how to bring it.
 
 It is read from pyproject.toml. Caption metrics are left out, since the main job goes without them; pytest is added.
 """
@@ -45,7 +45,7 @@ def refusal(missing: dict[str, str | None]) -> str:
     """The line: what is missing, which wheels to carry, and what the machine itself must have."""
     named = [f"{each} ({here} is here)" if here else each for each, here in missing.items()]
     large = [each for each in missing if _name(each) in LARGE]
-    told = [f"error: a sitting needs {', '.join(named)}"]
+    told = [f"error: a run on a GPU needs {', '.join(named)}"]
     if large:
         told.append(f"too large to carry, so choose a machine that has them: {', '.join(large)}")
     small = [each for each in missing if _name(each) not in LARGE]

@@ -1,6 +1,6 @@
 """The page: what has been measured on which machine at which commit, every figure with its command, as Markdown.
 
-It is made from the journals alone, so it can be written again at any time, and holds what every sitting has found.
+It is made from the journals alone, so it can be written again at any time, and holds what every run has found.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .journal import DONE, Journal, Result
 from .machine import Machine, Peaks
-from .sitting import Part
+from .run import Part
 from .table import table
 
 STAND_IN = "stand-in"
@@ -54,7 +54,7 @@ def described(place: Path) -> Machine:
 
 
 def versions(journals: Iterable[Journal]) -> str:
-    """What the steps ran with. Where sittings had different ones, the steps of each are named."""
+    """What the steps ran with. Where runs had different ones, the steps of each are named."""
     found: dict[str, list[str]] = {}
     for journal in journals:
         for name, result in journal.steps.items():
@@ -79,7 +79,7 @@ def part_section(part: Part, journal: Journal, machine: Machine, name_commits: b
     figures = {name: result["figures"] for name, result in journal.steps.items() if result.get("figures")}
     try:
         told = part.lines(figures, machine)
-    except Exception as error:  # half of what a line needs is not there yet; the sitting goes on whatever it is
+    except Exception as error:  # half of what a line needs is not there yet; the run goes on whatever it is
         told = [f"Not enough was measured for a table ({type(error).__name__}: {error})."]
     lines = [*(told if figures else ["Nothing was measured."]), "", *_commands(journal, name_commits)]
     kept = [each for each in journal.earlier if each["state"] == DONE]

@@ -127,7 +127,7 @@ def test_missing_packages_are_one_line():
     place = f"--only-binary=:all: --python-version {sys.version_info[0]}.{sys.version_info[1]}"
     place += "".join(f" --platform {kind}_{platform.machine()}" for kind in ("manylinux_2_28", "manylinux2014"))
     assert refusal({"filelock>=3.30": "3.20", "pydantic>=2.9": None, "timm>=1": None, "torch>=2.6": None}) == (
-        "error: a sitting needs filelock>=3.30 (3.20 is here), pydantic>=2.9, timm>=1, torch>=2.6; "
+        "error: a run on a GPU needs filelock>=3.30 (3.20 is here), pydantic>=2.9, timm>=1, torch>=2.6; "
         "too large to carry, so choose a machine that has them: torch>=2.6; small wheels to carry: "
         f"`python -m pip download -d wheels {place} 'filelock>=3.30' 'pydantic>=2.9'` && "
         f"`python -m pip download --no-deps -d wheels {place} 'timm>=1'`, and on this machine "

@@ -1,4 +1,4 @@
-"""The first minutes on a GPU, without one: the stand-in runs every part, and what a sitting must not get wrong."""
+"""The first minutes on a GPU, without one: the stand-in runs every part, and what a run must not get wrong."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from tools.gpu.launch import _end as end
 from tools.gpu.launch import _started as started
 from tools.gpu.machine import Machine
 from tools.gpu.parts import PARTS
-from tools.gpu.sitting import Part, Sitting, Step, todo
+from tools.gpu.run import Part, Run, Step, todo
 from tools.gpu.sizes import TINY
 
 pytestmark = pytest.mark.slow
@@ -28,9 +28,9 @@ FEW = tuple(part for part in PARTS if part.name in ("cuts", "writing"))  # of th
 HERE = Machine(None, 0.0, 0, "a processor", 2, {"torch": "2"})
 
 
-def sit(*arguments: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "tools.gpu", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **HIDDEN})
+def command(*arguments: str) -> subprocess.CompletedProcess:
+    words = [sys.executable, "-m", "tools.gpu", *arguments]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, env={**os.environ, **HIDDEN})
 
 
 def stand_in(*arguments: str) -> subprocess.CompletedProcess:
@@ -61,42 +61,42 @@ def test_the_stand_in_runs_every_part_and_once_only(tmp_path, chosen):
 
 
 def test_without_a_gpu_it_says_what_it_leaves_out(tmp_path):
-    done = sit("--folder", str(tmp_path))
+    done = command("--folder", str(tmp_path))
     assert done.returncode == 0 and done.stdout.startswith("no GPU here, so nothing is measured; left out:\n")
     assert all(f"    {part.name}: {part.title}" in done.stdout for part in PARTS)
     assert not (tmp_path / "page.md").exists()
 
 
 def test_the_list_needs_no_gpu_and_unknown_parts_are_told(tmp_path):
-    done = sit("--list", "--folder", str(tmp_path))
+    done = command("--list", "--folder", str(tmp_path))
     assert done.returncode == 0
     assert [line.partition(":")[0] for line in done.stdout.splitlines() if line[0] != " "] == [p.name for p in PARTS]
-    done = sit("--only", "suits", "--folder", str(tmp_path))
+    done = command("--only", "suits", "--folder", str(tmp_path))
     assert done.returncode == 1 and done.stderr.startswith("error: there is no part 'suits'; there are: suites, main,")
 
 
-# --- sittings -------------------------------------------------------------------------------------------------------
+# --- runs -----------------------------------------------------------------------------------------------------------
 
 
 def python(code: str) -> tuple[str, ...]:
     return "-c", code
 
 
-def sitting(folder: Path, *steps: Step, **more) -> tuple[Sitting, Part, list[str]]:
+def run_of(folder: Path, *steps: Step, **more) -> tuple[Run, Part, list[str]]:
     said: list[str] = []
     part = Part("p", "A part", lambda sizes, work: list(steps), lambda found, machine: [f"found {sorted(found)}"])
-    return Sitting(folder, HERE, "abc", TINY, say=said.append, **more), part, said
+    return Run(folder, HERE, "abc", TINY, say=said.append, **more), part, said
 
 
 def test_what_failed_is_run_again_and_what_is_done_is_not(tmp_path):
     counted = python(f"open({str(tmp_path / 'count')!r}, 'a').write('1'); print('{{\"a\": 1}}')")
     steps = Step("good", counted), Step("bad", python("import sys; sys.exit('no memory of it')"))
-    one, part, said = sitting(tmp_path, *steps)
-    assert not one.hold([part]) and not one.hold([part])  # a sitting tries once
-    one, part, said = sitting(tmp_path, *steps)
-    assert not one.hold([part])
+    run, part, said = run_of(tmp_path, *steps)
+    assert not run.measure([part]) and not run.measure([part])  # a run tries once
+    run, part, said = run_of(tmp_path, *steps)
+    assert not run.measure([part])
     assert (tmp_path / "count").read_text() == "1"
-    journal = one.journal(part)
+    journal = run.journal(part)
     assert journal.steps["good"]["figures"] == {"a": 1} and journal.steps["bad"]["state"] == FAILED
     assert journal.steps["bad"]["why"] == "ended with exit status 1: no memory of it"
     assert [each["state"] for each in journal.earlier] == [FAILED]
@@ -106,15 +106,15 @@ def test_what_failed_is_run_again_and_what_is_done_is_not(tmp_path):
 
 
 def test_figures_of_a_failed_check_are_kept(tmp_path):
-    one, part, _ = sitting(tmp_path, Step("check", python("print('{\"off\": 2}'); raise SystemExit('too far off')")))
-    assert not one.hold([part])
-    result = one.journal(part).steps["check"]
+    run, part, _ = run_of(tmp_path, Step("check", python("print('{\"off\": 2}'); raise SystemExit('too far off')")))
+    assert not run.measure([part])
+    result = run.journal(part).steps["check"]
     assert (result["state"], result["figures"]) == (FAILED, {"off": 2})
 
 
 def test_output_that_is_none_is_a_failure(tmp_path):
-    one, part, _ = sitting(tmp_path, Step("odd", python("print('all well')")))
-    assert not one.hold([part]) and one.journal(part).steps["odd"]["state"] == FAILED
+    run, part, _ = run_of(tmp_path, Step("odd", python("print('all well')")))
+    assert not run.measure([part]) and run.journal(part).steps["odd"]["state"] == FAILED
 
 
 def test_a_signal_is_a_failure_and_a_limit_is_a_stop(tmp_path):
@@ -124,11 +124,11 @@ def test_a_signal_is_a_failure_and_a_limit_is_a_stop(tmp_path):
     assert slow.state == STOPPED and slow.seconds < 30
 
 
-def test_a_crash_says_where_and_the_sitting_goes_on(tmp_path):
+def test_a_crash_says_where_and_the_run_goes_on(tmp_path):
     crash = python("import faulthandler; faulthandler.enable(); import os; os.kill(os.getpid(), 11)")
-    one, part, said = sitting(tmp_path, Step("crash", crash), Step("next", python("print('{}')")))
-    assert not one.hold([part]) and one.journal(part).done("next")
-    why = one.journal(part).steps["crash"]["why"]
+    run, part, said = run_of(tmp_path, Step("crash", crash), Step("next", python("print('{}')")))
+    assert not run.measure([part]) and run.journal(part).done("next")
+    why = run.journal(part).steps["crash"]["why"]
     assert why == "ended by SIGSEGV: Fatal Python error: Segmentation fault"
     assert judged(-60) == (FAILED, "ended by signal 60")
 
@@ -141,23 +141,23 @@ def test_a_part_whose_minutes_are_over_is_stopped_and_its_figures_are_kept(tmp_p
         out.write_text('{"a": 1}\n{"a": 2}\n')
         return Ended(STOPPED, "its limit", limit)
 
-    monkeypatch.setattr("tools.gpu.sitting.launch", slow)
-    monkeypatch.setattr("tools.gpu.sitting.time", SimpleNamespace(monotonic=lambda: clock[0]))
-    one, part, said = sitting(tmp_path, Step("slow", ()), Step("late", ()))
-    assert not one.hold([part]) and clock == [480.0]
-    result = one.journal(part).steps["slow"]
+    monkeypatch.setattr("tools.gpu.run.launch", slow)
+    monkeypatch.setattr("tools.gpu.run.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    run, part, said = run_of(tmp_path, Step("slow", ()), Step("late", ()))
+    assert not run.measure([part]) and clock == [480.0]
+    result = run.journal(part).steps["slow"]
     assert (result["state"], result["figures"], result["seconds"]) == (STOPPED, {"a": 2}, 480.0)
-    assert "p: late: left for the next sitting, the time is over" in said
+    assert "p: late: left for the next run, the time is over" in said
 
 
 def test_what_was_stopped_or_failed_waits_for_what_was_not_tried(tmp_path):
     steps = [Step(name, python("print('{}')")) for name in ("slow", "new")]
-    one, part, said = sitting(tmp_path, *steps)
-    one.journal(part).keep("slow", {"state": STOPPED, "commit": "abc"})
-    assert one.hold([part]) and [line.split(": ")[1] for line in said[::2]] == ["new", "slow"]
-    again, part, said = sitting(tmp_path / "mended", *steps)
+    run, part, said = run_of(tmp_path, *steps)
+    run.journal(part).keep("slow", {"state": STOPPED, "commit": "abc"})
+    assert run.measure([part]) and [line.split(": ")[1] for line in said[::2]] == ["new", "slow"]
+    again, part, said = run_of(tmp_path / "mended", *steps)
     again.journal(part).keep("slow", {"state": FAILED, "commit": "another"})
-    assert again.hold([part]) and [line.split(": ")[1] for line in said[::2]] == ["slow", "new"]
+    assert again.measure([part]) and [line.split(": ")[1] for line in said[::2]] == ["slow", "new"]
 
 
 def test_nothing_is_left_behind_of_what_a_step_has_started(tmp_path):
@@ -177,9 +177,9 @@ def test_nothing_is_left_behind_of_what_a_step_has_started(tmp_path):
 
 
 def test_no_step_begins_when_the_time_is_over(tmp_path):
-    one, part, said = sitting(tmp_path, Step("late", python("print('{}')")), until=0.001)
-    assert not one.hold([part])
-    assert said == ["p: late: left for the next sitting, the time is over"] and not one.journal(part).steps
+    run, part, said = run_of(tmp_path, Step("late", python("print('{}')")), until=0.001)
+    assert not run.measure([part])
+    assert said == ["p: late: left for the next run, the time is over"] and not run.journal(part).steps
 
 
 def test_what_was_made_is_made_again_only_where_it_is_needed(tmp_path):
@@ -198,8 +198,8 @@ def test_what_was_made_is_made_again_only_where_it_is_needed(tmp_path):
 
 def test_a_step_whose_material_is_not_there_is_left_out(tmp_path):
     steps = Step("make", python("raise SystemExit(1)"), product=tmp_path / "x"), Step("use", (), after=("make",))
-    one, part, said = sitting(tmp_path, *steps)
-    assert not one.hold([part]) and said[-1] == "p: use: left out, since make is not done"
+    run, part, said = run_of(tmp_path, *steps)
+    assert not run.measure([part]) and said[-1] == "p: use: left out, since make is not done"
 
 
 def test_a_journal_that_was_damaged_is_put_aside_and_nothing_done_is_lost(tmp_path):
@@ -225,10 +225,10 @@ def test_versions_belong_to_steps(tmp_path):
 
 
 def test_a_page_is_written_whatever_the_journals_hold(tmp_path):
-    one, part, _ = sitting(tmp_path, Step("good", python("print('{\"a\": 0}')")))
+    run, part, _ = run_of(tmp_path, Step("good", python("print('{\"a\": 0}')")))
     broken = Part("p", "A part", part.steps, lambda found, machine: [str(1 / found["good"]["a"])])
-    assert one.hold([part])
-    (tmp_path / "journal" / one.slug / "machine.json").write_text("{")
+    assert run.measure([part])
+    (tmp_path / "journal" / run.slug / "machine.json").write_text("{")
     page.write(tmp_path / "page.md", tmp_path, [broken], stand_in=False)
     told = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "Not enough was measured for a table (ZeroDivisionError: division by zero)." in told and "## no-gpu" in told

@@ -24,7 +24,7 @@ SEEN = "MMGEN_GPU_SEEN"  # in the environment: where processes that tests start 
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A sitting whose time is over stops this as a Ctrl-C does, so that what was found is still printed."""
+    """A run whose time is over stops this as a Ctrl-C does, so that what was found is still printed."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     watch(tempfile.mkdtemp(prefix="mmgen-gpu-seen-"))
     config.pluginmanager.register(Counting(), "tests-on-gpu")

@@ -1,4 +1,4 @@
-"""The parts of a sitting, in order of worth: what each runs, and what the page says of it."""
+"""The parts of a run, in order of worth: what each runs, and what the page says of it."""
 
 from .cuts import CUTS
 from .epochs import EPOCHS

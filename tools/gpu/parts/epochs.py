@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from ..machine import Machine
-from ..sitting import Figures, Part, Step
+from ..run import Figures, Part, Step
 from ..sizes import REAL, Epoch, Sizes
 from ..table import goal, share, table
 

@@ -1,4 +1,4 @@
-"""The main job, `recipes/bertgen_vqa.toml`: a run goes on from its checkpoint in the next sitting."""
+"""The main job, `recipes/bertgen_vqa.toml`: it continues from its checkpoint when the command runs again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..machine import Machine
-from ..sitting import Figures, Part, Step
+from ..run import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 
@@ -43,7 +43,7 @@ def lines(found: Mapping[str, Figures], machine: Machine) -> list[str]:
         (f"{r['step']}, {r['work']}", r["count"], r["rate"], r["seconds"], one["waiting"].get(r["step"], "-"))
         for r in one["rates"]
     ]
-    told = [f"The run's last sitting took {one['minutes']} minutes.", ""] if one["minutes"] else []
+    told = [f"The last start of this job took {one['minutes']} minutes.", ""] if one["minutes"] else []
     header = ("step", "pairs or texts", "a second", "s", "waiting for data")
     return [*told, *table(header, rows), "", *one["table"]]
 

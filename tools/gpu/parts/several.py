@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..machine import Machine
-from ..sitting import Figures, Part, Step
+from ..run import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..checkout import ROOT
 from ..machine import Machine
-from ..sitting import Figures, Part, Step
+from ..run import Figures, Part, Step
 from ..sizes import Sizes
 from ..table import table
 
@@ -29,7 +29,7 @@ PYTEST = ("-m", "pytest", "-q", "-p", "tools.gpu.measures.on_gpu", "-p", "no:cac
 
 
 def collectable(paths: list[Path]) -> list[str]:
-    """Of test files those that need nothing but what a sitting has: no caption metrics, no network, no tools of
+    """Of test files those that need nothing but what a run has: no caption metrics, no network, no tools of
     testing but pytest, no other test file that does."""
     return [str(path.relative_to(ROOT)) for path in paths if not ABSENT.search(path.read_text(encoding="utf-8"))]
 

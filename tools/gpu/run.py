@@ -1,7 +1,7 @@
-"""A sitting: goes through the parts in order of worth, and writes down what became of every step as soon as it ends.
+"""A run: goes through the parts in order of worth, and writes down what became of every step as soon as it ends.
 
-Each part has 8 minutes a sitting. What is done is not done again. What was stopped or failed is run by the next
-sitting, behind all that this commit has not tried yet: one part which is slow or broken never keeps the others from a
+Each part has 8 minutes a run. What is done is not done again. What was stopped or failed is run by the next
+run, behind all that this commit has not tried yet: one part which is slow or broken never keeps the others from a
 GPU that is there for minutes. A run of mmgen goes on from its checkpoint.
 """
 
@@ -22,7 +22,7 @@ from .launch import Ended, launch
 from .machine import Machine
 from .sizes import Sizes
 
-MINUTES = 8.0  # a part, a sitting
+MINUTES = 8.0  # a part, a run
 LEAST = 5.0  # seconds that must be left for a step to begin
 Figures = dict[str, Any]
 
@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass
-class Sitting:
+class Run:
     """Everything that parts share. `forked`: see `launch`."""
 
     folder: Path
@@ -73,7 +73,7 @@ class Sitting:
     until: float | None = None  # time.monotonic() after which nothing begins
     slug: str = field(default="")
     spent: dict[str, float] = field(default_factory=dict)  # seconds of each part
-    tried: set[tuple[str, str]] = field(default_factory=set)  # part and step, in this sitting
+    tried: set[tuple[str, str]] = field(default_factory=set)  # part and step, in this run
 
     def __post_init__(self) -> None:
         self.slug = self.slug or self.machine.slug
@@ -85,9 +85,9 @@ class Sitting:
     def journal(self, part: Part) -> Journal:
         return Journal(self.folder / "journal" / self.slug / f"{part.name}.json")
 
-    def hold(self, parts: Sequence[Part], behind: Callable[[], object] = lambda: None) -> bool:
+    def measure(self, parts: Sequence[Part], behind: Callable[[], object] = lambda: None) -> bool:
         """Every part, one after the other, and then what was stopped or failed before; whether all their steps are
-        done. `behind` is called behind every part, since a machine may just vanish. Ctrl-C ends the sitting."""
+        done. `behind` is called behind every part, since a machine may just vanish. Ctrl-C ends the run."""
         self._describe()
         for again in (False, True):
             for part in parts:
@@ -107,7 +107,7 @@ class Sitting:
         partial.replace(path)
 
     def _part(self, part: Part, again: bool) -> None:
-        """What there is to do of a part: what this commit has not tried yet, or (`again`) what an earlier sitting
+        """What there is to do of a part: what this commit has not tried yet, or (`again`) what an earlier run
         has."""
         journal, work, began = self.journal(part), self.work / part.name, time.monotonic()
         work.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ class Sitting:
             if lacking := [name for name in step.after if not journal.done(name)]:
                 self.say(f"{part.name}: {step.name}: left out, since {', '.join(lacking)} is not done")
             elif until - time.monotonic() < LEAST:
-                self.say(f"{part.name}: {step.name}: left for the next sitting, the time is over")
+                self.say(f"{part.name}: {step.name}: left for the next run, the time is over")
             else:
                 self.tried.add((part.name, step.name))
                 self._step(part, step, journal, work, until - time.monotonic())
@@ -149,7 +149,7 @@ class Sitting:
 
 
 def todo(steps: Sequence[Step], journal: Journal) -> list[Step]:
-    """The steps that a sitting has to run. What only prepares is run where somebody needs what it makes."""
+    """The steps that are left to do. What only prepares is done where a step needs what it makes."""
     pending = {step.name for step in steps if not journal.done(step.name)}
     lost = {step.name for step in steps if step.product is not None and not step.product.exists()}
     needed = {name for step in steps if step.name in pending for name in step.after}
