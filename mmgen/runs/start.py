@@ -83,10 +83,10 @@ def load_start(model: Model, folder: RunFolder, step: str) -> set[str]:
 def taken(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) -> dict[str, Tensor]:
     """What the parts of a step take of weights, by the model's names. Names that are the model's own need no part to
     know them: then the weights are of mmgen. Raises DataError where nothing or the wrong size is there, PluginError."""
-    own = state(model)
+    own, parts = state(model), owners(recipe, step, model)
     names = {id(tensor): name for name, tensor in own.items()}
     found: dict[str, Tensor] = {}
-    for owner in owners(recipe, step, model):
+    for owner in parts:
         kept = owner.module.state_dict(keep_vars=True, prefix=owner.prefix)
         inner = {key: names[id(tensor)] for key, tensor in kept.items()}
         as_ours = {key: weights[key] for key in inner if key in weights}
@@ -99,10 +99,9 @@ def taken(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) ->
             found[inner[key]] = _fitting(owner, inner[key], tensor, own[inner[key]], weights)
     if not found:
         first = ", ".join(list(weights)[:SHOWN])
-        parts = ", ".join(owner.name for owner in owners(recipe, step, model))
         raise DataError(
-            f"'{weights.source}': none of its {len(weights)} tensors is of a part of this step ({parts}); they are "
-            f"called: {first}"
+            f"'{weights.source}': none of its {len(weights)} tensors is of a part of this step "
+            f"({', '.join(owner.name for owner in parts)}); they are called: {first}"
         )
     return found
 
