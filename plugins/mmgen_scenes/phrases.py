@@ -48,6 +48,18 @@ def definite(group: Group, color: str = "", size: str = "", place: str = "") -> 
     return _phrase(group, "the", 2 if group.plural else 1, color, size, place)
 
 
+def described(rng: Random, group: Group, *ways: str) -> Phrase:
+    """`definite` in one of these ways: "" is the bare noun, "color" and "size" add what they name."""
+    way = rng.choice(ways)
+    return definite(group, **({way: getattr(group, way)} if way else {}))
+
+
+def uncolored(rng: Random, scene: Scene, group: Group) -> Phrase:
+    """`definite` for what is about the colour: the bare noun, or with a size or a place."""
+    place = rng.choice(places(scene, group))
+    return definite(group, **rng.choice(({}, {"size": group.size}, {"place": place})))
+
+
 def some(group: Group, color: str) -> Phrase:
     """ "a red ball", of a single thing."""
     return _phrase(group, "a", 1, color, "", "")

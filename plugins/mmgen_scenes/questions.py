@@ -10,7 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from .grammar import Mention
-from .phrases import Phrase, Text, at, be, definite, places, relations, some
+from .phrases import Phrase, Text, at, be, definite, described, relations, some, uncolored
 from .relations import area
 from .world import Scene
 
@@ -40,14 +40,13 @@ def write(rng: Random, scene: Scene, told: tuple[int, int], count: int) -> list[
 
 def _color(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
     group = scene.groups[topic]
-    given = rng.choice(({}, {"size": group.size}, {"place": rng.choice(places(scene, group))}))
-    phrase = definite(group, **given)
+    phrase = uncolored(rng, scene, group)
     return Text(f"what color {be(group)} {phrase.text}?", (phrase,), (topic,))
 
 
 def _where(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
     group = scene.groups[topic]
-    phrase = definite(group, **rng.choice(({"color": group.color}, {"size": group.size})))
+    phrase = described(rng, group, "color", "size")
     return Text(f"where {be(group)} {phrase.text}?", (phrase,), (topic,))
 
 
@@ -69,7 +68,7 @@ def _is_beside(rng: Random, scene: Scene, topic: int, partner: int) -> Text | No
     group, other = scene.groups[topic], scene.groups[partner]
     if other.plural:
         return None
-    a, b = definite(group, **rng.choice(({}, {"color": group.color}))), definite(other)
+    a, b = described(rng, group, "", "color"), definite(other)
     relation = rng.choice(("near", "to the left of", "to the right of"))
     return Text(f"is {a.text} {relation} {b.text}?", (a, b), (topic, partner))
 
@@ -92,7 +91,7 @@ def _what_beside(rng: Random, scene: Scene, topic: int, partner: int) -> Text | 
 
 def _moving(rng: Random, scene: Scene, topic: int, partner: int) -> Text:
     group = scene.groups[topic]
-    phrase = definite(group, **rng.choice(({}, {"color": group.color})))
+    phrase = described(rng, group, "", "color")
     form = {"looking": "what is {} looking at?", "going": "which way is {} going?"}[group.kind.moves]
     return Text(form.format(phrase.text), (phrase,), (topic,))
 

@@ -11,7 +11,7 @@ from mmgen.tensors import Example
 
 from . import SceneStories, captions
 from .drawn import Made, SampledDataset, things
-from .phrases import at, be, definite, places, relations
+from .phrases import at, be, definite, described, places, relations, uncolored
 from .relations import ahead, larger, moves
 from .world import Group, Scene, sample
 
@@ -59,21 +59,20 @@ def _pictured(rng: Random, scene: Scene, group: Group, other: Group) -> str:
 
 
 def _colored(rng: Random, scene: Scene, group: Group, other: Group) -> str:
-    given = rng.choice(({}, {"size": group.size}, {"place": rng.choice(places(scene, group))}))
-    return f"{definite(group, **given).text} {be(group)} {group.color}"
+    return f"{uncolored(rng, scene, group).text} {be(group)} {group.color}"
 
 
 def _placed(rng: Random, scene: Scene, group: Group, other: Group) -> str:
-    given = rng.choice(({}, {"color": group.color}, {"size": group.size}))
-    return f"{definite(group, **given).text} {be(group)} {at(rng.choice(places(scene, group)))}"
+    subject = described(rng, group, "", "color", "size").text
+    return f"{subject} {be(group)} {at(rng.choice(places(scene, group)))}"
 
 
 def _beside(rng: Random, scene: Scene, group: Group, other: Group) -> str | None:
     if group.plural or other.plural:
         return None
     true = relations(scene.things[group.members[0]], scene.things[other.members[0]])
-    given = rng.choice(({}, {"color": group.color}))
-    return f"{definite(group, **given).text} is {rng.choice(true)} {definite(other).text}" if true else None
+    subject = described(rng, group, "", "color").text
+    return f"{subject} is {rng.choice(true)} {definite(other).text}" if true else None
 
 
 def _larger(rng: Random, scene: Scene, group: Group, other: Group) -> str | None:
@@ -85,7 +84,7 @@ def _larger(rng: Random, scene: Scene, group: Group, other: Group) -> str | None
 def _moving(rng: Random, scene: Scene, group: Group, other: Group) -> str | None:
     if not moves(group):
         return None
-    subject = definite(group, **rng.choice(({}, {"color": group.color}))).text
+    subject = described(rng, group, "", "color").text
     own = group.members[0]
     if moves(group) == "going":
         return f"{subject} is going to the {scene.things[own].facing}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 
-from mmgen_scenes.phrases import at, be, definite, places, some
+from mmgen_scenes.phrases import at, be, definite, described, some, uncolored
 from mmgen_scenes.relations import RELATIONS, ahead, closest, larger, moves, only, related
 from mmgen_scenes.world import COLORS, GROUNDS, KINDS, SIDES, SIZES, SORT, SORTS, Group, Kind, Scene, Thing, sample
 
@@ -131,8 +131,7 @@ def _ask(rng: Random, scene: Scene, form: str) -> Question | None:
 
 
 def _color(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...]:
-    given = rng.choice(({}, {"size": group.size}, {"place": rng.choice(places(scene, group))}))
-    return f"what color {be(group)} {definite(group, **given).text}?", group.color
+    return f"what color {be(group)} {uncolored(rng, scene, group).text}?", group.color
 
 
 def _number(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
@@ -147,16 +146,14 @@ def _where(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, 
     """Asked of what stands on the ground; of birds and boats one knows."""
     if group.place not in ON:
         return None
-    given = rng.choice(({"color": group.color}, {"size": group.size}))
-    return f"where {be(group)} {definite(group, **given).text}?", ON[group.place]
+    return f"where {be(group)} {described(rng, group, 'color', 'size').text}?", ON[group.place]
 
 
 def _side(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
     sides = {scene.things[i].side for i in group.members}
     if len(sides) > 1 or sides == {""}:
         return None
-    given = rng.choice(({}, {"color": group.color}))
-    return f"on which side {be(group)} {definite(group, **given).text}?", *sides
+    return f"on which side {be(group)} {described(rng, group, '', 'color').text}?", *sides
 
 
 def _larger(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
@@ -175,7 +172,7 @@ def _is_beside(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[s
     holds = related(_thing(scene, group), _thing(scene, other), relation)
     if holds is None:
         return None
-    a, b = definite(group, **rng.choice(({}, {"color": group.color}))), definite(other)
+    a, b = described(rng, group, "", "color"), definite(other)
     return (
         f"is {a.text} {relation} {b.text}?",
         _yes(holds),
@@ -226,14 +223,14 @@ def _what_beside(rng: Random, scene: Scene, group: Group, other: Group) -> tuple
 
 def _looking(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
     found = ahead(scene, group.members[0]) if moves(group) == "looking" else None
-    phrase = definite(group, **rng.choice(({}, {"color": group.color})))
+    phrase = described(rng, group, "", "color")
     return _names(scene, f"what is {phrase.text} looking at?", found)
 
 
 def _going(rng: Random, scene: Scene, group: Group, other: Group) -> tuple[str, ...] | None:
     if moves(group) != "going":
         return None
-    phrase = definite(group, **rng.choice(({}, {"color": group.color})))
+    phrase = described(rng, group, "", "color")
     return f"which way is {phrase.text} going?", _thing(scene, group).facing
 
 
