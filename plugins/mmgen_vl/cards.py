@@ -8,12 +8,10 @@ from mmgen.cards import Bar, Box, Card, Piece
 from mmgen.tensors import Prediction, ResolvedExample
 
 from .boxes import RIGHT, iou
-from .mentions_config import BEHIND
+from .mentions_config import BEHIND, Mention
 
 BARS = 5  # answers of a label that are shown
 LEAST = 0.005  # the share from which on the third and those after it are shown
-
-Mention = tuple[int, int, Sequence[int]]  # first character, end, which objects
 
 
 def label_card(prediction: Prediction, answers: Mapping[str, float]) -> Card:

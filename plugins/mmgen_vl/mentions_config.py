@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -11,6 +12,7 @@ import mmgen
 if TYPE_CHECKING:
     from mmgen.tensors import All
 
+Mention = tuple[int, int, Sequence[int]]  # first character, end, which objects
 BEHIND = "_mentions"  # behind the name of a text: the field with its mentions
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from mmgen_vl.mentions_config import Mention
+
 from mmgen.tensors import All, Example
 
 NAMES = "Casey Riley Jessie Jackie Avery Jaime Peyton Kerry Jody Kendall Frankie Pat Quinn".split()  # VL-BERT's code
 PERSON = "person"  # what VCR says that those are which have names
 CHOICES = 4
-
-Mention = tuple[int, int, tuple[int, ...]]  # first character, end, which objects
 
 
 class Text(NamedTuple):
