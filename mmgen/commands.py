@@ -43,7 +43,8 @@ asked_arguments = together(  # of commands that ask a finished run
         "pairs",
         multiple=True,
         metavar="NAME=VALUE",
-        help="What an input of the run reads: a text, a picture's path, a key of its features. May be repeated.",
+        help="The value of an input, by its name: a text, a picture's path, a key of its features. Given again for the "
+        "same input, several pictures are shown together.",
     ),
 )
 jsonl_option = click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
