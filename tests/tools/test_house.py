@@ -82,3 +82,22 @@ def test_contributing_has_figures_of_today():
             f"CONTRIBUTING.md says that {part.name} has {written.get(part.name, 0)} lines, and it has {part.lines}; "
             "run `python -m tools.house --write`"
         )
+
+
+WITHOUT_A_TEST = {
+    "core": 121,
+    "plugins": 84,
+}  # modules without a test file of their name; the numbers may only get smaller
+
+
+def test_more_and_more_modules_have_a_test_of_their_name():
+    for part in house.totals()[:2]:
+        lacking = [
+            str(path.relative_to(house.ROOT))
+            for path in house.python_files(house.ROOT / ("mmgen" if part.name == "core" else "plugins"))
+            if (test := house.test_of(path)) is not None and not test.exists()
+        ]
+        assert len(lacking) == part.untested <= WITHOUT_A_TEST[part.name], (
+            f"{part.name}: {len(lacking)} modules have no test file of their name, and {WITHOUT_A_TEST[part.name]} had "
+            f"none before; the tests of mmgen/ROOM/X.py belong in tests/ROOM/test_X.py:\n" + "\n".join(lacking)
+        )
