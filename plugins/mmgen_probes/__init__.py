@@ -1,5 +1,5 @@
-"""Probes: what a model looks at, how close pictures and captions come inside it, and which heads ground words in
-regions."""
+"""Probes into a trained model: its attention, the similarity of pictures and captions in it, and heads that ground
+words in regions."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -10,20 +10,20 @@ import mmgen
 
 
 class Attention(mmgen.ProbeConfig):
-    """Attention of every written word to regions and to the caption's words, drawn over them (bertgen, figure 2)."""
+    """Attention of every generated word to regions and to the caption's words, drawn over them (bertgen, figure 2)."""
 
     type: Literal["attention"] = "attention"
-    layer: int = Field(-1, description="1 is the first layer, -1 the last; 0 the mean over all layers")
-    head: int | None = Field(None, ge=1, description="1 is a layer's first head; by default the mean over its heads")
-    examples: int = Field(4, ge=1, description="how many examples are drawn, evenly spread")
+    layer: int = Field(-1, description="1 is the first layer, -1 the last; 0 is the mean over all layers")
+    head: int | None = Field(None, ge=1, description="1 is a layer's first head; by default the mean over heads")
+    examples: int = Field(4, ge=1, description="number of examples to draw, evenly spaced")
     ids: tuple[str, ...] = Field((), description="draw these examples instead")
     limit: int = Field(
-        500, ge=1, description="most examples in the JSON file, evenly spread; those drawn are among them"
+        500, ge=1, description="most examples in the JSON file, evenly spaced; drawn examples are included"
     )
 
     def model_post_init(self, context: Any) -> None:
         if self.layer == 0 and self.head is not None:
-            raise ValueError("head: only one layer's heads can be told apart; name the layer too")
+            raise ValueError("head: needs one layer, because layer = 0 is the mean over layers; set layer too")
 
     def build(self):
         from .attention import AttentionProbe
@@ -36,13 +36,13 @@ class Similarity(mmgen.ProbeConfig):
 
     type: Literal["similarity"] = "similarity"
     inputs: tuple[str, ...] = Field(
-        (), description="the two inputs to compare; by default the first of pictures and the first of texts"
+        (), description="the two inputs to compare; by default the first picture input and the first text input"
     )
     batch_size: int = Field(32, ge=1, description="examples at a time")
 
     def model_post_init(self, context: Any) -> None:
         if self.inputs and len(set(self.inputs)) != 2:
-            raise ValueError("inputs: name two, or none for the first of pictures and the first of texts")
+            raise ValueError("inputs: name two, or none for the first picture input and the first text input")
 
     def build(self):
         from .similarity import SimilarityProbe
@@ -51,30 +51,30 @@ class Similarity(mmgen.ProbeConfig):
 
 
 class Grounding(mmgen.ProbeConfig):
-    """How often every head's most attended region is the one a caption's phrase names (VisualBERT, section 3).
+    """How often each head's most attended region is the region that a caption's phrase names (VisualBERT, section 3).
 
-    Where phrases are in the picture is known by the data set (drawn scenes), or by files of Flickr30k Entities.
+    The phrases' boxes come from the data set (drawn scenes) or from files of Flickr30k Entities.
     """
 
     type: Literal["grounding"] = "grounding"
     annotations: Path | None = Field(
-        None, description="a folder of Flickr30k Entities, with Sentences/*.txt and Annotations/*.xml"
+        None, description="folder of Flickr30k Entities with Sentences/*.txt and Annotations/*.xml"
     )
     parses: Path | None = Field(
         None,
-        description="CoNLL-U file with the captions' dependencies, for grounding by relation; drawn scenes know theirs",
+        description="CoNLL-U file with the captions' dependencies, for grounding by relation; drawn scenes need none",
     )
     phrase: Literal["mean", "last", "each"] = Field(
         "mean",
-        description="what looks for a phrase: the mean of its word pieces, its last one, or each on its own account",
+        description="the query of a phrase: the mean of its word pieces, its last piece, or each piece separately",
     )
     iou: float = Field(
-        0.5, gt=0, le=1, description="least overlap (intersection over union) of a right region with a phrase's box"
+        0.5, gt=0, le=1, description="least overlap (intersection over union) of a correct region with a phrase's box"
     )
     active: float = Field(
         0.2, ge=0, lt=1, description="a head is active when more than this share of its attention goes to regions"
     )
-    best: int = Field(3, ge=1, description="active heads a step in the table")
+    best: int = Field(3, ge=1, description="active heads per step in the table")
     batch_size: int = Field(32, ge=1, description="captions at a time")
 
     def build(self):

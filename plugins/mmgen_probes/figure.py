@@ -1,5 +1,4 @@
-"""Drawings of attention: a row a step, a panel a written word; the picture's regions and the caption's words in the
-colour of attention."""
+"""Draws attention: one row per step, one panel per generated word; colours show the attention to regions and words."""
 
 from __future__ import annotations
 
@@ -13,16 +12,16 @@ from mmgen import plotting
 from mmgen.attention_maps import DisplayUnits, WordAttention
 
 PANEL, GAP, MARGIN, TITLE = 1.45, 0.14, 0.15, 0.2  # inches
-LABEL = 1.15  # of the column with the steps' names
+LABEL = 1.15  # width of the column with step names
 SIDE = 150  # longer side of a picture in a panel, in pixels
-SIZE, LINE = 6.5, 0.125  # of letters in points, of lines in inches
+SIZE, LINE = 6.5, 0.125  # font size in points, line height in inches
 MARK = "#c2410c"
-MANY = 20  # more boxes than that are drawn with thin lines
+MANY = 20  # more boxes than this are drawn with thin lines
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one step wrote and looked at."""
+    """The texts and attention of one step."""
 
     step: str
     place: int
@@ -30,17 +29,17 @@ class Row:
 
 
 def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
-    """`path`.svg and `path`.png. `image`: of PIL, or None where the data set has no pictures."""
+    """Write `path`.svg and `path`.png. `image`: a PIL image, or None if the data set has no pictures."""
     if image is not None:
         image.thumbnail((SIDE, SIDE))
-    tall = PANEL * (image.height / image.width if image is not None else 1)
-    sizes = [_height(row, tall) for row in rows]
+    image_height = PANEL * (image.height / image.width if image is not None else 1)
+    sizes = [_height(row, image_height) for row in rows]
     columns = max(1, *(len(row.reading.words) for row in rows))
     width, height = 2 * MARGIN + LABEL + columns * (PANEL + GAP), 2 * MARGIN + sum(sizes)
     with plotting.figure(width, height, salt=path.name, layout="none") as figure:
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
-        sheet = _Sheet(axes, image, tall)
+        sheet = _Sheet(axes, image, image_height)
         top = MARGIN
         for row, size in zip(rows, sizes, strict=True):
             axes.text(MARGIN, top, row.step, va="top", color=plotting.colour(row.place), weight="bold")
@@ -51,25 +50,25 @@ def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
         plotting.save(figure, path)
 
 
-def _height(row: Row, tall: float) -> float:
-    """Inches that a step's row takes."""
-    told = row.reading.units.values()
-    lines = sum(len(_lines(units)) for units in told if not units.boxes)
-    return TITLE + (tall + 0.05) * any(units.boxes for units in told) + lines * LINE + 0.3
+def _height(row: Row, image_height: float) -> float:
+    """Height of a step's row in inches."""
+    all_units = row.reading.units.values()
+    lines = sum(len(_lines(units)) for units in all_units if not units.boxes)
+    return TITLE + (image_height + 0.05) * any(units.boxes for units in all_units) + lines * LINE + 0.3
 
 
 @dataclass
 class _Sheet:
-    """Panels on one pair of axes, in inches from the upper left corner."""
+    """Draws panels on one matplotlib axes, in inches from the upper left corner."""
 
     axes: Any
     image: Any
-    tall: float
+    image_height: float
 
     def panel(self, reading: WordAttention, word: int, left: float, top: float) -> None:
-        """A written word, how much of its attention is shown here, and where that goes."""
+        """Draw a generated word, its attention to the inputs, and the share of attention that the panel shows."""
         weights = reading.weights[""][word].tolist()
-        most = max([*weights[:-2], 0.005])  # what is under half a percent stays faint
+        strongest = max([*weights[:-2], 0.005])  # attention below half a percent stays faint
         self.axes.text(left, top, reading.words[word].strip(), va="top", parse_math=False)
         self.axes.text(
             left + PANEL, top + 0.02, f"{100 * sum(weights[:-2]):.0f} %", va="top", ha="right", fontsize=SIZE, alpha=0.7
@@ -77,37 +76,43 @@ class _Sheet:
         top += TITLE
         for units, shares in sorted(_shares(reading, weights), key=lambda pair: not pair[0].boxes):
             show = self.regions if units.boxes else self.words
-            top = show(units, [share / most for share in shares], left, top)
+            top = show(units, [share / strongest for share in shares], left, top)
 
     def regions(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
-        """The picture with its boxes; where it ends."""
+        """Draw the picture with its boxes. Returns its lower edge."""
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
 
         if self.image is not None:
-            place = (left, left + PANEL, top + self.tall, top)
-            self.axes.imshow(self.image, extent=place, aspect="auto", interpolation="bilinear")
+            extent = (left, left + PANEL, top + self.image_height, top)
+            self.axes.imshow(self.image, extent=extent, aspect="auto", interpolation="bilinear")
         else:
-            self.axes.add_patch(Rectangle((left, top), PANEL, self.tall, facecolor="#eeeeee"))
-        thick = 0.6 if len(units.boxes) > MANY else 1.4
+            self.axes.add_patch(Rectangle((left, top), PANEL, self.image_height, facecolor="#eeeeee"))
+        line_width = 0.6 if len(units.boxes) > MANY else 1.4
         for (x0, y0, x1, y1), strength in zip(units.boxes, strengths, strict=True):
             if strength >= 0.03:
                 face = to_rgba(MARK, 0.28 * strength * (1 - 0.8 * (x1 - x0) * (y1 - y0)))
-                look: dict[str, Any] = {"facecolor": face, "edgecolor": to_rgba(MARK, strength), "linewidth": thick}
-                corner = (left + x0 * PANEL, top + y0 * self.tall)
-                self.axes.add_patch(Rectangle(corner, (x1 - x0) * PANEL, (y1 - y0) * self.tall, **look))
-        return top + self.tall + 0.05
+                look: dict[str, Any] = {
+                    "facecolor": face,
+                    "edgecolor": to_rgba(MARK, strength),
+                    "linewidth": line_width,
+                }
+                corner = (left + x0 * PANEL, top + y0 * self.image_height)
+                self.axes.add_patch(Rectangle(corner, (x1 - x0) * PANEL, (y1 - y0) * self.image_height, **look))
+        return top + self.image_height + 0.05
 
     def words(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
-        """The words on a ground of their strength; where they end."""
+        """Draw the words with backgrounds of their strength. Returns their lower edge."""
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
 
         for line in _lines(units):
-            for unit, x, wide in line:
+            for unit, x, word_width in line:
                 look = to_rgba(MARK, 0.6 * strengths[unit])
                 self.axes.add_patch(
-                    Rectangle((left + x - 0.01, top + 0.01), wide + 0.02, LINE - 0.01, facecolor=look, linewidth=0)
+                    Rectangle(
+                        (left + x - 0.01, top + 0.01), word_width + 0.02, LINE - 0.01, facecolor=look, linewidth=0
+                    )
                 )
                 self.axes.text(left + x, top + 0.78 * LINE, units.labels[unit].strip(), fontsize=SIZE, parse_math=False)
             top += LINE
@@ -115,32 +120,32 @@ class _Sheet:
 
 
 def _shares(reading: WordAttention, weights: Sequence[float]) -> list[tuple[DisplayUnits, Sequence[float]]]:
-    """A word's weights, input by input."""
-    told, place = [], 0
+    """A word's attention weights, split by input."""
+    shares, start = [], 0
     for units in reading.units.values():
-        told.append((units, weights[place : place + len(units.labels)]))
-        place += len(units.labels)
-    return told
+        shares.append((units, weights[start : start + len(units.labels)]))
+        start += len(units.labels)
+    return shares
 
 
 def _lines(units: DisplayUnits) -> list[list[tuple[int, float, float]]]:
-    """Words set in lines as wide as a panel: (unit, from where, how wide), in inches."""
+    """Words in lines as wide as a panel: (unit, left edge, width), in inches."""
     lines: list[list[tuple[int, float, float]]] = [[]]
     end = 0.0
     for unit, label in enumerate(units.labels):
-        wide = _wide(label.strip())
+        word_width = _text_width(label.strip())
         start = end + (0.04 if label[:1].isspace() and lines[-1] else 0)
-        if lines[-1] and start + wide > PANEL:
+        if lines[-1] and start + word_width > PANEL:
             lines.append([])
             start = 0.0
-        lines[-1].append((unit, start, wide))
-        end = start + wide
+        lines[-1].append((unit, start, word_width))
+        end = start + word_width
     return lines
 
 
 @functools.cache
-def _wide(text: str) -> float:
-    """Inches that a word takes."""
+def _text_width(text: str) -> float:
+    """Width of a word in inches."""
     from matplotlib.textpath import TextPath
 
     return TextPath((0, 0), text.replace("$", r"\$"), size=SIZE).get_extents().x1 / 72 if text else 0.0

@@ -1,5 +1,4 @@
-"""Grounding (VisualBERT, section 3): every head as a classifier that says which region a word of the caption is
-about."""
+"""Grounding (VisualBERT, section 3): every attention head as a classifier of the region that a caption word names."""
 
 from __future__ import annotations
 
@@ -21,15 +20,15 @@ from mmgen.tensors import ResolvedExample
 
 from . import Grounding, parses, phrases
 from .heads import Tally, best_heads, draw, draw_relations, relations_table, summary
-from .steps import over_steps, pictured, readable, write_json
+from .steps import over_steps, picture_and_text, readable, write_json
 
 ENTITIES = "entities"
-RELATIONS = 10  # the most common ones are shown, as in VisualBERT's table 2
+RELATIONS = 10  # number of relations in the table, the most common ones, as in VisualBERT's table 2
 
 
 @dataclass(frozen=True)
 class Query:
-    """Slots of a caption's row, and the boxes that their attention should go to. `name`: ENTITIES, or a relation."""
+    """Slots of a caption, and the boxes that they should attend to. `name`: ENTITIES, or a relation."""
 
     name: str
     slots: tuple[int, ...]
@@ -37,17 +36,17 @@ class Query:
 
 
 class GroundingProbe(Probe):
-    """grounding.json: every head's accuracy; grounding.svg, and relations-STEP.svg where parses are known; all as PNG
-    too."""
+    """Writes grounding.json, every head's accuracy, grounding.svg, and relations-STEP.svg for parsed captions; plots
+    also as PNG."""
 
     def __init__(self, config: Grounding) -> None:
         self.config = config
 
     def run(self, subject: ProbeInput, out: Path) -> ProbeResult:
         parsed = parses.read(self.config.parses) if self.config.parses else {}
-        found, notes = over_steps(subject, lambda step, model: self._look(step, model, subject, parsed))
+        tallies_by_step, notes = over_steps(subject, lambda step, model: self._tally_step(step, model, subject, parsed))
         by_name = {step.name: step for step in subject.steps}
-        entities = {step: tallies.pop(ENTITIES) for step, tallies in found.items()}
+        entities = {step: tallies.pop(ENTITIES) for step, tallies in tallies_by_step.items()}
         plots = {
             "Entity grounding by layer": draw(
                 [(by_name[step], tally) for step, tally in entities.items()], self.config.active, out
@@ -56,11 +55,11 @@ class GroundingProbe(Probe):
         tables = {
             "Entity grounding, % of phrases: best heads": best_heads(entities, self.config.active, self.config.best)
         }
-        related = {
-            step: dict(sorted(each.items(), key=lambda pair: -pair[1].count)[:RELATIONS])
-            for step, each in found.items()
+        relations = {
+            step: dict(sorted(tallies.items(), key=lambda pair: -pair[1].count)[:RELATIONS])
+            for step, tallies in tallies_by_step.items()
         }
-        for step, tallies in related.items():
+        for step, tallies in relations.items():
             if tallies:
                 tables[f"Grounding by relation, % of words: best active heads of {step}"] = relations_table(
                     tallies, self.config.active
@@ -68,32 +67,37 @@ class GroundingProbe(Probe):
                 plots[f"Grounding by relation of {step}"] = draw_relations(
                     by_name[step], tallies, self.config.active, out
                 )
-        if parsed and not any(related.values()):
-            notes.append(f"no sentence of {self.config.parses} is a caption with known phrases")
+        if parsed and not any(relations.values()):
+            notes.append(f"no sentence of {self.config.parses} matches a caption with known phrases")
         write_json(
             out / "grounding.json",
-            {step: summary({ENTITIES: entities[step], **found[step]}, self.config.active) for step in found},
+            {
+                step: summary({ENTITIES: entities[step], **tallies_by_step[step]}, self.config.active)
+                for step in tallies_by_step
+            },
         )
         notes += [
             f"a head is active when over {100 * self.config.active:g} % of its attention goes to regions; heads are "
             "named layer-head, from 1",
-            f"right: the most attended region overlaps one of the phrase's boxes (IoU {self.config.iou:g}); 'surest "
-            "region': the detector's most "
-            "confident one instead; 'any region': one drawn by lot; 'at best': phrases that some region fits",
+            f"correct: the most attended region overlaps one of the phrase's boxes (IoU {self.config.iou:g}); 'surest "
+            "region': the detector's most confident region instead; 'any region': a random region; 'at best': phrases "
+            "with at least one correct region",
         ]
         if not any(tally.scored for tally in entities.values()):
             notes.append(
-                "the regions have no confidences; the first is taken for the surest, as detectors give it first"
+                "the regions have no confidences; the first region counts as the surest, because detectors sort them"
             )
         return ProbeResult(tables, plots, tuple(notes))
 
-    def _look(self, step: TrainedStep, model: Any, subject: ProbeInput, parsed: parses.Parses) -> dict[str, Tally]:
-        """Tallies of a step's heads, for entities and for every relation. Raises UnavailableError, DataError."""
+    def _tally_step(
+        self, step: TrainedStep, model: Any, subject: ProbeInput, parsed: parses.Parses
+    ) -> dict[str, Tally]:
+        """Tallies of a step's heads for entities and for every relation. Raises UnavailableError, DataError."""
         inputs = readable(model, subject.examples[0], step.inputs)
-        picture, text = pictured(model, subject.examples[0], inputs)
+        picture, text = picture_and_text(model, subject.examples[0], inputs)
         if picture is None or text is None:
             raise UnavailableError(
-                f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes, and a caption beside them"
+                f"reads {' and '.join(step.inputs)}; grounding needs regions with boxes and a caption"
             )
         captions = self._captions(model, subject.examples, picture, text)
         tallies: dict[str, Tally] = {ENTITIES: Tally()}
@@ -105,17 +109,17 @@ class GroundingProbe(Probe):
             say=subject.progress.say,
         )
 
-        def seen_by(part: Sequence[phrases.Caption]) -> list[Tensor]:
+        def attend(part: Sequence[phrases.Caption]) -> list[Tensor]:
             return attention(model, [caption.example for caption in part], inputs, text, picture)
 
         with subject.progress.task(f"grounding: {step.name}", len(captions), "captions") as advance:
             for first in range(0, len(captions), self.config.batch_size):
-                for part, weights in halving.over(captions[first : first + self.config.batch_size], seen_by):
+                for part, weights in halving.over(captions[first : first + self.config.batch_size], attend):
                     for caption, seen in zip(part, weights, strict=True):
-                        self._tell(caption, seen, model, picture, text, parsed, tallies)
+                        self._add_caption(caption, seen, model, picture, text, parsed, tallies)
                     advance(len(part))
         if not tallies[ENTITIES].count:
-            raise UnavailableError("no phrase of the captions has a box")
+            raise UnavailableError("no caption has a phrase with a box")
         return tallies
 
     def _captions(
@@ -127,19 +131,19 @@ class GroundingProbe(Probe):
             captions = phrases.flickr30k(self.config.annotations, examples, key, field)
             if not captions:
                 raise DataError(
-                    f"annotations: {self.config.annotations} has no files for the images of these examples "
-                    f"({examples[0].inputs.get(key)} and so on)"
+                    f"annotations: {self.config.annotations} has no files for the images of these examples, such as "
+                    f"{examples[0].inputs.get(key)}"
                 )
             return captions
         captions = phrases.known(examples, field)
         if not captions:
             raise DataError(
-                "the data set does not know where the captions' phrases are in the pictures; name a folder of "
-                "Flickr30k Entities with annotations"
+                "the data set has no boxes for the captions' phrases; name a folder of Flickr30k Entities with "
+                "'annotations'"
             )
         return captions
 
-    def _tell(
+    def _add_caption(
         self,
         caption: phrases.Caption,
         seen: Tensor,
@@ -149,51 +153,53 @@ class GroundingProbe(Probe):
         parsed: parses.Parses,
         tallies: dict[str, Tally],
     ) -> None:
-        """One caption's attention, (layers, heads, N, R), into the tallies."""
-        told = model.embedders[picture].describe(caption.example)
+        """Add one caption's attention (layers, heads, N, R) to the tallies."""
+        description = model.embedders[picture].describe(caption.example)
         spans = model.embedders[text].describe(caption.example).get("spans")
         if not spans:
-            raise UnavailableError("the tokenizer does not tell where in a text its tokens are")
-        regions = [place for place, is_one in enumerate(told.get("regions") or [True] * seen.shape[-1]) if is_one]
-        seen = seen[..., regions]  # neither the whole picture nor what ends the regions
-        boxes = [told["boxes"][place] for place in regions]
-        scores = [told["scores"][place] for place in regions] if told.get("scores") else None
+            raise UnavailableError("the tokenizer does not give the positions of tokens in a text")
+        regions = [
+            index for index, is_region in enumerate(description.get("regions") or [True] * seen.shape[-1]) if is_region
+        ]
+        seen = seen[..., regions]  # without the whole picture and the end slot
+        boxes = [description["boxes"][index] for index in regions]
+        scores = [description["scores"][index] for index in regions] if description.get("scores") else None
         surest = max(range(len(regions)), key=scores.__getitem__) if scores else 0
         for query in self._queries(caption, spans, parsed):
             fits = iou(boxes, query.boxes).max(1) >= self.config.iou  # (R,)
-            looked = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
-            tallies.setdefault(query.name, Tally()).add(looked, torch.from_numpy(fits), surest, bool(scores))
+            weights = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
+            tallies.setdefault(query.name, Tally()).add(weights, torch.from_numpy(fits), surest, bool(scores))
 
     def _queries(
         self, caption: phrases.Caption, spans: Sequence[Sequence[int]], parsed: parses.Parses
     ) -> Iterable[Query]:
-        words = parsed.get(parses.letters(caption.text), ()) if parsed else parses.told(caption)
+        words = parsed.get(parses.letters(caption.text), ()) if parsed else parses.from_dataset(caption)
         for phrase in caption.phrases:
             slots = slots_between(spans, phrase.first, phrase.end)
-            ways: dict[str, Sequence[tuple[int, ...]]] = {
+            slot_groups: dict[str, Sequence[tuple[int, ...]]] = {
                 "mean": [slots],
                 "last": [slots[-1:]],
                 "each": [(slot,) for slot in slots],
             }
-            groups = ways[self.config.phrase]
+            groups = slot_groups[self.config.phrase]
             yield from (Query(ENTITIES, group, phrase.boxes) for group in groups if group)
-            for relation, first, end in parses.bound(caption.text, phrase, words):
-                if other := slots_between(spans, first, end):
-                    yield Query(relation, other, phrase.boxes)
+            for relation, first, end in parses.related_words(caption.text, phrase, words):
+                if word_slots := slots_between(spans, first, end):
+                    yield Query(relation, word_slots, phrase.boxes)
 
 
 @torch.inference_mode()
 def attention(
     model: Any, examples: Sequence[ResolvedExample], inputs: Sequence[str], text: str, picture: str
 ) -> list[Tensor]:
-    """Of every example (layers, heads, N, R): how much the caption's N slots look at the picture's R."""
+    """Attention (layers, heads, N, R) of each example, from the caption's N slots to the picture's R slots."""
     batch = collate(model, examples, inputs)
     rows = model.prefix(batch).slots
     encoded = model.backbone.encode(rows, output=("attentions",))
     if not encoded.attentions:
-        raise UnavailableError(f"{type(model.backbone).__name__} does not tell its attention")
-    found = []
+        raise UnavailableError(f"{type(model.backbone).__name__} does not return its attention")
+    attentions = []
     for row, columns in enumerate(input_columns(rows)):
         layers = [layer[row].float()[:, columns[text]][:, :, columns[picture]] for layer in encoded.attentions]
-        found.append(torch.stack(layers).cpu())
-    return found
+        attentions.append(torch.stack(layers).cpu())
+    return attentions

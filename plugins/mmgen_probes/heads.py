@@ -1,5 +1,4 @@
-"""Heads counted and told: how often each was right, how much of its attention goes to regions, tables and plots of
-it."""
+"""Statistics of heads: how often a head is correct, its share of attention on regions, with tables and plots."""
 
 from __future__ import annotations
 
@@ -23,22 +22,22 @@ NONE_YET = torch.zeros(0, 0)
 
 @dataclass
 class Tally:
-    """Sums over queries (a phrase, or a word): of all heads, and of what needs no head."""
+    """Sums over queries (phrases or words), for all heads and for the baselines without a head."""
 
-    right: Tensor = NONE_YET  # (layers, heads) how often the most attended region was right
-    regions: Tensor = NONE_YET  # (layers, heads) shares of attention that went to regions
+    right: Tensor = NONE_YET  # (layers, heads) how often the most attended region is correct
+    regions: Tensor = NONE_YET  # (layers, heads) sums of the attention on regions
     count: int = 0
-    confident: int = 0  # how often the surest region was right
-    any_region: float = 0.0  # how often one drawn by lot would be
-    at_best: int = 0  # for how many there is a right region
+    confident: int = 0  # how often the surest region is correct
+    any_region: float = 0.0  # expected count for a random region
+    at_best: int = 0  # number of queries with a correct region
     scored: bool = False  # whether regions have confidences
 
-    def add(self, looked: Tensor, fits: Tensor, surest: int, scored: bool) -> None:
-        """`looked` (layers, heads, R): attention to the regions; `fits` (R,) bool: which are right."""
+    def add(self, weights: Tensor, fits: Tensor, surest: int, scored: bool) -> None:
+        """Add a query. `weights` (layers, heads, R): attention to the regions; `fits` (R,) bool: correct regions."""
         if not self.count:
-            self.right = self.regions = torch.zeros(looked.shape[:2], dtype=torch.float64)
-        self.right = self.right + fits[looked.argmax(-1)]
-        self.regions = self.regions + looked.sum(-1)
+            self.right = self.regions = torch.zeros(weights.shape[:2], dtype=torch.float64)
+        self.right = self.right + fits[weights.argmax(-1)]
+        self.regions = self.regions + weights.sum(-1)
         self.count += 1
         self.confident += int(fits[surest])
         self.any_region += float(fits.float().mean())
@@ -49,7 +48,7 @@ class Tally:
         return 100 * value / self.count
 
     def ranked(self) -> list[tuple[int, int]]:
-        """(layer, head) from 0, the most accurate first; of equals the one that looks more at regions."""
+        """(layer, head) from 0, by decreasing accuracy; ties by more attention on regions."""
         layers, heads = self.right.shape
         places = [(layer, head) for layer in range(layers) for head in range(heads)]
         return sorted(places, key=lambda place: (-self.right[place].item(), -self.regions[place].item()))
@@ -59,20 +58,22 @@ class Tally:
 
 
 def name(place: tuple[int, int]) -> str:
-    """As VisualBERT names them, layer-head."""
+    """A head's name as in VisualBERT: layer-head, from 1."""
     return f"{place[0] + 1}-{place[1] + 1}"
 
 
 def best_heads(tallies: Mapping[str, Tally], active: float, best: int) -> list[list[Any]]:
-    """The best active heads of each step, the best of the others, and what needs no head."""
+    """Table of each step's best active heads, its best inactive head, and the baselines without a head."""
     rows: list[list[Any]] = [["step", "head", "accuracy", "attention on regions", "phrases"]]
     for step, tally in tallies.items():
         ranked = tally.ranked()
-        chosen = [place for place in ranked if tally.is_active(place, active)][:best]
-        others = [place for place in ranked if not tally.is_active(place, active)][:1]
-        for place in chosen + others:
+        active_heads = [place for place in ranked if tally.is_active(place, active)][:best]
+        inactive_heads = [place for place in ranked if not tally.is_active(place, active)][:1]
+        for place in active_heads + inactive_heads:
             numbers = [tally.percent(values[place].item()) for values in (tally.right, tally.regions)]
-            rows.append([step, f"{name(place)}{' (not active)' * (place in others)}", *numbers, str(tally.count)])
+            rows.append(
+                [step, f"{name(place)}{' (not active)' * (place in inactive_heads)}", *numbers, str(tally.count)]
+            )
         for label, value in (
             ("surest region", tally.confident),
             ("any region", tally.any_region),
@@ -83,17 +84,17 @@ def best_heads(tallies: Mapping[str, Tally], active: float, best: int) -> list[l
 
 
 def relations_table(tallies: Mapping[str, Tally], active: float) -> list[list[Any]]:
-    """As VisualBERT's table 2: the best active head for every relation."""
+    """Table of the best active head for every relation, as VisualBERT's table 2."""
     rows: list[list[Any]] = [["relation", "surest region", "accuracy", "head", "words"]]
     for relation, tally in tallies.items():
         place = next((place for place in tally.ranked() if tally.is_active(place, active)), None)
-        found = [None, "-"] if place is None else [tally.percent(tally.right[place].item()), name(place)]
-        rows.append([relation, tally.percent(tally.confident), *found, str(tally.count)])
+        cells = [None, "-"] if place is None else [tally.percent(tally.right[place].item()), name(place)]
+        rows.append([relation, tally.percent(tally.confident), *cells, str(tally.count)])
     return rows
 
 
 def summary(tallies: Mapping[str, Tally], active: float) -> dict[str, Any]:
-    """Everything, in percent; rows are layers, columns heads."""
+    """All results as JSON, in percent; rows are layers, columns are heads."""
     return {
         query: {
             "count": tally.count,
@@ -112,12 +113,12 @@ def summary(tallies: Mapping[str, Tally], active: float) -> dict[str, Any]:
 
 
 def draw(tallies: Sequence[tuple[TrainedStep, Tally]], active: float, out: Path) -> str:
-    """grounding.svg and .png, as VisualBERT's figure 3: a dot a head by layer; a panel a step."""
+    """Write grounding.svg and .png, like VisualBERT's figure 3: one dot per head by layer, one panel per step."""
     return _panels([(step.name, step.place, tally) for step, tally in tallies], active, out / "grounding")
 
 
 def draw_relations(step: TrainedStep, tallies: Mapping[str, Tally], active: float, out: Path) -> str:
-    """relations-STEP.svg and .png, as VisualBERT's figure 4: a panel a relation."""
+    """Write relations-STEP.svg and .png, like VisualBERT's figure 4: one panel per relation."""
     return _panels(
         [(relation, step.place, tally) for relation, tally in tallies.items()], active, out / f"relations-{step.name}"
     )
@@ -135,7 +136,7 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
             axes.set_title(title, loc="left")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("layer")
-        grid.flat[0].set_ylim(bottom=0)  # of all, when all have their dots: the highest decides
+        grid.flat[0].set_ylim(bottom=0)  # after all panels have dots, because they share an axis
         for axes in grid.flat[len(panels) :]:
             axes.set_axis_off()
         for row in grid:
@@ -149,7 +150,7 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
 
 
 def _dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
-    """Active heads large and dark, the others small and light; what needs no head as lines."""
+    """Draw active heads as large dark dots, other heads as small light dots, and baselines as lines."""
     axes.set_facecolor("none")
     layers, heads = tally.right.shape
     accuracy = tally.percent(tally.right)

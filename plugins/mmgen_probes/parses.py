@@ -1,5 +1,4 @@
-"""Dependencies of captions, from a CoNLL-U file or as the data set tells them, and which words are bound to a phrase by
-which relation."""
+"""Reads dependencies of captions from a CoNLL-U file or from the data set, and finds the words related to a phrase."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ COLUMNS = 10  # ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a parsed sentence. `head`: position of the word it depends on, None for the root; `first`, `end`:
-    letters of the sentence, spaces not counted, so that another spacing finds it too."""
+    """A word of a parsed sentence. `head`: index of the word that it depends on, None for the root; `first`, `end`: its
+    span in the sentence's letters without spaces, which does not depend on spacing."""
 
     form: str
     head: int | None
@@ -30,17 +29,17 @@ Parses = Mapping[str, Sequence[Word]]  # a sentence's letters -> its words
 
 
 def letters(text: str) -> str:
-    """What stays of a text when case and spaces are taken away: sentences are found by it."""
+    """A text without case and spaces, the key of its parse."""
     return "".join(text.split()).casefold()
 
 
 def read(path: Path) -> Parses:
-    """All sentences of a file. Raises DataError with file and line."""
+    """Read all sentences of a CoNLL-U file. Raises DataError with file and line."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"parses: {path} cannot be read: {error}") from None
-    found: dict[str, list[Word]] = {}
+        raise DataError(f"parses: cannot read {path}: {error}") from None
+    sentences: dict[str, list[Word]] = {}
     rows: list[tuple[str, list[str]]] = []
     for number, line in enumerate([*lines, ""], 1):
         if line.startswith("#"):
@@ -49,93 +48,96 @@ def read(path: Path) -> Parses:
             rows.append((f"{path}:{number}", line.split("\t")))
             if len(rows[-1][1]) != COLUMNS:
                 raise DataError(
-                    f"{path}:{number}: {len(rows[-1][1])} columns; CoNLL-U has {COLUMNS}, with tabs between them"
+                    f"{path}:{number}: {len(rows[-1][1])} columns; CoNLL-U has {COLUMNS} columns, separated by tabs"
                 )
         elif rows:
             words = _words(rows)
-            found["".join(_surface(rows)).casefold()] = words
+            sentences["".join(_surface(rows)).casefold()] = words
             rows = []
-    return found
+    return sentences
 
 
 def _surface(rows: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """The forms as they are written: "can't", not "ca" and "n't" that it was split into."""
-    until = 0
-    for place, (number, form, *_) in rows:
+    """Word forms of the original text: "can't", not its parts "ca" and "n't"."""
+    last = 0
+    for location, (number, form, *_) in rows:
         if "-" in number:
-            until = _number(number.partition("-")[2], place)
-        elif "." in number or _number(number, place) <= until:
+            last = _parse_number(number.partition("-")[2], location)
+        elif "." in number or _parse_number(number, location) <= last:
             continue
         yield "".join(form.split())
 
 
 def _words(rows: Sequence[tuple[str, Sequence[str]]]) -> list[Word]:
-    """Words with an ID of their own; those of a multi-word token share its letters."""
+    """Words of a sentence; the words of a multi-word token share its span."""
     words: list[Word] = []
-    place, until, shared = 0, 0, (0, 0)
-    for where, row in rows:
+    position, last, shared = 0, 0, (0, 0)
+    for location, row in rows:
         number, form = row[0], "".join(row[1].split())
         if "." in number:
             continue  # an empty node
         if "-" in number:
-            until, shared = _number(number.partition("-")[2], where), (place, place + len(form))
-            place += len(form)
+            last, shared = _parse_number(number.partition("-")[2], location), (position, position + len(form))
+            position += len(form)
             continue
-        if _number(number, where) != len(words) + 1:
-            raise DataError(f"{where}: word {number} follows word {len(words)}")
-        span = shared if _number(number, where) <= until else (place, place + len(form))
-        place = max(place, span[1])
-        head = _number(row[6], where)
+        if _parse_number(number, location) != len(words) + 1:
+            raise DataError(f"{location}: word {number} follows word {len(words)}")
+        span = shared if _parse_number(number, location) <= last else (position, position + len(form))
+        position = max(position, span[1])
+        head = _parse_number(row[6], location)
         words.append(Word(row[1], head - 1 if head else None, row[7], *span))
-    for (where, _), word in zip((row for row in rows if row[1][0].isdigit()), words, strict=True):
+    for (location, _), word in zip((row for row in rows if row[1][0].isdigit()), words, strict=True):
         if word.head is not None and word.head >= len(words):
-            raise DataError(f"{where}: the head is word {word.head + 1}, and there are {len(words)}")
+            raise DataError(f"{location}: the head is word {word.head + 1}, but the sentence has {len(words)}")
     return words
 
 
-def _number(text: str, where: str) -> int:
+def _parse_number(text: str, location: str) -> int:
     if not text.isdigit():
-        raise DataError(f"{where}: '{text}' is no number of a word")
+        raise DataError(f"{location}: '{text}' is not a word number")
     return int(text)
 
 
-def told(caption: Caption) -> Sequence[Word]:
-    """The words of a caption whose parse the data set tells. Raises DataError where they are not as many."""
+def from_dataset(caption: Caption) -> Sequence[Word]:
+    """Words of a caption with the data set's parse; empty without a parse. Raises DataError if their numbers differ."""
     forms = caption.text.split()
     if not caption.parse:
         return ()
     if len(caption.parse) != len(forms):
         raise DataError(
-            f"example '{caption.example.id}': a parse of {len(caption.parse)} words, and the caption has {len(forms)}"
+            f"example '{caption.example.id}': the parse has {len(caption.parse)} words, but the caption has "
+            f"{len(forms)}"
         )
     words: list[Word] = []
-    place = 0
+    position = 0
     for form, (head, relation) in zip(forms, caption.parse, strict=True):
         if not 0 <= head <= len(forms):
             raise DataError(
-                f"example '{caption.example.id}': the head of '{form}' is word {head}, and there are {len(forms)}"
+                f"example '{caption.example.id}': the head of '{form}' is word {head}, but the caption has {len(forms)}"
             )
-        words.append(Word(form, head - 1 if head else None, relation, place, place + len(form)))
-        place += len(form)
+        words.append(Word(form, head - 1 if head else None, relation, position, position + len(form)))
+        position += len(form)
     return words
 
 
-def bound(text: str, phrase: Phrase, words: Sequence[Word]) -> list[tuple[str, int, int]]:
-    """Words bound to a phrase's head, in either direction: (relation, first character, end in the text)."""
-    first, end = (len("".join(text[:place].split())) for place in (phrase.first, phrase.end))
-    inside = {place for place, word in enumerate(words) if word.first >= first and word.end <= end}
-    heads = [place for place in sorted(inside) if words[place].head not in inside]
+def related_words(text: str, phrase: Phrase, words: Sequence[Word]) -> list[tuple[str, int, int]]:
+    """Dependents and parent of a phrase's head word: (relation, first character, end in the text)."""
+    first, end = (len("".join(text[:index].split())) for index in (phrase.first, phrase.end))
+    inside = {index for index, word in enumerate(words) if word.first >= first and word.end <= end}
+    heads = [index for index in sorted(inside) if words[index].head not in inside]
     if not heads:
         return []
-    head, places = heads[0], characters(text)
-    others = [(word.relation, word) for place, word in enumerate(words) if word.head == head and place != head]
-    if (above := words[head].head) is not None:
-        others.append((words[head].relation, words[above]))
+    head, indices = heads[0], characters(text)
+    neighbours = [(word.relation, word) for index, word in enumerate(words) if word.head == head and index != head]
+    if (parent := words[head].head) is not None:
+        neighbours.append((words[head].relation, words[parent]))
     return [
-        (relation, places[word.first], places[word.end - 1] + 1) for relation, word in others if word.end > word.first
+        (relation, indices[word.first], indices[word.end - 1] + 1)
+        for relation, word in neighbours
+        if word.end > word.first
     ]
 
 
 def characters(text: str) -> list[int]:
-    """Where the letters of a text stand in it, spaces not counted."""
-    return [place for place, letter in enumerate(text) if not letter.isspace()]
+    """Positions of the characters of a text that are not spaces."""
+    return [index for index, letter in enumerate(text) if not letter.isspace()]

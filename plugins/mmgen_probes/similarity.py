@@ -1,5 +1,5 @@
-"""Cross-modal similarity (bertgen, section 6 and figure 3): how alike [CLS] is when only the picture, or only its
-caption, is read."""
+"""Cross-modal similarity (bertgen, section 6 and figure 3): the cosine of [CLS] between reading only the picture and
+only its caption."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ from mmgen.parts import Probe, ProbeInput, ProbeResult, TrainedStep
 from mmgen.tensors import ResolvedExample
 
 from . import Similarity
-from .steps import over_steps, pictured, write_json
+from .steps import over_steps, picture_and_text, write_json
 
 RANDOM = "random transformer"
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean cosines over the examples, one a layer, the first layer first."""
+    """Mean cosines over the examples, one per layer, first layer first."""
 
     similarity: list[float]  # of a picture and its own caption
-    unpaired: list[float] | None  # of a picture and another example's caption: what is alike whatever is shown
+    unpaired: (
+        list[float] | None
+    )  # of a picture and another example's caption: the similarity that does not depend on content
 
 
 class SimilarityProbe(Probe):
-    """similarity.json, similarity.svg and similarity.png: every step in one figure, beside a random transformer."""
+    """Writes similarity.json, similarity.svg and similarity.png: all steps in one figure, with a random transformer."""
 
     def __init__(self, config: Similarity) -> None:
         self.config = config
@@ -49,22 +51,22 @@ class SimilarityProbe(Probe):
                 return self.curve(model, names, subject.examples, advance)
 
         curves, notes = over_steps(subject, look)
-        one, other = compared[-1]
-        curves[RANDOM] = look(TrainedStep(RANDOM, subject.untaught, (one, other)), subject.untaught())
+        first, second = compared[-1]
+        curves[RANDOM] = look(TrainedStep(RANDOM, subject.untaught, (first, second)), subject.untaught())
         write_json(
             out / "similarity.json",
             {
-                "inputs": (one, other),
+                "inputs": (first, second),
                 "examples": len(subject.examples),
                 "curves": {name: asdict(curve) for name, curve in curves.items()},
             },
         )
-        title = f"Cosine of [CLS] between {one} alone and {other} alone"
+        title = f"Cosine of [CLS] between {first} alone and {second} alone"
         plot = _plot(curves, {step.name: step.place for step in subject.steps}, out)
         count = len(subject.examples)
         notes += [
-            f"mean over {count} examples; 'unpaired' is the last layer's for a picture and the {other} of another "
-            "example",
+            f"mean over {count} examples; 'unpaired' is the last layer's cosine for a picture and the {second} of "
+            "another example",
             f"the {RANDOM} has the same shape and random weights",
         ]
         return ProbeResult({title: _table(curves)}, {title: plot}, tuple(notes))
@@ -73,65 +75,69 @@ class SimilarityProbe(Probe):
         """The two inputs to compare. Raises UnavailableError."""
         for name in self.config.inputs:
             if name not in model.inputs:
-                raise UnavailableError(f"there is no input '{name}' to compare; there are: {', '.join(model.inputs)}")
+                raise UnavailableError(f"the model has no input '{name}'; choose from: {', '.join(model.inputs)}")
         if self.config.inputs:
             first, second = self.config.inputs
             return first, second
-        one, other = pictured(model, example, model.inputs)
-        if one is None or other is None:
+        picture, text = picture_and_text(model, example, model.inputs)
+        if picture is None or text is None:
             raise UnavailableError(
-                f"a picture and a text are compared, and the model reads {' and '.join(model.inputs)}; name two with "
-                "inputs"
+                f"needs a picture and a text, but the model reads {' and '.join(model.inputs)}; name two inputs with "
+                "'inputs'"
             )
-        return one, other
+        return picture, text
 
     def curve(self, model: Any, names: Sequence[str], examples: Sequence[ResolvedExample], advance: Any) -> Curve:
-        """Mean over the examples. Raises UnavailableError for a backbone whose [CLS] tells nothing."""
+        """Mean cosines over the examples. Raises UnavailableError for a causal backbone, whose [CLS] sees nothing."""
         backbone, size = type(model.backbone).__name__, self.config.batch_size
         if model.backbone.masks == "causal":
-            raise UnavailableError(
-                f"{backbone} reads from left to right, so that its [CLS] sees nothing of what follows it"
-            )
+            raise UnavailableError(f"{backbone} reads from left to right, so its first slot [CLS] sees no input")
         fields = [getattr(model.embedders[name].reader, "field", name) for name in names]
-        own, unpaired, others = torch.zeros(()), torch.zeros(()), 0
+        paired, unpaired, unpaired_count = torch.zeros(()), torch.zeros(()), 0
         halving = OomRetry("similarity", ADVICE_SMALLER)
-        for first in range(0, len(examples), size):
-            part = examples[first : first + size]
-            one, other = (
-                torch.cat([found for _, found in halving.over(part, partial(starts, model, name))], 1) for name in names
+        for start in range(0, len(examples), size):
+            part = examples[start : start + size]
+            first_states, second_states = (
+                torch.cat([states for _, states in halving.over(part, partial(start_states, model, name))], 1)
+                for name in names
             )  # (layers, B, H)
-            own = own + cosine_similarity(one, other, dim=-1).sum(1, dtype=torch.float64)
-            before = [
+            paired = paired + cosine_similarity(first_states, second_states, dim=-1).sum(1, dtype=torch.float64)
+            shifted = [
                 *part[-1:],
                 *part[:-1],
-            ]  # the captions moved on by one; a picture with several meets no other of its own
-            apart = torch.tensor(
-                [all(_told(a, field) != _told(b, field) for field in fields) for a, b in zip(part, before, strict=True)]
+            ]  # captions shifted by one; pairs of one picture are left out
+            different = torch.tensor(
+                [
+                    all(_identity(a, field) != _identity(b, field) for field in fields)
+                    for a, b in zip(part, shifted, strict=True)
+                ]
             )
-            unpaired = unpaired + cosine_similarity(one, other.roll(1, 1), dim=-1)[:, apart].sum(1, dtype=torch.float64)
-            others += int(apart.sum())
+            unpaired = unpaired + cosine_similarity(first_states, second_states.roll(1, 1), dim=-1)[:, different].sum(
+                1, dtype=torch.float64
+            )
+            unpaired_count += int(different.sum())
             advance(len(part))
-        return Curve(_rounded(own / len(examples)), _rounded(unpaired / others) if others else None)
+        return Curve(_round(paired / len(examples)), _round(unpaired / unpaired_count) if unpaired_count else None)
 
 
-def _told(example: ResolvedExample, field: str) -> Any:
-    """What an input is known by: a picture's key, or the text itself."""
+def _identity(example: ResolvedExample, field: str) -> Any:
+    """The identity of an input's value: a picture's key, or the text."""
     value = example.inputs.get(field)
     return getattr(value, "key", value)
 
 
-def _rounded(values: Tensor) -> list[float]:
+def _round(values: Tensor) -> list[float]:
     return [round(value, 5) for value in values.tolist()]
 
 
 @torch.inference_mode()
-def starts(model: Any, name: str, examples: Sequence[ResolvedExample]) -> Tensor:
-    """(layers, B, H): the states of [CLS] after every layer, when this input alone is read."""
+def start_states(model: Any, name: str, examples: Sequence[ResolvedExample]) -> Tensor:
+    """States (layers, B, H) of [CLS] after every layer, with only this input."""
     if not model.sequence.open:
-        raise UnavailableError("rows do not begin with [CLS] (sequence.open = false)")
+        raise UnavailableError("rows do not begin with [CLS] because sequence.open = false")
     encoded = model.backbone.encode(model.prefix(collate(model, examples, [name])).slots, output=("hidden",))
     if not encoded.hidden:
-        raise UnavailableError(f"{type(model.backbone).__name__} does not tell its hidden states")
+        raise UnavailableError(f"{type(model.backbone).__name__} does not return its hidden states")
     return torch.stack([states[:, 0].float().cpu() for states in encoded.hidden[1:]])  # the embeddings come first
 
 

@@ -1,4 +1,4 @@
-"""What all three probes do alike: go through the steps, and say in one line what a step cannot give."""
+"""Functions shared by all probes: run over the steps with notes on failures, and choose inputs."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from typing import Any, TypeVar
 from mmgen.errors import DataError, UnavailableError
 from mmgen.parts import ProbeInput, TrainedStep
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Found]) -> tuple[dict[str, Found], list[str]]:
-    """What `look(step, its model)` finds, by step; and a note for each step that has nothing to be found.
+def over_steps(subject: ProbeInput, look: Callable[[TrainedStep, Any], Result]) -> tuple[dict[str, Result], list[str]]:
+    """Results of `look(step, its model)` by step, and a note for each step without a result.
 
-    Raises DataError without examples, and UnavailableError when no step gives anything.
+    Raises DataError without examples, and UnavailableError if no step has a result.
     """
     if not subject.examples:
-        raise DataError("there are no examples to look at")
-    found, notes = {}, []
+        raise DataError("there are no examples to probe; probes need at least one")
+    results, notes = {}, []
     for step in subject.steps:
         try:
-            found[step.name] = look(step, step.load())
+            results[step.name] = look(step, step.load())
         except (UnavailableError, NotImplementedError) as error:
-            notes.append(f"{step.name}: {str(error) or 'its model does not tell what is needed'}")
-    if not found:
-        raise UnavailableError("; ".join(notes) or "there are no steps to look into")
-    return found, notes
+            notes.append(f"{step.name}: {str(error) or 'its model does not support this probe'}")
+    if not results:
+        raise UnavailableError("; ".join(notes) or "there are no steps to probe")
+    return results, notes
 
 
-def pictured(model: Any, example: Any, inputs: Any) -> tuple[str | None, str | None]:
-    """Names of the first input with boxes and of the first without, among these and of what the example has."""
-    found = readable(model, example, inputs)
-    boxed = {name: bool(model.embedders[name].describe(example).get("boxes")) for name in found}
+def picture_and_text(model: Any, example: Any, inputs: Any) -> tuple[str | None, str | None]:
+    """Names of the first input with boxes and of the first without, among the `inputs` that the example has."""
+    names = readable(model, example, inputs)
+    boxed = {name: bool(model.embedders[name].describe(example).get("boxes")) for name in names}
     return (
-        next((name for name, has in boxed.items() if has), None),
-        next((name for name, has in boxed.items() if not has), None),
+        next((name for name, has_boxes in boxed.items() if has_boxes), None),
+        next((name for name, has_boxes in boxed.items() if not has_boxes), None),
     )
 
 
 def readable(model: Any, example: Any, inputs: Any) -> tuple[str, ...]:
-    """Those of these inputs that the example has, in the model's order: an objective may make others while it learns,
-    as matching makes a second caption."""
-    found = []
+    """The `inputs` that the example has, in the model's order. Others may be made by an objective in training, such as
+    a second caption for matching."""
+    names = []
     for name in model.inputs:
         if name in inputs:
             with contextlib.suppress(DataError):
                 model.embedders[name].describe(example)
-                found.append(name)
-    return tuple(found)
+                names.append(name)
+    return tuple(names)
 
 
 def write_json(path: Path, value: Any) -> None:

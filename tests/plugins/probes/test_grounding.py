@@ -1,5 +1,4 @@
-"""The probes: against the paper's definitions written out, on hand-made heads, and from the command line on a small
-run."""
+"""The probes: compared with the papers' definitions, with heads set by hand, and from the command line on a toy run."""
 
 import json
 import re
@@ -17,8 +16,8 @@ from mmgen_encoders import Bert
 from mmgen_probes import Attention, Grounding, Similarity, heads, parses, phrases
 from mmgen_probes.grounding import attention
 from mmgen_probes.heads import Tally
-from mmgen_probes.similarity import SimilarityProbe, starts
-from mmgen_probes.steps import pictured
+from mmgen_probes.similarity import SimilarityProbe, start_states
+from mmgen_probes.steps import picture_and_text
 from mmgen_regions import Regions
 from mmgen_text import Text
 
@@ -48,7 +47,7 @@ FACTS = {
 
 
 def example(number: int) -> Example:
-    """A picture of three regions with features of their own, and a caption whose phrases are known."""
+    """A picture of three regions with random features, and a caption whose phrases are known."""
     features = np.random.default_rng(number).normal(size=(3, 6)).astype(np.float32)
     record = Record(
         f"picture-{number}", features, BOXES, ("a cat", "water", "all"), np.array([0.2, 0.9, 0.5], np.float32)
@@ -61,12 +60,12 @@ EXAMPLES = [example(number) for number in range(4)]
 
 @pytest.fixture
 def drawn():
-    """For tests that look at drawings: they are made. (See `undrawn`.)"""
+    """For tests that check drawings: drawings are made. (See `undrawn`.)"""
 
 
 @pytest.fixture(autouse=True)
 def undrawn(request, monkeypatch):
-    """Elsewhere empty files stand for drawings, which are most of a probe's time."""
+    """In other tests drawings are empty files, because drawing takes most of a probe's time."""
 
     def saved(figure, path: Path) -> str:
         for kind in ("svg", "png"):
@@ -78,7 +77,7 @@ def undrawn(request, monkeypatch):
 
 
 class Pictured(ProbeSuite):
-    """What the probes look into: BERT behind three regions and a caption."""
+    """The probed model: BERT with three regions and a caption."""
 
     def backbone_config(self):
         return Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90)
@@ -109,19 +108,19 @@ class TestGrounding(Pictured):
 
 
 def model(seed: int = 0):
-    made = Pictured().model(seed)
+    bert = Pictured().model(seed)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in bert.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(seed)) * 0.2)
-    return made
+    return bert
 
 
 def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> ProbeInput:
     """A step for every list of inputs, such as "image caption"."""
-    made = models or [model(place) for place in range(len(inputs))]
+    step_models = models or [model(place) for place in range(len(inputs))]
     steps = [
-        TrainedStep(f"s{place}", lambda each=each: each, tuple(names.split()), {}, place, generate)
-        for place, (names, each) in enumerate(zip(inputs, made, strict=True))
+        TrainedStep(f"s{place}", lambda step_model=step_model: step_model, tuple(names.split()), {}, place, generate)
+        for place, (names, step_model) in enumerate(zip(inputs, step_models, strict=True))
     ]
     return ProbeInput(steps, examples, lambda: model(99), pictures or {})
 
@@ -132,26 +131,26 @@ def subject(*inputs: str, models=None, examples=EXAMPLES, pictures=None) -> Prob
 def test_similarity_is_the_cosine_of_cls_that_transformers_itself_gives(drawn, tmp_path):
     """Figure 3: the caption alone as `[CLS] caption`, the picture alone as `[CLS] regions`; against the plain
     encoder."""
-    looked = subject("caption")
-    told = Similarity().build().run(looked, tmp_path)
-    made, own = looked.steps[0].load(), []
-    for each in EXAMPLES:
+    probed_steps = subject("caption")
+    result = Similarity().build().run(probed_steps, tmp_path)
+    bert, expected = probed_steps.steps[0].load(), []
+    for entry in EXAMPLES:
         states = []
         for name in ("image", "caption"):
-            segment = made.embedders[name](**collate(made, [each], [name]).inputs[name]).states
-            start = made.backbone.embed(torch.tensor([[made.backbone.start_id]]))
+            segment = bert.embedders[name](**collate(bert, [entry], [name]).inputs[name]).states
+            start = bert.backbone.embed(torch.tensor([[bert.backbone.start_id]]))
             with torch.no_grad():
-                out = made.backbone.model.base_model(
+                out = bert.backbone.model.base_model(
                     inputs_embeds=torch.cat([start, segment], 1), output_hidden_states=True
                 )
             states.append(torch.stack([layer[0, 0] for layer in out.hidden_states[1:]]))
-        own.append(torch.cosine_similarity(*states, dim=-1))
+        expected.append(torch.cosine_similarity(*states, dim=-1))
     saved = json.loads((tmp_path / "similarity.json").read_text())
-    assert saved["curves"]["s0"]["similarity"] == pytest.approx(torch.stack(own).mean(0).tolist(), abs=1e-4)
+    assert saved["curves"]["s0"]["similarity"] == pytest.approx(torch.stack(expected).mean(0).tolist(), abs=1e-4)
     assert list(saved["curves"]) == ["s0", "random transformer"] and saved["inputs"] == ["image", "caption"]
-    (rows,) = told.tables.values()
+    (rows,) = result.tables.values()
     assert rows[0] == ["step", "layer 1", "layer 2", "unpaired"] and rows[1][0] == "s0"
-    assert told.plots == {"Cosine of [CLS] between image alone and caption alone": "similarity.svg"}
+    assert result.plots == {"Cosine of [CLS] between image alone and caption alone": "similarity.svg"}
     assert (tmp_path / "similarity.png").stat().st_size > 1000
 
 
@@ -169,7 +168,7 @@ def test_inputs_of_other_data_are_not_compared():
 
     embedders = {"question": Reads("question", []), "caption": Reads("caption", []), "image": Reads("image", [[0] * 4])}
     model = SimpleNamespace(embedders=embedders, inputs=tuple(embedders))
-    assert pictured(model, Example("x", {"caption": "a", "image": "b"}), model.inputs) == ("image", "caption")
+    assert picture_and_text(model, Example("x", {"caption": "a", "image": "b"}), model.inputs) == ("image", "caption")
 
 
 def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
@@ -178,23 +177,23 @@ def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
     doubled = [first, replace(first, id="again", inputs={**first.inputs, "caption": "all is water"})]
     Similarity().build().run(subject("caption", examples=doubled), tmp_path)
     assert json.loads((tmp_path / "similarity.json").read_text())["curves"]["s0"]["unpaired"] is None
-    made = model(0)
-    told = SimilarityProbe(Similarity()).curve(made, ("image", "caption"), [*doubled, second], lambda count: None)
-    one, other = (starts(made, name, [*doubled, second]) for name in ("image", "caption"))
-    met = torch.cosine_similarity(
-        one[:, [0, 2]], other[:, [2, 1]], dim=-1
+    bert = model(0)
+    curve = SimilarityProbe(Similarity()).curve(bert, ("image", "caption"), [*doubled, second], lambda count: None)
+    image_states, caption_states = (start_states(bert, name, [*doubled, second]) for name in ("image", "caption"))
+    cosines = torch.cosine_similarity(
+        image_states[:, [0, 2]], caption_states[:, [2, 1]], dim=-1
     )  # the first picture, and the third example's
-    assert told.unpaired == pytest.approx(met.mean(1).tolist(), abs=1e-4)
+    assert curve.unpaired == pytest.approx(cosines.mean(1).tolist(), abs=1e-4)
 
 
 def test_padding_and_neighbours_do_not_change_a_state():
-    made = model()
+    bert = model()
     lengths = [
-        replace(each, inputs={**each.inputs, "caption": text})
-        for each, text in zip(EXAMPLES, ("cat", "a red cat near", "a", "red"), strict=True)
+        replace(entry, inputs={**entry.inputs, "caption": text})
+        for entry, text in zip(EXAMPLES, ("cat", "a red cat near", "a", "red"), strict=True)
     ]
-    together = starts(made, "caption", lengths)
-    alone = torch.cat([starts(made, "caption", [each]) for each in lengths], 1)
+    together = start_states(bert, "caption", lengths)
+    alone = torch.cat([start_states(bert, "caption", [entry]) for entry in lengths], 1)
     assert torch.allclose(together, alone, atol=1e-5)
 
 
@@ -205,35 +204,34 @@ def test_similarity_of_a_model_without_pictures_or_with_a_causal_encoder_is_refu
         Greedy(),
         texts=TEXTS,
     ).eval()
-    with pytest.raises(UnavailableError) as told:
+    with pytest.raises(UnavailableError) as error:
         Similarity().build().run(subject("caption", models=[texts]), tmp_path)
-    assert str(told.value) == "s0: a picture and a text are compared, and the model reads caption; name two with inputs"
+    assert (
+        str(error.value) == "s0: needs a picture and a text, but the model reads caption; name two inputs with 'inputs'"
+    )
     causal = model()
     causal.backbone.masks = "causal"
-    with pytest.raises(UnavailableError) as told:
+    with pytest.raises(UnavailableError) as error:
         Similarity().build().run(subject("caption", models=[causal]), tmp_path)
-    assert (
-        str(told.value)
-        == "s0: EncoderBackbone reads from left to right, so that its [CLS] sees nothing of what follows it"
-    )
+    assert str(error.value) == "s0: EncoderBackbone reads from left to right, so its first slot [CLS] sees no input"
 
 
 # --- attention
 
 
 def test_attention_is_that_of_the_chosen_head(tmp_path):
-    looked = subject("image caption")
-    Attention(layer=1, head=2, examples=1).build().run(looked, tmp_path)
-    made = looked.steps[0].load()
-    tokens = [texts[0].tokens for texts in generate(made, EXAMPLES)]
-    batch = collate(made, EXAMPLES, made.inputs)
-    expected = token_attention(made, batch, tokens, {"chosen": one_layer(0, 1)})["chosen"]
+    probed_steps = subject("image caption")
+    Attention(layer=1, head=2, examples=1).build().run(probed_steps, tmp_path)
+    bert = probed_steps.steps[0].load()
+    tokens = [texts[0].tokens for texts in generate(bert, EXAMPLES)]
+    batch = collate(bert, EXAMPLES, bert.inputs)
+    expected = token_attention(bert, batch, tokens, {"chosen": one_layer(0, 1)})["chosen"]
     saved = json.loads((tmp_path / "attention.json").read_text())
-    for each, seen in zip(EXAMPLES, expected, strict=True):
-        found = saved["examples"][each.id]
-        assert found["inputs"]["image"]["labels"] == ["a cat", "water", "all"]
-        assert found["inputs"]["caption"]["labels"] == ["a", "red", "cat", "near", "the", "water"]
-        weights = torch.tensor(found["steps"]["s0"]["weights"])
+    for entry, seen in zip(EXAMPLES, expected, strict=True):
+        reading = saved["examples"][entry.id]
+        assert reading["inputs"]["image"]["labels"] == ["a cat", "water", "all"]
+        assert reading["inputs"]["caption"]["labels"] == ["a", "red", "cat", "near", "the", "water"]
+        weights = torch.tensor(reading["steps"]["s0"]["weights"])
         assert torch.allclose(weights[0, :3], seen.inputs["image"][0], atol=2e-4)
         assert torch.allclose(weights.sum(1), torch.ones(len(weights)), atol=2e-3)
 
@@ -243,13 +241,13 @@ def test_a_drawing_has_a_panel_a_word_with_boxes_and_words_and_its_letters_are_n
 
     picture = Picture("picture-0", lambda: Image.new("RGB", (300, 200), (200, 220, 240)))
     odd = replace(EXAMPLES[0], id="an/odd id", inputs={**EXAMPLES[0].inputs, "caption": "a $cat$ costs $2 \\frac"})
-    made = subject("image caption", "caption", examples=[odd], pictures={"picture-0": picture})
-    told = Attention().build().run(made, tmp_path)
+    probed_steps = subject("image caption", "caption", examples=[odd], pictures={"picture-0": picture})
+    result = Attention().build().run(probed_steps, tmp_path)
     letters = (tmp_path / "an_odd_id.svg").read_text(encoding="utf-8")
     ElementTree.fromstring(letters)
     assert ">s0<" in letters and ">s1<" in letters and "frac<" in letters
     assert (tmp_path / "an_odd_id.png").read_bytes()[:4] == b"\x89PNG"
-    (rows,) = told.tables.values()
+    (rows,) = result.tables.values()
     assert rows[0] == ["step", "image", "caption", "marks", "what was written", "words"]
     assert rows[2][1] is None and sum(value for value in rows[1][1:5]) == pytest.approx(100)
 
@@ -262,39 +260,39 @@ def test_a_drawing_has_a_panel_a_word_with_boxes_and_words_and_its_letters_are_n
     ],
 )
 def test_a_layer_or_head_there_is_not(settings, words, tmp_path):
-    with pytest.raises(UnavailableError) as told:
+    with pytest.raises(UnavailableError) as error:
         Attention(**settings).build().run(subject("caption"), tmp_path)
-    assert str(told.value) == words
+    assert str(error.value) == words
 
 
 def test_an_example_there_is_not(tmp_path):
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         Attention(ids=("e1", "e7")).build().run(subject("caption"), tmp_path)
-    assert str(told.value) == "ids: there is no example e7 among the 4 to look at, e0 and so on"
+    assert str(error.value) == "ids: no example e7; name some of the 4 examples, such as e0"
 
 
 # --- grounding
 
 
 def test_attention_from_words_to_regions_is_that_of_transformers_itself():
-    made = model()
+    bert = model()
     lengths = [EXAMPLES[0], replace(EXAMPLES[1], inputs={**EXAMPLES[1].inputs, "caption": "the cat"})]
-    for each, found in zip(lengths, attention(made, lengths, ("image", "caption"), "caption", "image"), strict=True):
-        regions = made.embedders["image"](**collate(made, [each], ["image"]).inputs["image"]).states
+    for entry, weights in zip(lengths, attention(bert, lengths, ("image", "caption"), "caption", "image"), strict=True):
+        regions = bert.embedders["image"](**collate(bert, [entry], ["image"]).inputs["image"]).states
         start, end = (
-            made.backbone.embed(torch.tensor([[mark]])) for mark in (made.backbone.start_id, made.backbone.end_id)
+            bert.backbone.embed(torch.tensor([[mark]])) for mark in (bert.backbone.start_id, bert.backbone.end_id)
         )
-        words = made.backbone.embed(torch.tensor([made.backbone.encode_text(each.inputs["caption"])]))
-        made.backbone.model.set_attn_implementation("eager")
+        words = bert.backbone.embed(torch.tensor([bert.backbone.encode_text(entry.inputs["caption"])]))
+        bert.backbone.model.set_attn_implementation("eager")
         with torch.no_grad():
             row = torch.cat([start, regions, end, words], 1)
-            out = made.backbone.model.base_model(inputs_embeds=row, output_attentions=True).attentions
-        made.backbone.model.set_attn_implementation("sdpa")
-        assert torch.allclose(found, torch.stack([layer[0, :, 5:, 1:4] for layer in out]), atol=1e-5)
+            out = bert.backbone.model.base_model(inputs_embeds=row, output_attentions=True).attentions
+        bert.backbone.model.set_attn_implementation("sdpa")
+        assert torch.allclose(weights, torch.stack([layer[0, :, 5:, 1:4] for layer in out]), atol=1e-5)
 
 
 def test_heads_are_counted_as_visualbert_counts_them():
-    """Two heads by hand: one that is right and looks at regions, one that is right more often and hardly looks."""
+    """Two heads by hand: one is correct and attends to regions, the other is correct more often but hardly attends."""
     tally = Tally()
     fits = torch.tensor([True, False])
     for looked in ([[0.5, 0.1], [0.06, 0.04]], [[0.2, 0.6], [0.06, 0.04]]):
@@ -323,46 +321,47 @@ def test_every_head_is_drawn_within_its_panel(tmp_path, monkeypatch):
 
 
 def test_a_model_that_looks_at_the_right_region_is_right(tmp_path):
-    """Queries and keys by hand: every word looks at the region in the upper left corner, and nowhere else."""
-    made = model()
-    layer = made.backbone.model.base_model.encoder.layer[1].attention.self
+    """Queries and keys by hand: every word attends only to the region in the upper left corner."""
+    bert = model()
+    layer = bert.backbone.model.base_model.encoder.layer[1].attention.self
     with torch.no_grad():
         layer.query.weight.zero_()
         layer.query.bias.fill_(1.0)
     states = {}
     layer.register_forward_pre_hook(lambda module, arguments: states.setdefault("x", arguments[0]))
-    rows = attention(made, EXAMPLES[:1], ("image", "caption"), "caption", "image")
+    rows = attention(bert, EXAMPLES[:1], ("image", "caption"), "caption", "image")
     target = states["x"][0, 1]  # of the first region
-    others = torch.cat([states["x"][0, :1], states["x"][0, 2:]])
-    direction = torch.linalg.lstsq(torch.cat([target[None], others]), torch.eye(len(others) + 1)[:, :1]).solution[:, 0]
+    rest = torch.cat([states["x"][0, :1], states["x"][0, 2:]])
+    direction = torch.linalg.lstsq(torch.cat([target[None], rest]), torch.eye(len(rest) + 1)[:, :1]).solution[:, 0]
     with torch.no_grad():
         layer.key.weight.copy_(direction.repeat(32, 1) * 20)
         layer.key.bias.zero_()
     layer._forward_pre_hooks.clear()
-    found = attention(made, EXAMPLES[:1], ("image", "caption"), "caption", "image")[0]
-    assert rows[0].shape == found.shape and found[1, :, :, 0].min() > 0.9
-    one = [replace(EXAMPLES[0], facts={**FACTS, "captions": FACTS["captions"][:1], "phrases": FACTS["phrases"][:1]})]
-    told = Grounding(best=9).build().run(subject("image caption", models=[made], examples=one), tmp_path)
+    weights = attention(bert, EXAMPLES[:1], ("image", "caption"), "caption", "image")[0]
+    assert rows[0].shape == weights.shape and weights[1, :, :, 0].min() > 0.9
+    one_caption = [
+        replace(EXAMPLES[0], facts={**FACTS, "captions": FACTS["captions"][:1], "phrases": FACTS["phrases"][:1]})
+    ]
+    result = Grounding(best=9).build().run(subject("image caption", models=[bert], examples=one_caption), tmp_path)
     saved = json.loads((tmp_path / "grounding.json").read_text())["s0"]["entities"]
     assert saved["accuracy"][1] == [50.0] * 4 and saved["count"] == 2  # right for the cat, wrong for the water
     assert min(saved["attention_on_regions"][1]) > 90 and {"2-1", "2-2", "2-3", "2-4"} <= set(saved["active"])
     assert saved["confident"] == 50.0 and saved["at_best"] == 100.0  # the surest region is the water
-    rows = told.tables["Entity grounding, % of phrases: best heads"]
+    rows = result.tables["Entity grounding, % of phrases: best heads"]
     assert rows[-3] == ["s0", "surest region", 50.0, None, "2"] and rows[-1] == ["s0", "at best", 100.0, None, "2"]
     assert rows[-2][2] == pytest.approx(100 / 3)
 
 
 def test_what_a_step_lacks_is_a_note_and_what_all_lack_an_error(tmp_path):
-    told = Grounding().build().run(subject("image caption", "caption"), tmp_path)
-    assert told.notes[0] == "s1: reads caption; grounding needs regions with boxes, and a caption beside them"
+    result = Grounding().build().run(subject("image caption", "caption"), tmp_path)
+    assert result.notes[0] == "s1: reads caption; grounding needs regions with boxes and a caption"
     with pytest.raises(UnavailableError) as error:
         Grounding().build().run(subject("image"), tmp_path)
-    assert str(error.value) == "s0: reads image; grounding needs regions with boxes, and a caption beside them"
+    assert str(error.value) == "s0: reads image; grounding needs regions with boxes and a caption"
     with pytest.raises(DataError) as error:
         Grounding().build().run(subject("image caption", examples=[replace(EXAMPLES[0], facts={})]), tmp_path)
     assert str(error.value) == (
-        "the data set does not know where the captions' phrases are in the pictures; name a folder of Flickr30k "
-        "Entities with annotations"
+        "the data set has no boxes for the captions' phrases; name a folder of Flickr30k Entities with 'annotations'"
     )
 
 
@@ -392,7 +391,7 @@ def test_flickr30k_entities_are_read(flickr):
     known = [Example("a", {"image": "1000.jpg", "caption": "x"}), Example("b", {"image": "1001", "caption": "x"})]
     first, second = phrases.flickr30k(flickr, known, "image", "caption")
     assert first.text == "A red cat near the street and water ." == first.example.inputs["caption"]
-    assert [first.text[each.first : each.end] for each in first.phrases] == ["A red cat", "water"]
+    assert [first.text[phrase.first : phrase.end] for phrase in first.phrases] == ["A red cat", "water"]
     assert first.phrases[0].boxes == ((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) and first.phrases[1].boxes == (
         (0.5, 0.5, 1, 1),
     )
@@ -417,16 +416,16 @@ def test_flickr30k_entities_are_read(flickr):
 )
 def test_damaged_annotations_are_named(flickr, file, text, words):
     (flickr / file).write_text(text)
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         phrases.flickr30k(flickr, [Example("a", {"image": "1000.jpg"})], "image", "caption")
-    assert str(told.value) == words.format(flickr / file)
+    assert str(error.value) == words.format(flickr / file)
 
 
 def test_a_folder_that_is_no_annotations(tmp_path):
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         phrases.flickr30k(tmp_path, [], "image", "caption")
     assert (
-        str(told.value)
+        str(error.value)
         == f"annotations: {tmp_path} has no folder Sentences; give the one that Flickr30k Entities unpacks to"
     )
 
@@ -452,34 +451,34 @@ CONLLU = """# text = a red cat near the water
 
 def test_words_bound_to_a_phrase_are_found_in_both_directions(tmp_path):
     (tmp_path / "captions.conllu").write_text(CONLLU)
-    found = parses.read(tmp_path / "captions.conllu")
-    assert list(found) == ["aredcatnearthewater", "can'tit"]
+    sentences = parses.read(tmp_path / "captions.conllu")
+    assert list(sentences) == ["aredcatnearthewater", "can'tit"]
     text = "a red  cat near the water"  # spaced in another way
-    words = found[parses.letters(text)]
-    cat = parses.bound(text, phrases.Phrase(0, 10, ()), words)
+    words = sentences[parses.letters(text)]
+    cat = parses.related_words(text, phrases.Phrase(0, 10, ()), words)
     assert [(relation, text[first:end]) for relation, first, end in cat] == [
         ("det", "a"),
         ("amod", "red"),
         ("nmod", "water"),
     ]
-    water = parses.bound(text, phrases.Phrase(16, 25, ()), words)
+    water = parses.related_words(text, phrases.Phrase(16, 25, ()), words)
     assert [(relation, text[first:end]) for relation, first, end in water] == [
         ("case", "near"),
         ("det", "the"),
         ("nmod", "cat"),
     ]
-    split = found["can'tit"]
+    split = sentences["can'tit"]
     assert [(word.form, word.first, word.end) for word in split] == [("Ca", 0, 5), ("n't", 0, 5), ("it", 5, 7)]
 
 
-def test_relations_are_told_for_parsed_captions_only(drawn, tmp_path):
+def test_only_parsed_captions_have_relations(drawn, tmp_path):
     (tmp_path / "captions.conllu").write_text(CONLLU)
     out = tmp_path / "out"
     out.mkdir()
-    told = Grounding(parses=tmp_path / "captions.conllu", active=0).build().run(subject("image caption"), out)
-    rows = told.tables["Grounding by relation, % of words: best active heads of s0"]
+    result = Grounding(parses=tmp_path / "captions.conllu", active=0).build().run(subject("image caption"), out)
+    rows = result.tables["Grounding by relation, % of words: best active heads of s0"]
     assert [(row[0], row[4]) for row in rows[1:]] == [("det", "8"), ("nmod", "8"), ("amod", "4"), ("case", "4")]
-    assert (out / told.plots["Grounding by relation of s0"]).exists() and (out / "relations-s0.png").exists()
+    assert (out / result.plots["Grounding by relation of s0"]).exists() and (out / "relations-s0.png").exists()
     saved = json.loads((out / "grounding.json").read_text())["s0"]
     assert saved["nmod"]["count"] == 8 and np.array(saved["amod"]["accuracy"]).shape == (2, 4)
 
@@ -488,7 +487,7 @@ def test_relations_are_those_that_the_data_set_tells(tmp_path):
     """Without a file, from its facts; a parse that does not fit its caption is named."""
     (tmp_path / "captions.conllu").write_text(CONLLU)
     parse = [(3, "det"), (3, "amod"), (0, "root"), (6, "case"), (6, "det"), (3, "nmod")]
-    known = [replace(each, facts={**FACTS, "parses": [parse, [[2, "det"], [0, "root"]]]}) for each in EXAMPLES]
+    known = [replace(entry, facts={**FACTS, "parses": [parse, [[2, "det"], [0, "root"]]]}) for entry in EXAMPLES]
     saved = []
     for name, examples, config in (
         ("file", EXAMPLES, Grounding(parses=tmp_path / "captions.conllu")),
@@ -500,35 +499,35 @@ def test_relations_are_those_that_the_data_set_tells(tmp_path):
     assert saved[1].pop("det")["count"] == 12  # the second caption has one too, and the file does not know it
     assert saved[0].pop("det")["count"] == 8
     assert saved[0] == saved[1] and set(saved[0]) == {"entities", "nmod", "amod", "case"}
-    wrong = [replace(each, facts={**FACTS, "parses": [parse[:-1]]}) for each in EXAMPLES]
-    with pytest.raises(DataError) as told:
+    wrong = [replace(entry, facts={**FACTS, "parses": [parse[:-1]]}) for entry in EXAMPLES]
+    with pytest.raises(DataError) as error:
         Grounding().build().run(subject("image caption", examples=wrong), tmp_path / "facts")
-    assert str(told.value) == "example 'e0': a parse of 5 words, and the caption has 6"
+    assert str(error.value) == "example 'e0': the parse has 5 words, but the caption has 6"
 
 
 def test_an_input_that_an_objective_makes_is_left_out(tmp_path):
     """A step that was pretrained with a second caption is looked into with the first."""
     inputs = {**Pictured().inputs(), "second": Text(reads=("second",), token_type=1)}
-    made = compose(Pictured().backbone_config(), inputs, Pictured().generator_config(), texts=TEXTS).eval()
-    told = Grounding(active=0).build().run(subject("image caption second", models=[made]), tmp_path)
-    alone = Grounding(active=0).build().run(subject("image caption", models=[made]), tmp_path)
-    assert told == alone
+    bert = compose(Pictured().backbone_config(), inputs, Pictured().generator_config(), texts=TEXTS).eval()
+    result = Grounding(active=0).build().run(subject("image caption second", models=[bert]), tmp_path)
+    alone = Grounding(active=0).build().run(subject("image caption", models=[bert]), tmp_path)
+    assert result == alone
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("1 a a DET", "{}:1: 1 columns; CoNLL-U has 10, with tabs between them"),
-        ("1\ta\t_\t_\t_\t_\tx\tdet\t_\t_", "{}:1: 'x' is no number of a word"),
+        ("1 a a DET", "{}:1: 1 columns; CoNLL-U has 10 columns, separated by tabs"),
+        ("1\ta\t_\t_\t_\t_\tx\tdet\t_\t_", "{}:1: 'x' is not a word number"),
         ("2\ta\t_\t_\t_\t_\t1\tdet\t_\t_", "{}:1: word 2 follows word 0"),
-        ("1\ta\t_\t_\t_\t_\t7\tdet\t_\t_", "{}:1: the head is word 7, and there are 1"),
+        ("1\ta\t_\t_\t_\t_\t7\tdet\t_\t_", "{}:1: the head is word 7, but the sentence has 1"),
     ],
 )
 def test_a_damaged_parse_is_named(line, words, tmp_path):
     (tmp_path / "x.conllu").write_text(line + "\n")
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         parses.read(tmp_path / "x.conllu")
-    assert str(told.value) == words.format(tmp_path / "x.conllu")
+    assert str(error.value) == words.format(tmp_path / "x.conllu")
 
 
 # --- from the command line
@@ -564,7 +563,7 @@ def test_the_recipes_probes_run_and_say_where_everything_is(drawn, done):
     result = probed(str(done))
     assert result.exit_code == 0, result.output
     assert "| both" in result.output and f"heads: everything is in {done}/probes/heads" in result.output
-    assert "words: reads caption; grounding needs regions with boxes, and a caption beside them" in result.output
+    assert "words: reads caption; grounding needs regions with boxes and a caption" in result.output
     assert sorted(path.name for path in (done / "probes/heads").iterdir()) == [
         "findings.json",
         "grounding.json",
@@ -593,13 +592,13 @@ def test_what_the_data_set_knows_and_the_same_in_files_of_flickr30k_entities_giv
                 f"<{side}>{1000 * number + 1}</{side}>"
                 for side, number in zip(("xmin", "ymin", "xmax", "ymax"), thing["box"], strict=True)
             )
-            for caption, told in enumerate(scene.facts["phrases"]):
+            for caption, spans in enumerate(scene.facts["phrases"]):
                 names = [
-                    f"<name>{caption}0{number}</name>" for number, (_, _, things) in enumerate(told) if place in things
+                    f"<name>{caption}0{number}</name>" for number, (_, _, things) in enumerate(spans) if place in things
                 ]
                 objects.append(f"<object>{''.join(names)}<bndbox>{corners}</bndbox></object>")
-        for caption, (text, told) in enumerate(zip(scene.facts["captions"], scene.facts["phrases"], strict=True)):
-            for number, (first, end, _) in reversed(list(enumerate(told))):
+        for caption, (text, spans) in enumerate(zip(scene.facts["captions"], scene.facts["phrases"], strict=True)):
+            for number, (first, end, _) in reversed(list(enumerate(spans))):
                 text = f"{text[:first]}[/EN#{caption}0{number}/other {text[first:end]}]{text[end:]}"
             lines.append(text)
         for text, parse in zip(scene.facts["captions"], scene.facts["parses"], strict=True):
@@ -613,28 +612,33 @@ def test_what_the_data_set_knows_and_the_same_in_files_of_flickr30k_entities_giv
         (tmp_path / f"Annotations/{scene.id}.xml").write_text(f"<annotation>{size}{''.join(objects)}</annotation>")
     (tmp_path / "captions.conllu").write_text("".join(parsed))
     annotated = ("--set", f"heads.annotations={tmp_path}")
-    found = []
+    results = []
     for settings in ((), (*annotated, "--set", f"heads.parses={tmp_path}/captions.conllu"), annotated):
         assert probed(str(done), "--probe", "heads", *settings).exit_code == 0
-        found.append(json.loads((done / "probes/heads/grounding.json").read_text()))
-    assert found[0] == found[1] and found[0]["both"]["entities"]["count"] > 40 and found[0]["both"]["amod"]["count"] > 9
-    assert found[2] == {"both": {"entities": found[0]["both"]["entities"]}}
+        results.append(json.loads((done / "probes/heads/grounding.json").read_text()))
+    assert (
+        results[0] == results[1]
+        and results[0]["both"]["entities"]["count"] > 40
+        and results[0]["both"]["amod"]["count"] > 9
+    )
+    assert results[2] == {"both": {"entities": results[0]["both"]["entities"]}}
 
 
 def test_the_attention_of_the_probe_is_the_one_of_the_report(done):
-    """One truth: attention.json against what the page of the same run carries."""
+    """attention.json equals the attention in the page of the same run."""
     assert probed(str(done), "--probe", "looks").exit_code == 0
     saved = json.loads((done / "probes/looks/attention.json").read_text())["examples"]
     page = (done / "report.html").read_text(encoding="utf-8")
     looks = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])[
         "looks"
     ]
-    for name, each in looks.items():
-        rows = [(saved[name]["steps"][step]["weights"], each["weights"]["last"][step]) for step in ("words", "both")]
-        assert all(np.allclose(1e4 * np.array(one), np.array(other), atol=2) for one, other in rows) and any(
-            one for one, _ in rows
-        )
-        assert [unit.strip() for unit in each["units"]["caption"]] == saved[name]["inputs"]["caption"]["labels"]
+    for name, look in looks.items():
+        rows = [(saved[name]["steps"][step]["weights"], look["weights"]["last"][step]) for step in ("words", "both")]
+        assert all(
+            np.allclose(1e4 * np.array(saved_weights), np.array(page_weights), atol=2)
+            for saved_weights, page_weights in rows
+        ) and any(saved_weights for saved_weights, _ in rows)
+        assert [unit.strip() for unit in look["units"]["caption"]] == saved[name]["inputs"]["caption"]["labels"]
 
 
 def test_a_probe_that_is_not_in_the_recipe_runs_with_its_defaults_on_one_step(drawn, done):
@@ -665,9 +669,9 @@ def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(drawn, done
         and "any region" in section
     )
     path.write_text('{"tables": 1}')
-    told = CliRunner().invoke(main, ["report", str(done)])
+    result = CliRunner().invoke(main, ["report", str(done)])
     path.write_text(before)
-    assert told.exit_code == 1 and told.output.splitlines()[-1] == f"error: {path}: damaged: 'tables' is 1"
+    assert result.exit_code == 1 and result.output.splitlines()[-1] == f"error: {path}: damaged: 'tables' is 1"
 
 
 def test_a_report_does_without_the_plugin_of_a_probe(done):
@@ -679,31 +683,31 @@ def test_a_report_does_without_the_plugin_of_a_probe(done):
     path.write_text(json.dumps(settings))
     try:
         shown = CliRunner().invoke(main, ["report", str(done), "--pictures", "1"])
-        asked, named = probed(str(done)), probed(str(done), "--probe", "heads")
+        unnamed, named = probed(str(done)), probed(str(done), "--probe", "heads")
     finally:
         path.write_text(before)
     assert shown.exit_code == 0, shown.output
-    told = (
+    message = (
         f"error: {path}: probes.lost.type: no probe is called 'gone'\n  installed probes: attention, grounding, "
         "similarity\n"
     )
-    assert (asked.exit_code, asked.output) == (1, told)
+    assert (unnamed.exit_code, unnamed.output) == (1, message)
     assert named.exit_code == 0, named.output
 
 
 def test_untaught_models_have_the_shape_and_not_the_weights(done):
     from mmgen.runs.probe import untaught
 
-    taught, other = load_run(done, "both").model, untaught(load_run(done, "both"))
-    assert {name: each.shape for name, each in taught.state_dict().items()} == {
-        name: each.shape for name, each in other.state_dict().items()
+    trained, fresh = load_run(done, "both").model, untaught(load_run(done, "both"))
+    assert {name: tensor.shape for name, tensor in trained.state_dict().items()} == {
+        name: tensor.shape for name, tensor in fresh.state_dict().items()
     }
     assert not any(
-        torch.equal(each, other.state_dict()[name])
-        for name, each in taught.state_dict().items()
-        if each.dim() == 2 and "mean" not in name
+        torch.equal(tensor, fresh.state_dict()[name])
+        for name, tensor in trained.state_dict().items()
+        if tensor.dim() == 2 and "mean" not in name
     )
-    assert other.embedders["caption"]._backbone[0] is other.backbone and not other.training
+    assert fresh.embedders["caption"]._backbone[0] is fresh.backbone and not fresh.training
 
 
 @pytest.mark.parametrize(
@@ -723,11 +727,12 @@ def test_untaught_models_have_the_shape_and_not_the_weights(done):
         (["--set", "heads.iuo=0.3"], "error: --set heads.iuo=0.3: iuo: no such key; did you mean 'iou'?"),
         (
             ["--set", "looks.layer=0", "--set", "looks.head=1"],
-            "error: --set looks.head=1: head: only one layer's heads can be told apart; name the layer too",
+            "error: --set looks.head=1: head: needs one layer, because layer = 0 is the mean over layers; set layer "
+            "too",
         ),
     ],
 )
-def test_mistakes_are_told_in_one_line(done, arguments, words):
+def test_mistakes_are_one_line(done, arguments, words):
     result = probed(str(done), *arguments)
     assert result.exit_code == 1 and result.output.splitlines()[-1] == words
 
@@ -749,29 +754,29 @@ def test_a_probe_that_finds_nothing_does_not_stop_the_others_and_keeps_what_was_
 def test_settings_are_laid_over_the_recipes_own(done):
     recipe = load_run(done).recipe
     assert chosen(recipe, (), ["heads.iou=0.7"], installed())["heads"] == Grounding(best=2, iou=0.7)
-    with pytest.raises(RecipeError) as told:
+    with pytest.raises(RecipeError) as error:
         chosen(recipe.model_copy(update={"probes": {}}), (), (), installed())
-    assert str(told.value) == "the recipe has no [probes]; choose with --probe: attention, grounding, similarity"
+    assert str(error.value) == "the recipe has no [probes]; choose with --probe: attention, grounding, similarity"
 
 
 def test_a_name_that_would_lead_out_of_the_folder_is_refused(done):
     recipe = load_run(done).recipe
-    with pytest.raises(RecipeError) as told:
+    with pytest.raises(RecipeError) as error:
         chosen(recipe.model_copy(update={"probes": {"../steps": Grounding()}}), (), (), installed())
     assert (
-        str(told.value)
+        str(error.value)
         == "probes.../steps: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
     )
 
 
 def test_many_examples_are_thinned_out_and_those_drawn_are_among_them(tmp_path):
-    told = Attention(limit=2, ids=("e3",)).build().run(subject("caption"), tmp_path)
+    result = Attention(limit=2, ids=("e3",)).build().run(subject("caption"), tmp_path)
     assert list(json.loads((tmp_path / "attention.json").read_text())["examples"]) == ["e0", "e2", "e3"]
-    assert "3 of 4 examples, evenly spread" in told.notes and (tmp_path / "e3.svg").exists()
+    assert "3 of 4 examples, evenly spaced" in result.notes and (tmp_path / "e3.svg").exists()
 
 
 def test_probes_in_a_recipe_do_not_make_it_another_run(done):
-    """They only look: a run that is finished is found finished with other probes, and keeps those."""
+    """A finished run stays finished with other probes in its recipe, and stores the new ones."""
     from mmgen.recipe.load import load
 
     recipe = load(done.parents[3] / "toy.toml", installed(), sets=("probes.looks.layer=1",))[0]
