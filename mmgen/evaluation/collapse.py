@@ -1,20 +1,20 @@
-"""Collapse: what a person should know where a model writes nothing, or the same of everything."""
+"""Collapse: a remark if a model writes nothing, or the same text for every input."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-FEWEST = 10  # texts; of fewer, equal ones say nothing
-REPEATED = 8  # words; fewer may be alike by chance
-MEND = "the model says little of its input: train it for longer or at another rate, and look at the loss"
+FEWEST = 10  # texts; among fewer, equal texts mean nothing
+REPEATED = 8  # words; in shorter texts, repetition may be chance
+MEND = "the model hardly uses its input: train longer or at another rate, and check the loss"
 
 
 def collapsed(texts: Sequence[str]) -> str:
-    """What half of the texts or more have in common: no word, or all words. "" where they are well."""
+    """A remark if at least half of the texts have no word, or are the same; "" otherwise."""
     wordless = sum(not any(letter.isalnum() for letter in text) for text in texts)
     if texts and 2 * wordless >= len(texts):
-        return f"{wordless} of {len(texts)} texts have no word in them; {MEND}"
+        return f"{wordless} of {len(texts)} texts contain no word; {MEND}"
     if len(texts) >= FEWEST:
         ((text, count),) = Counter(texts).most_common(1)
         if 2 * count >= len(texts):
@@ -23,10 +23,10 @@ def collapsed(texts: Sequence[str]) -> str:
 
 
 def repeats_itself(text: str) -> str:
-    """What is wrong with one text: no word, or few words again and again. "" where it is well."""
+    """A remark if a text has no word, or repeats few words; "" otherwise."""
     words = text.split()
     if not any(letter.isalnum() for letter in text):
-        return "the text has no word in it"
+        return "the text contains no word"
     if len(words) >= REPEATED and 3 * len(set(words)) <= len(words):
         return f"the text repeats itself: {len(words)} words, {len(set(words))} of them different"
     return ""

@@ -1,4 +1,4 @@
-"""Predict: answers that are no texts, for examples; and for every example of a split, shared out over processes."""
+"""Predict values other than texts for examples, or for all examples of a split, distributed over processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..storage import predictions
 from ..tensors import Example, Prediction
 from ..training.context import StepContext
 from ..training.precision import precision
-from .shared_out import shared_out
+from .shared_out import run_distributed
 
 
 @torch.inference_mode()
@@ -30,25 +30,27 @@ def predict(
     batch_size: int = 32,
     retry: OomRetry | None = None,
 ) -> list[Prediction]:
-    """One prediction for each example. `objective`: the one that predicts; `inputs`: which of the model's inputs to
-    read (all by default). Leaves the training mode as it was.
+    """One prediction for each example. `objective`: the objective that predicts; `inputs`: the model's inputs to read
+    (default: all). The training mode is unchanged afterwards.
 
-    A batch that runs out of memory is predicted in halves; raises RunError when a single example is too much."""
+    A batch that runs out of memory is split in halves. Raises RunError if a single example does not fit."""
     collate = Collator(model, inputs or model.inputs, (objective,), asks=True)
     retry = retry or OomRetry("predicting", ADVICE_SMALLER)
     training = model.training
     model.eval()
     try:
-        found: dict[int, Prediction] = {}
+        results: dict[int, Prediction] = {}
         for batch in by_length(collate.slots(examples), batch_size):
-            pieces = retry.over([examples[index] for index in batch], partial(_predicted, model, collate, objective))
-            found |= zip(batch, (one for _, predicted in pieces for one in predicted), strict=True)
-        return [found[index] for index in range(len(examples))]
+            pieces = retry.over(
+                [examples[index] for index in batch], partial(_predict_batch, model, collate, objective)
+            )
+            results |= zip(batch, (prediction for _, predicted in pieces for prediction in predicted), strict=True)
+        return [results[index] for index in range(len(examples))]
     finally:
         model.train(training)
 
 
-def _predicted(model: Model, collate: Collator, objective: str, examples: Sequence[Example]) -> list[Prediction]:
+def _predict_batch(model: Model, collate: Collator, objective: str, examples: Sequence[Example]) -> list[Prediction]:
     batch = collate(examples).to(model.device)
     head = model.objective(objective)
     return check_predictions(head.predict(model, batch, batch.targets[objective]), batch.ids, objective, head)
@@ -57,23 +59,23 @@ def _predicted(model: Model, collate: Collator, objective: str, examples: Sequen
 def predict_split(
     model: Model, context: StepContext, examples: Sequence[Example], objective: str, batch_size: int = 32
 ) -> None:
-    """`predictions.jsonl` in the step's folder, a line an example."""
+    """Write `predictions.jsonl` in the step's folder, a line per example."""
     model.to(context.accelerator.device).eval()
     accelerator, step = context.accelerator, context.step
     collate = Collator(model, step.inputs, (objective,), asks=True)
     retry = context.retry("predicting", ADVICE_SMALLER, named=lambda index: examples[index].id)
 
-    def predicted(places: Sequence[int]) -> list[Prediction]:
+    def predict_piece(places: Sequence[int]) -> list[Prediction]:
         with precision(step.training.precision, accelerator.device):
-            return _predicted(model, collate, objective, [examples[place] for place in places])
+            return _predict_batch(model, collate, objective, [examples[place] for place in places])
 
-    def work(number: int, whole: Sequence[int]) -> Iterator[tuple[int, Prediction]]:
-        for piece, made in retry.over(whole, predicted):
-            yield from zip(piece, made, strict=True)
+    def work(number: int, indices: Sequence[int]) -> Iterator[tuple[int, Prediction]]:
+        for piece, predictions_of_piece in retry.over(indices, predict_piece):
+            yield from zip(piece, predictions_of_piece, strict=True)
 
     with torch.inference_mode():
-        found = shared_out(context, ("predicting", "examples"), collate.slots(examples), batch_size, work)
+        results = run_distributed(context, ("predicting", "examples"), collate.slots(examples), batch_size, work)
     if accelerator.is_main_process:
-        lines = [json.dumps(asdict(one), ensure_ascii=False) for one in found]
+        lines = [json.dumps(asdict(prediction), ensure_ascii=False) for prediction in results]
         write_text(context.folder / predictions.FILE, "".join(line + "\n" for line in lines))
     accelerator.wait_for_everyone()

@@ -1,5 +1,4 @@
-"""Probe: looks into the steps of a finished run, each look into a folder of its own that is there whole or not at
-all."""
+"""Run probes on the steps of a finished run. The folder of a probe appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -21,23 +20,23 @@ FINDINGS = "findings.json"
 def probe(
     probes: Mapping[str, ProbeConfig], subject: ProbeInput, folder: Path, seed: int
 ) -> dict[str, ProbeResult | MmgenError]:
-    """Each probe's findings, or why there are none; `folder`/NAME/ holds its files, findings.json and tables.md among
-    them. Only for whoever holds the run's lock.
+    """The findings of each probe, or its error. `folder`/NAME/ has the files of a probe, with findings.json and
+    tables.md. The caller must hold the run's lock.
 
-    A probe that gives nothing leaves what an earlier look has left.
+    A probe that fails leaves its earlier files unchanged.
     """
-    found: dict[str, ProbeResult | MmgenError] = {}
+    results: dict[str, ProbeResult | MmgenError] = {}
     clear_partials(folder)
     for name, config in probes.items():
         try:
-            found[name] = write_folder(folder / name, partial(_look, config, name, subject, seed))
+            results[name] = write_folder(folder / name, partial(_run_probe, config, name, subject, seed))
         except MmgenError as error:
-            found[name] = error
-    return found
+            results[name] = error
+    return results
 
 
-def _look(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, folder: Path) -> ProbeResult:
-    """What a probe finds, and its files in the folder."""
+def _run_probe(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, folder: Path) -> ProbeResult:
+    """Run a probe, and write its findings into the folder."""
     with seeded(seed, name, "probe"):
         findings = config.build().run(subject, folder)
     about = {"type": config.type, "settings": config.model_dump(mode="json")}
@@ -48,7 +47,7 @@ def _look(config: ProbeConfig, name: str, subject: ProbeInput, seed: int, folder
 
 
 def text(findings: ProbeResult) -> str:
-    """Tables in Markdown, which are read as well in a terminal, and the notes."""
+    """The tables in Markdown, readable in a terminal too, and the notes."""
     tables = {title: [[cell(value) for value in row] for row in rows] for title, rows in findings.tables.items()}
     shown = [f"{title}\n\n{table(rows)}" for title, rows in tables.items()]
     return "\n\n".join([*shown, "\n".join(findings.notes)]).strip()
@@ -59,10 +58,9 @@ def cell(value: Any) -> str:
 
 
 def read(folder: Path) -> dict[str, ProbeResult]:
-    """What the probes of a run have found, by their names; `folder` is its probes/. Raises RunError for damaged
-    files."""
-    found = {}
+    """The findings of a run's probes by name; `folder` is probes/ of the run. Raises RunError for damaged files."""
+    results = {}
     for path in sorted(folder.glob(f"[!.]*/{FINDINGS}")):
         saved = read_table(path, tables=dict, plots=dict, notes=list)
-        found[path.parent.name] = ProbeResult(saved["tables"], saved["plots"], tuple(saved["notes"]))
-    return found
+        results[path.parent.name] = ProbeResult(saved["tables"], saved["plots"], tuple(saved["notes"]))
+    return results

@@ -1,4 +1,4 @@
-"""Score: what the metrics say of a step's texts."""
+"""Score the texts or predictions of a step with metrics."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def score(
     folder: Path,
     progress: Progress,
 ) -> Scores:
-    """What the metrics say of the best text of every example. `folder`: where the texts are from. Raises RunError for
-    texts about other examples."""
+    """Scores of the best text of each example. `folder`: the folder of the texts. Raises RunError if the ids of texts
+    and examples differ."""
     best = [generations[0] for generations in texts]
     return score_predictions(name, best, examples, metrics, folder / "generations.jsonl", progress)
 
@@ -37,35 +37,36 @@ def score_predictions(
     file: Path,
     progress: Progress,
 ) -> Scores:
-    """What the metrics say of one prediction for every example. `file`: where they are from. Raises RunError for
-    predictions about other examples."""
-    if [one.id for one in predictions] != [example.id for example in examples]:
-        raise RunError(f"{file}: written for other examples than the data set holds now; run again with --fresh")
+    """Scores of one prediction for each example. `file`: the file of the predictions. Raises RunError if the ids of
+    predictions and examples differ."""
+    if [prediction.id for prediction in predictions] != [example.id for example in examples]:
+        raise RunError(f"{file}: the ids differ from those of the data set's examples; run again with --fresh")
     with progress.task(f"{name}: scoring", len(metrics)) as advance:
-        each: dict[str, Scores] = {}
-        for called, metric in metrics.items():
-            each[called] = score_with(called, metric, predictions, examples)
+        scores_by_metric: dict[str, Scores] = {}
+        for metric_name, metric in metrics.items():
+            scores_by_metric[metric_name] = score_with(metric_name, metric, predictions, examples)
             advance()
-    return gathered(each)
+    return merge_metrics(scores_by_metric)
 
 
 def write_scores(folder: Path, scores: Scores) -> None:
     """`scores.json` in a folder of texts; `read` reads it."""
     per_example = {name: list(values) for name, values in scores.per_example.items()}
-    found = {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
-    write_json(folder / "scores.json", found)
+    saved = {"values": dict(scores.values), "notes": list(scores.notes), "per_example": per_example}
+    write_json(folder / "scores.json", saved)
 
 
-def gathered(each: Mapping[str, Scores]) -> Scores:
-    """All scores together. A column that several metrics give stands once for each of them, as "METRIC.column"."""
-    count = Counter(column for scores in each.values() for column in {*scores.values, *scores.per_example})
-    together = Scores({})
-    for called, scores in each.items():
-        named = {column: column if count[column] == 1 else f"{called}.{column}" for column in count}
+def merge_metrics(scores_by_metric: Mapping[str, Scores]) -> Scores:
+    """Merge the scores of all metrics. A column that several metrics have becomes one column per metric,
+    "METRIC.column"."""
+    count = Counter(column for scores in scores_by_metric.values() for column in {*scores.values, *scores.per_example})
+    merged = Scores({})
+    for metric_name, scores in scores_by_metric.items():
+        named = {column: column if count[column] == 1 else f"{metric_name}.{column}" for column in count}
         values = {named[column]: value for column, value in scores.values.items()}
         per_example = {named[column]: value for column, value in scores.per_example.items()}
-        together = merge(together, Scores(values, per_example, scores.notes))
-    return together
+        merged = merge(merged, Scores(values, per_example, scores.notes))
+    return merged
 
 
 def merge(first: Scores, second: Scores) -> Scores:
@@ -77,18 +78,18 @@ def merge(first: Scores, second: Scores) -> Scores:
 
 
 def read(folder: Path) -> Scores:
-    """The scores in a folder of texts. Raises RunError for a file that is missing or damaged."""
+    """The scores in a folder of texts. Raises RunError for a missing or damaged file."""
     path = folder / "scores.json"
     saved = read_table(path, values=dict, per_example=dict, notes=list)
     numbers = [
         *saved["values"].values(),
         *(value for values in saved["per_example"].values() if isinstance(values, list) for value in values),
     ]
-    whole = all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in numbers)
+    finite = all(value is None or (isinstance(value, int | float) and math.isfinite(value)) for value in numbers)
     if (
-        not whole
+        not finite
         or not all(isinstance(values, list) for values in saved["per_example"].values())
         or not all(isinstance(note, str) for note in saved["notes"])
     ):
-        raise RunError(f"{path}: damaged: its scores are no numbers; delete it and run again")
+        raise RunError(f"{path}: damaged: scores must be numbers; delete the file and run again")
     return Scores(saved["values"], saved["per_example"], tuple(saved["notes"]))

@@ -1,4 +1,4 @@
-"""Shared out: the examples of a split in batches of like length, one process's batches beside another's."""
+"""Distribute the examples of a split over processes, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from accelerate.utils import gather_object
 from ..data.collate import by_length
 from ..training.context import StepContext
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-def shared_out(
+def run_distributed(
     context: StepContext,
     doing: tuple[str, str],
     lengths: Sequence[float],
     batch_size: int,
-    work: Callable[[int, Sequence[int]], Iterable[tuple[int, Made]]],
-) -> list[Made]:
-    """What `work` makes of every example, in their order; whole in the main process alone.
+    work: Callable[[int, Sequence[int]], Iterable[tuple[int, Result]]],
+) -> list[Result]:
+    """The results of `work` for all examples, in order; complete only in the main process.
 
-    doing    what is done, and to what: "writing", "texts"
-    lengths  how long each example is
-    work     a batch's number and the places of its examples -> (place, what is made), for each of them
+    doing    activity and unit for the progress bar: "writing", "texts"
+    lengths  length of each example
+    work     number of a batch and indices of its examples -> (index, result) for each of them
     """
     accelerator = context.accelerator
-    found: list[tuple[int, Made]] = []
+    results: list[tuple[int, Result]] = []
     with context.progress.task(f"{context.name}: {doing[0]}", len(lengths), doing[1]) as advance:
         for number, places in enumerate(by_length(lengths, batch_size)):
             if number % accelerator.num_processes == accelerator.process_index:
-                found += work(number, places)
+                results += work(number, places)
             advance(len(places))
     if accelerator.num_processes > 1:
-        found = gather_object(found)
-    return [made for _, made in sorted(found, key=lambda pair: pair[0])]
+        results = gather_object(results)
+    return [result for _, result in sorted(results, key=lambda pair: pair[0])]

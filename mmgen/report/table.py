@@ -155,7 +155,7 @@ def _again(recipe: Recipe, folder: RunFolder, step: str, notes: dict[str, None])
 def remarks(label: str, place: Path) -> tuple[str, ...]:
     """A line where the texts in a folder say nothing of what they are about; `label`: the row's."""
     try:
-        texts = generations.best(place).values() if generations.there(place) else ()
+        texts = generations.best(place).values() if generations.is_complete(place) else ()
     except MmgenError:  # whoever needs the texts says what is wrong with them
         return ()
     remark = collapsed([text.text for text in texts])

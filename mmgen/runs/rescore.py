@@ -97,7 +97,7 @@ def _rows(
         file = place / predictions.FILE
         made = predictions.read(place)
         return {step: score.score_predictions(step, made, examples, metrics, file, progress)}
-    again = [each for each in decodings.folders(folder, step) if generations.there(each)]
+    again = [each for each in decodings.folders(folder, step) if generations.is_complete(each)]
     found = {}
     for label, each in {step: place, **{decodings.label(step, each.name): each for each in again}}.items():
         scores = score.score(label, generations.read(each), examples, metrics, each, progress)

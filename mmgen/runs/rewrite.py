@@ -66,7 +66,7 @@ def rewrite(
             for context in contexts:
                 decodings.claim(context.folder, decoding)
         accelerator.wait_for_everyone()
-        unwritten = [each for each in contexts if not generations.there(each.folder)]
+        unwritten = [each for each in contexts if not generations.is_complete(each.folder)]
         _write(recipe, folder, unwritten, datasets, decoding)
         if accelerator.is_main_process:
             metrics = {called: config.build() for called, config in recipe.metrics.items()}
@@ -105,7 +105,7 @@ def score_again(
     place: Path, called: str, examples: Sequence[Example], metrics: Mapping[str, Metric], progress: Progress
 ) -> None:
     """`scores.json` beside the texts of a decoding, where there are texts and no scores."""
-    if generations.there(place) and not (place / "scores.json").exists():
+    if generations.is_complete(place) and not (place / "scores.json").exists():
         scores = score.score(called, generations.read(place), examples, metrics, place, progress)
         score.write_scores(place, scores)
 

@@ -1,4 +1,4 @@
-"""Texts that a finished step has written again, with another decoding than its recipe's.
+"""Further decodings: texts that a finished step has generated again with settings other than the recipe's.
 
 steps/<step>/decodings/<name>/{decoding.json, generations.jsonl, scores.json}
 """
@@ -18,7 +18,7 @@ from ..recipe.messages import in_words
 from ..recipe.tables import NAME
 from .run_folder import RunFolder, differences
 
-LONGEST = 80  # characters of a name that follows from options
+MAX_NAME = 80  # characters of a name made from options
 
 
 def folders(folder: RunFolder, step: str) -> list[Path]:
@@ -27,12 +27,12 @@ def folders(folder: RunFolder, step: str) -> list[Path]:
 
 
 def label(step: str, name: str) -> str:
-    """What a row of the table is called that stands for a decoding of a step."""
+    """The label of a decoding's row in the table."""
     return f"{step} [{name}]"
 
 
 def read(folder: Path) -> Decoding:
-    """Raises RunError."""
+    """The decoding of a folder. Raises RunError."""
     path = folder / "decoding.json"
     try:
         return Decoding.model_validate(read_table(path))
@@ -41,28 +41,31 @@ def read(folder: Path) -> Decoding:
 
 
 def name_of(decoding: Decoding) -> str:
-    """A name that says every option which is not the default: "num_beams-4_length_penalty-0.8". Raises RecipeError
-    where it would be too long for a folder."""
-    told = {key: value for key, value in decoding if value != type(decoding).model_fields[key].default}
-    name = "_".join(f"{key}-{json.dumps(value)}" for key, value in (told or {"num_beams": 1}).items())
-    if len(name) > LONGEST:
-        raise RecipeError(f"these {len(told)} options make too long a name for a folder; give one with --name")
+    """A folder name with all options that differ from the defaults: "num_beams-4_length_penalty-0.8". Raises
+    RecipeError if the name is too long."""
+    changed = {key: value for key, value in decoding if value != type(decoding).model_fields[key].default}
+    name = "_".join(f"{key}-{json.dumps(value)}" for key, value in (changed or {"num_beams": 1}).items())
+    if len(name) > MAX_NAME:
+        raise RecipeError(
+            f"the folder name made from these {len(changed)} options is too long; choose a name with --name"
+        )
     return name
 
 
 def check_name(name: str) -> None:
-    """Raises RecipeError for what cannot name a folder."""
+    """Raises RecipeError for an invalid folder name."""
     if not re.fullmatch(NAME, name):
-        raise RecipeError(f"--name {name}: a name is made of letters, digits, '_', '-' and '.': it names a folder")
+        raise RecipeError(f"--name {name}: a folder name must consist of letters, digits, '_', '-' and '.'")
 
 
 def claim(folder: Path, decoding: Decoding) -> None:
-    """Make a folder this decoding's. Raises RunError when it is another's, and says what differs."""
+    """Reserve a folder for a decoding. Raises RunError, with the differences, if it belongs to a different decoding."""
     if (folder / "decoding.json").exists():
         changes = differences(read(folder).model_dump(), decoding.model_dump())
         if changes:
             raise RunError(
-                f"{folder} holds texts of another decoding ({'; '.join(changes)}); give another --name, or delete it"
+                f"{folder} contains texts of a different decoding ({'; '.join(changes)}); choose another --name, or "
+                "delete the folder"
             )
         return
     write_json(folder / "decoding.json", decoding.model_dump())

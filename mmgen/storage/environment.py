@@ -25,11 +25,15 @@ CAN_CHANGE = (
 
 
 def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
-    """Versions, machine and device: what besides recipe and data can change a result. `providers`: distributions of
-    the parts that are used; versions are theirs, mmgen's own, and those of all that these need."""
+    """Versions, machine and device: everything besides recipe and data that can change a result. `providers`: the
+    distributions of the parts in use; the versions are those of mmgen, of the providers and of their requirements."""
     import torch
 
-    versions = {each: found for name in [OURS, *providers] for each, found in _versions(name).items()}
+    versions = {
+        distribution: installed_version
+        for name in [OURS, *providers]
+        for distribution, installed_version in _versions(name).items()
+    }
     return {
         "command": shlex.join(["mmgen", *sys.argv[1:]]),
         "written": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -46,19 +50,23 @@ def environment(providers: Iterable[str] = ()) -> dict[str, Any]:
 
 @functools.cache
 def _versions(name: str) -> dict[str, str]:
-    """A distribution's version and those of all that it needs. They are read once: what a process has imported stays
-    as it is, whatever is installed later, and reading takes as long as a small step."""
+    """The versions of a distribution and of its requirements. They are read once, since a process keeps what it has
+    imported whatever is installed later, and since reading takes as long as a small step."""
     versions = {}
-    for each in (name, *_needs(name)):
+    for distribution in (name, *_needs(name)):
         with contextlib.suppress(PackageNotFoundError):
-            versions[each] = version(each)
+            versions[distribution] = version(distribution)
     return versions
 
 
 def _needs(name: str) -> list[str]:
-    """The distributions that one needs, its extras left out."""
+    """The requirements of a distribution, without extras."""
     try:
-        wanted = [Requirement(each) for each in requires(name) or ()]
+        requirements = [Requirement(requirement) for requirement in requires(name) or ()]
     except (PackageNotFoundError, InvalidRequirement):
         return []
-    return [each.name for each in wanted if each.marker is None or each.marker.evaluate({"extra": ""})]
+    return [
+        requirement.name
+        for requirement in requirements
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+    ]

@@ -13,23 +13,23 @@ from ..tensors import Generation
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
 
 
-def there(folder: Path) -> bool:
+def is_complete(folder: Path) -> bool:
     """Whether all texts of a folder are written."""
     return (folder / "generations.jsonl").exists()
 
 
 def read(folder: Path) -> list[list[Generation]]:
-    """What `write` wrote: the texts of every example, best first."""
+    """The texts of each example, best first. Raises RunError for a missing or damaged file."""
     path = folder / "generations.jsonl"
     text = text_of(path)
     if not text:
-        raise RunError(f"{path}: damaged: it is empty; delete the file and run again")
-    lines = text.removesuffix("\n").split("\n")  # other ends of lines may be in a text
+        raise RunError(f"{path}: damaged: the file is empty; delete the file and run again")
+    lines = text.removesuffix("\n").split("\n")  # a text may contain other line separators
     return [_texts(line, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
 def text_of(path: Path) -> str:
-    """A step's file of lines. Raises RunError where it is missing, or cannot be read."""
+    """The content of a step's JSONL file. Raises RunError if the file is missing or cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -39,7 +39,7 @@ def text_of(path: Path) -> str:
 
 
 def best(folder: Path) -> dict[str, Generation]:
-    """Example id -> the best text that the step wrote for it."""
+    """Example id -> the best text of the step for that example."""
     return {texts[0].id: texts[0] for texts in read(folder)}
 
 
@@ -52,5 +52,5 @@ def _texts(line: str, place: str) -> list[Generation]:
             f"{place}: damaged: {'.'.join(map(str, first['loc']))}: {in_words(first)}; delete the file and run again"
         ) from None
     if not texts:
-        raise RunError(f"{place}: damaged: no text at all; delete the file and run again")
+        raise RunError(f"{place}: damaged: the line has no text; delete the file and run again")
     return texts

@@ -1,8 +1,8 @@
-"""The examples that a run is scored on, kept in its folder: it can be reported on, judged and scored where its data are
-not.
+"""The examples that a run is scored on, saved in its folder, so that the run can be reported, judged and scored without
+its data.
 
 examples.jsonl         of the recipe's data
-examples/<step>.jsonl  of data that a step brings and is scored on; the first of the steps that share them
+examples/<step>.jsonl  of a step's data set that the step is scored on; named after the first step with this data set
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ log = logging.getLogger("mmgen")
 
 
 def keep(recipe: Recipe, datasets: ScoredOn, folder: Path) -> None:
-    """Write what the steps are scored on into a run's folder; not where JSON cannot hold an example (such data sets are
-    made, not read)."""
+    """Save the examples that the steps are scored on in a run's folder, except examples that JSON cannot represent
+    (they come from generated data sets)."""
     first = {_file(recipe, name, folder): name for name in reversed(recipe.steps) if recipe.steps[name].evaluate}
     for file, name in first.items():
         examples = datasets.scored_by(name)
         try:
             lines = [json.dumps(asdict(example), ensure_ascii=True) for example in examples]
-            whole = [_example(line) for line in lines] == [*examples]
+            reversible = [_example(line) for line in lines] == [*examples]
         except (TypeError, ValueError):
-            whole = False
-        if whole:
+            reversible = False
+        if reversible:
             write_text(file, "".join(f"{line}\n" for line in lines))
 
 
 def _file(recipe: Recipe, step: str, folder: Path) -> Path:
-    """Where the examples are kept that a step is scored on."""
-    own = recipe.own_data(step)
-    if own is None:
+    """The file with the examples that a step is scored on."""
+    step_data = recipe.own_data(step)
+    if step_data is None:
         return folder / FILE
-    return folder / "examples" / f"{next(name for name in recipe.steps if recipe.own_data(name) == own)}.jsonl"
+    return folder / "examples" / f"{next(name for name in recipe.steps if recipe.own_data(name) == step_data)}.jsonl"
 
 
 class ScoredExamples:
-    """What the steps of a run in `folder` are scored on, found when first asked for: the data sets themselves, or what
-    the run keeps where their files are not there. Raises DataError where neither is."""
+    """The examples that the steps of a run in `folder` are scored on, loaded on demand: from the data sets, or from the
+    run's copy if the data sets are missing. Raises DataError if both are missing."""
 
     def __init__(self, recipe: Recipe, folder: Path) -> None:
         self._recipe, self._folder = recipe, folder
-        self._found: dict[Path, Dataset] = {}
+        self._datasets: dict[Path, Dataset] = {}
 
     def dataset_of(self, step: str) -> Dataset:
         file = _file(self._recipe, step, self._folder)
-        if file not in self._found:
-            self._found[file] = _there(self._config(step), file, self._folder)
-        return self._found[file]
+        if file not in self._datasets:
+            self._datasets[file] = _load_or_copy(self._config(step), file, self._folder)
+        return self._datasets[file]
 
     def scored_by(self, step: str) -> Sequence[Example]:
         return self.dataset_of(step).split(self._config(step).evaluate)
@@ -72,11 +72,11 @@ class ScoredExamples:
 
 
 def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
-    """The recipe's data set; where its files are not there, the examples that the run keeps. Raises DataError."""
-    return _there(recipe.data, folder / FILE, folder)
+    """The recipe's data set, or the run's copy of its examples if the data set is missing. Raises DataError."""
+    return _load_or_copy(recipe.data, folder / FILE, folder)
 
 
-def _there(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
+def _load_or_copy(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
     try:
         dataset = config.build()
         dataset.split(config.evaluate)
@@ -85,12 +85,12 @@ def _there(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
         if not file.exists():
             raise
         reason = str(error).partition("\n")[0].rstrip(":")
-        log.warning("%s: %s; the run's own copy of its examples is used, which has no pictures", folder, reason)
+        log.warning("%s: %s; using the run's copy of its examples, which has no pictures", folder, reason)
         return KeptExamples(config.evaluate, file, reason)
 
 
 class KeptExamples(Dataset):
-    """The one split that steps are scored on. `why`: why the data set itself cannot be had."""
+    """The one split that steps are scored on. `why`: the reason why the data set itself is not available."""
 
     def __init__(self, split: str, file: Path, why: str) -> None:
         self._name, self._file, self._why = split, file, why
@@ -101,17 +101,17 @@ class KeptExamples(Dataset):
 
     def split(self, name: str) -> Sequence[Example]:
         if name != self._name:
-            raise DataError(f"{self._file}: keeps the examples of '{self._name}' alone, and {self._why}")
+            raise DataError(f"{self._file}: has only the split '{self._name}'; {self._why}")
         if self._examples is None:
             try:
                 lines = self._file.read_text(encoding="utf-8").splitlines()
                 self._examples = tuple(map(_example, lines))
             except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-                raise RunError(f"{self._file}: damaged: {error}; copy it from where the run was made") from None
+                raise RunError(f"{self._file}: damaged: {error}; copy the file from where the run was made") from None
         return self._examples
 
     def describe(self) -> dict[str, Any]:
-        """What the data set said of itself, where it is the recipe's."""
+        """The saved description of the data set, if it is the recipe's."""
         path = self._file.parent / "data.json"
         about = read_table(path) if path.exists() else {}
         return {name: value for name, value in about.items() if name != "fingerprint"}
@@ -121,14 +121,14 @@ class KeptExamples(Dataset):
 
 
 def _example(line: str) -> Example:
-    """Raises what a line of another shape raises."""
+    """Raises various errors for a line of a different shape."""
     table = json.loads(line)
     inputs = {name: _input(value) for name, value in table["inputs"].items()}
     labels = {name: _tuples(value) for name, value in table["labels"].items()}
-    found = Example(table["id"], inputs, tuple(table["targets"]), table["facts"], labels)
-    if wrong := example_problem(found):
+    example = Example(table["id"], inputs, tuple(table["targets"]), table["facts"], labels)
+    if wrong := example_problem(example):
         raise ValueError(wrong)
-    return found
+    return example
 
 
 def _input(value: Any) -> Any:
@@ -136,7 +136,7 @@ def _input(value: Any) -> Any:
 
 
 def _tuples(value: Any) -> Any:
-    """A value as data sets give them: what several values make is a tuple."""
+    """A value as data sets give it, with tuples instead of lists."""
     if isinstance(value, dict):
-        return {name: _tuples(each) for name, each in value.items()}
+        return {name: _tuples(item) for name, item in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

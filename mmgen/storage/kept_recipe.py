@@ -1,4 +1,5 @@
-"""What a run's recipe.json says besides the recipe: the folder that it was started in, where its paths count from."""
+"""The recipe.json of a run: besides the recipe, it has the folder in which the run was started, the base of its
+paths."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ STARTED = "started_in"  # the key; a path from the run's folder
 
 
 def started_in(folder: Path) -> str:
-    """The current folder, as seen from a run's."""
+    """The current folder, as a path relative to a run's folder."""
     return os.path.relpath(os.path.realpath("."), os.path.realpath(folder))
 
 
 def base(folder: Path, saved: dict[str, Any]) -> Path:
-    """Where the paths of a recipe.json count from, which is not the recipe's key and is taken out."""
+    """The base folder of the paths in a recipe.json; its key, which is not of the recipe, is removed from `saved`."""
     started = saved.pop(STARTED, None)
     if not isinstance(started, str) or "\0" in started:
         return Path()
@@ -26,13 +27,13 @@ def base(folder: Path, saved: dict[str, Any]) -> Path:
 
 
 def without_lost_probes(saved: dict[str, Any], registry: Registry) -> dict[str, Any]:
-    """The tables without the probes whose plugin is gone."""
+    """The tables without the probes whose plugin is not installed."""
     if not isinstance(saved.get("probes"), dict):
         return saved
-    there = {part.name for part in registry.of_kind("probe")}
+    installed = {part.name for part in registry.of_kind("probe")}
     lost = [
         name
-        for name, each in saved["probes"].items()
-        if isinstance(each, dict) and isinstance(each.get("type"), str) and each["type"] not in there
+        for name, table in saved["probes"].items()
+        if isinstance(table, dict) and isinstance(table.get("type"), str) and table["type"] not in installed
     ]
-    return {**saved, "probes": {name: each for name, each in saved["probes"].items() if name not in lost}}
+    return {**saved, "probes": {name: table for name, table in saved["probes"].items() if name not in lost}}

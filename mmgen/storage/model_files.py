@@ -1,4 +1,4 @@
-"""Model files: what a run folder keeps of its model beside the weights, and the model that is built from it."""
+"""Model files: the files of a run folder that describe the model besides its weights, and building the model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..model import Model, Objectives, compose
 from ..recipe.tables import SOURCE_KEYS, Recipe
 from .run_folder import RunFolder, differences
 
-INPUTS = "inputs.json"  # in a run folder: which features its inputs learn from
-LABELS = "labels.json"  # in a run folder: what its heads choose from
+INPUTS = "inputs.json"  # in a run folder: the features that its inputs are trained on
+LABELS = "labels.json"  # in a run folder: the classes of its heads
 
 
 def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path | None = None) -> Model:
-    """The model as it is before any step: from the recipe and its seed, or from what a run keeps in `folder`."""
+    """The initial model: from the recipe and its seed, or from the files in a run's `folder`."""
     texts = list(datasets.texts()) if datasets else None
     labels = datasets.labels() if datasets else read_labels(folder.parent) if folder else {}
     with seeded(recipe.seed, "model"):
@@ -38,41 +38,46 @@ def build_model(recipe: Recipe, datasets: Datasets | None = None, folder: Path |
 
 
 def read_labels(folder: Path) -> dict[str, tuple[str, ...]]:
-    """What a run's heads choose from; runs without labels have no such file. Raises RunError for a damaged one."""
+    """The classes of a run's heads; empty for a run without the file. Raises RunError for a damaged file."""
     path = folder / LABELS
     if not path.exists():
         return {}
     tables = read_table(path, labels=dict)["labels"]
-    if not all(isinstance(values, list) and all(isinstance(one, str) for one in values) for values in tables.values()):
-        raise RunError(f"{path}: damaged: it holds no lists of texts; copy it from where the run was made")
+    if not all(
+        isinstance(values, list) and all(isinstance(name, str) for name in values) for values in tables.values()
+    ):
+        raise RunError(f"{path}: damaged: 'labels' must be lists of strings; copy the file from where the run was made")
     return {name: tuple(values) for name, values in tables.items()}
 
 
 def keep_parts(model: Model, folder: RunFolder, labels: Mapping[str, tuple[str, ...]]) -> None:
-    """What a run needs to be loaded without the files it was made from."""
+    """Save what is needed to load the run without its original files."""
     if labels:
         if (folder.path / LABELS).exists() and read_labels(folder.path) != labels:
-            raise RunError(f"{folder.path}: its heads have learnt other labels than the data have now; use --fresh")
+            raise RunError(
+                f"{folder.path}: the labels of the data differ from those the heads were trained on; use --fresh "
+                "to start over"
+            )
         write_json(folder.path / LABELS, {"labels": {name: list(values) for name, values in labels.items()}})
     write_folder(folder.backbone, model.backbone.save)
-    kept = {name: embedder.found_settings() for name, embedder in model.embedders.items()}
+    settings = {name: embedder.found_settings() for name, embedder in model.embedders.items()}
     path, earlier = folder.path / INPUTS, {}
     if any(folder.path.glob("steps/*/*.safetensors")):
-        earlier = read_table(path, **{name: dict for name in kept if name in read_table(path)})
+        earlier = read_table(path, **{name: dict for name in settings if name in read_table(path)})
         for name, before in earlier.items():
-            now = {key: value for key, value in kept.get(name, {}).items() if key in before or not before}
-            if name in kept and before != json.loads(json.dumps(now)):  # what was not told before may be told now
+            now = {key: value for key, value in settings.get(name, {}).items() if key in before or not before}
+            if name in settings and before != json.loads(json.dumps(now)):  # a new key is not a difference
                 changes = "; ".join(differences(before, now))
                 raise RunError(
-                    f"{folder.path}: the features of '{name}' are not those its steps have learnt from ({changes}); "
-                    "give those back, or use --fresh"
+                    f"{folder.path}: the features of '{name}' differ from those the steps were trained on "
+                    f"({changes}); restore them, or use --fresh to start over"
                 )
-    write_json(path, earlier | kept)
+    write_json(path, earlier | settings)
 
 
 def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder) -> Path:
-    """Where the features lie that an extractor makes of the run's pictures. All inputs that have it share the file,
-    which is called after the first of them."""
+    """The file of the features that an extractor computes from the run's pictures. All inputs with this extractor share
+    the file, which is named after the first of them."""
     name = next(
         name
         for name, config in recipe.inputs.items()
@@ -93,14 +98,14 @@ def _features_path(name: str, made_from: str, folder: RunFolder) -> Path:
 def _features_by_saved_recipe(
     name: str, extractor: ExtractorConfig, now: Sequence[Any], fingerprint: str, folder: RunFolder
 ) -> Path | None:
-    """The file whose name follows from recipe.json as it stands: paths are written otherwise in another folder than the
+    """The file whose name follows from recipe.json as saved: paths are written differently in a folder other than the
     run's first."""
     try:
         tables = read_table(folder.path / "recipe.json", data=dict, steps=dict)
-        own = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
-    except (MmgenError, AttributeError):  # whoever needs the recipe says what is wrong with it
+        step_data = [data for step in tables["steps"].values() for data in _data_sets(step.get("data"))]
+    except (MmgenError, AttributeError):  # loading the recipe reports the error
         return None
-    data = [tables["data"], *own]
+    data = [tables["data"], *step_data]
     if _without_texts(data) != _without_texts(now):
         return None  # other pictures
     made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
@@ -108,14 +113,14 @@ def _features_by_saved_recipe(
     return path if path.exists() else None
 
 
-def _data_sets(kept: Any) -> list[dict[str, Any]]:
-    """The data sets that a kept step has of its own, one or several."""
-    several = kept if isinstance(kept, list) else [kept] if kept is not None else []
-    return [{key: value for key, value in one.items() if key not in SOURCE_KEYS} for one in several]
+def _data_sets(saved: Any) -> list[dict[str, Any]]:
+    """The data sets of a saved step, one or several."""
+    several = saved if isinstance(saved, list) else [saved] if saved is not None else []
+    return [{key: value for key, value in table.items() if key not in SOURCE_KEYS} for table in several]
 
 
 def _without_texts(value: Any) -> Any:
-    """Nested tables without what may be a path."""
+    """Nested tables without strings, since a string may be a path."""
     if isinstance(value, dict):
         return {key: _without_texts(inner) for key, inner in value.items()}
     if isinstance(value, list):

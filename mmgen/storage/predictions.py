@@ -1,4 +1,4 @@
-"""Predictions of a step that are no texts: the lines of `predictions.jsonl`."""
+"""Predictions of a step other than texts: the lines of `predictions.jsonl`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Box = Annotated[list[float], Field(min_length=4, max_length=4)]
 
 @dataclass(frozen=True)
 class Label:
-    """The value of a label: more keys may be there."""
+    """The value of a label; more keys are allowed."""
 
     label: str
 
@@ -52,19 +52,19 @@ VALUES: dict[str, TypeAdapter[Any]] = {
 
 
 def read(folder: Path, kind: Gives | None = None) -> list[Prediction]:
-    """The prediction of every example, of this kind where that is known. Raises RunError for a file that is missing or
-    damaged."""
+    """The prediction of each example, checked against `kind` if given. Raises RunError for a missing or damaged
+    file."""
     path = folder / FILE
     text = text_of(path)
-    found = []
+    predictions = []
     for number, line in enumerate(text.removesuffix("\n").split("\n") if text else [], 1):
         with _damage(f"{path}:{number}: damaged"):
             prediction = LINE.validate_json(line)
         if kind is not None:
-            with _damage(f"{path}:{number}: damaged: no {kind}"):
+            with _damage(f"{path}:{number}: damaged: not a valid {kind}"):
                 VALUES[kind].validate_python(prediction.value)
-        found.append(prediction)
-    return found
+        predictions.append(prediction)
+    return predictions
 
 
 @contextlib.contextmanager

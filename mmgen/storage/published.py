@@ -1,6 +1,6 @@
-"""Weights that somebody published, by their publisher's names: of files here, or of a hub.
+"""Published weights, under the publisher's tensor names: from local files or from a hub.
 
-Strangers wrote these files. Pickles are read as tensors alone, and none of their code runs.
+These files are untrusted. Only tensors are read from pickles, and none of their code runs.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ..errors import DataError, RunError, regular
 from ..recipe.weight_files import IN_FOLDERS, INDEX, WANTED, names_in, weight_files
 from .weights import read_tensors
 
-STATES = ("state_dict", "model")  # where files have their tensors that keep more, an optimiser's say
-LONGEST_NAME = 500  # letters of what a tensor is called
-PARALLEL = "module."  # begins every name of a model that was saved inside of torch's DataParallel
+STATES = ("state_dict", "model")  # keys of the tensors in files with more content, such as an optimiser's state
+MAX_NAME = 500  # characters of a tensor's name
+PARALLEL = "module."  # prefix of all names if the model was saved inside torch's DataParallel
 
 
 class PublishedWeights(Mapping[str, Tensor]):
     """Tensors by their publisher's names, as parts see them.
 
-    source  what a person called them
-    files   the files they are of -> SHA-256
-    read    names of the tensors that were looked at: they count as taken
+    source  the path or hub name in the recipe
+    files   file -> SHA-256
+    read    names of the tensors that were read, and count as used
     """
 
     def __init__(self, source: str, tensors: Mapping[str, Tensor], files: Mapping[str, str]) -> None:
@@ -39,14 +39,14 @@ class PublishedWeights(Mapping[str, Tensor]):
         self._names = {id(tensor): name for name, tensor in self._tensors.items()}
 
     def __getitem__(self, name: str) -> Tensor:
-        """Raises DataError for a tensor whose numbers do not lie there one by one."""
+        """Raises DataError for a sparse or quantised tensor, or one without data."""
         tensor = self._tensors[name]
-        if odd := _odd(tensor):
-            raise DataError(f"'{self.source}': '{name}' is {odd}; take weights that were saved as plain numbers")
+        if problem := _format_problem(tensor):
+            raise DataError(f"'{self.source}': '{name}' is {problem}; use weights saved as dense, unquantised tensors")
         self.read.add(name)
         return tensor
 
-    def __contains__(self, name: object) -> bool:  # a look at a name takes nothing
+    def __contains__(self, name: object) -> bool:  # a look at a name does not count as a use
         return name in self._tensors
 
     def __iter__(self) -> Iterator[str]:
@@ -56,26 +56,26 @@ class PublishedWeights(Mapping[str, Tensor]):
         return len(self._tensors)
 
     def name_of(self, tensor: Tensor) -> str | None:
-        """What a tensor is called there; None for one that was made of others."""
+        """The name of a tensor; None for a tensor computed from others."""
         return self._names.get(id(tensor))
 
     @property
     def left_over(self) -> list[str]:
-        """Names that nobody has read, in their order."""
+        """Names of the tensors that were not read, in order."""
         return [name for name in self._tensors if name not in self.read]
 
 
 def read_published(source: str) -> PublishedWeights:
-    """The weights that a path or a hub name stands for, in memory. Raises DataError for files that are missing,
-    damaged, or hold no tensors by name."""
+    """Load the weights of a path or a hub name. Raises DataError for files that are missing, damaged, or without named
+    tensors."""
     files = weight_files(source)
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     paths = _of_hub(source) if files is None else files
     for path in paths:
-        found |= _read(path)
-    if found and all(name.startswith(PARALLEL) for name in found):
-        found = {name.removeprefix(PARALLEL): tensor for name, tensor in found.items()}
-    return PublishedWeights(source, found, {path.name: _digest(path) for path in paths})
+        tensors |= _read(path)
+    if tensors and all(name.startswith(PARALLEL) for name in tensors):
+        tensors = {name.removeprefix(PARALLEL): tensor for name, tensor in tensors.items()}
+    return PublishedWeights(source, tensors, {path.name: _digest(path) for path in paths})
 
 
 def _digest(path: Path) -> str:
@@ -91,54 +91,54 @@ def _read(path: Path) -> dict[str, Tensor]:
             raise DataError(str(error)) from None
     else:
         tensors = _unpickled(path)
-    found = _by_name(tensors)
-    if not found:
-        raise DataError(f"{path}: holds no tensors by name; {WANTED}")
-    if odd := next((name for name in found if not name.isprintable() or len(name) > LONGEST_NAME), None):
-        raise DataError(f"{path}: damaged: it calls a tensor {odd[:60]!r}; take it from where it was published")
-    if vast := next((name for name, tensor in found.items() if _holds_fewer(tensor)), None):
+    by_name = _by_name(tensors)
+    if not by_name:
+        raise DataError(f"{path}: contains no named tensors; {WANTED}")
+    if bad_name := next((name for name in by_name if not name.isprintable() or len(name) > MAX_NAME), None):
+        raise DataError(f"{path}: damaged: invalid tensor name {bad_name[:60]!r}; download the file again")
+    if oversized := next((name for name, tensor in by_name.items() if _has_missing_data(tensor)), None):
         raise DataError(
-            f"{path}: damaged: '{vast}' says that it is {tuple(found[vast].shape)}, and holds fewer numbers; take it "
-            "from where it was published"
+            f"{path}: damaged: '{oversized}' has shape {tuple(by_name[oversized].shape)} but fewer values; download "
+            "the file again"
         )
-    return found
+    return by_name
 
 
-def _holds_fewer(tensor: Tensor) -> bool:
-    """Whether one number stands for many: a part that copies or turns it would fill the memory."""
-    return not _odd(tensor) and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
+def _has_missing_data(tensor: Tensor) -> bool:
+    """Whether the shape claims more values than are stored: a copy of the tensor would fill the memory."""
+    return not _format_problem(tensor) and tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
 
 
 def _unpickled(path: Path) -> Any:
-    """What a file of torch's holds. Whatever torch makes of a damaged one is a DataError that names it."""
+    """The content of a torch file. Raises DataError for any error of torch on a damaged file."""
     try:
-        _refuse_packed(regular(path))
-        with warnings.catch_warnings(action="ignore"):  # torch's, about how a file was pickled
+        _check_unpacked_size(regular(path))
+        with warnings.catch_warnings(action="ignore"):  # torch warns about how a file was pickled
             return torch.load(path, map_location="cpu", weights_only=True)
     except DataError:
         raise
-    except Exception as error:  # of any kind: pickle's, zip's, torch's
+    except Exception as error:  # of any kind: from pickle, zip or torch
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        if "eights only" in reason or "weights_only" in reason:  # what torch says there advises to read it all the same
-            reason = "it holds more than tensors, and to read that would run code of strangers"
+        if "eights only" in reason or "weights_only" in reason:  # torch's text advises to load the file anyway
+            reason = "contains pickled objects other than tensors; loading it could execute arbitrary code"
         raise DataError(
-            f"{path}: damaged, or no file of weights: {reason[:200]}; take it from where it was published, as "
-            "safetensors where there is a choice"
+            f"{path}: damaged, or not a weights file: {reason[:200]}; download the file again, as safetensors if "
+            "available"
         ) from None
 
 
-def _refuse_packed(path: Path) -> None:
-    """Raises DataError for a file of torch's whose entries are packed: torch packs none, and a small one could unpack
+def _check_unpacked_size(path: Path) -> None:
+    """Raises DataError for a torch file with compressed entries: torch compresses none, and a small file could unpack
     to more than fits into memory."""
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as file:
-            whole = sum(entry.file_size for entry in file.infolist())
-        if whole > path.stat().st_size:
-            raise DataError(f"{path}: damaged: it says that it holds {whole:,} bytes, more than the file has")
+            unpacked_size = sum(entry.file_size for entry in file.infolist())
+        if unpacked_size > path.stat().st_size:
+            raise DataError(f"{path}: damaged: claims {unpacked_size:,} bytes, more than the size of the file")
 
 
 def _by_name(value: Any) -> dict[str, Tensor]:
-    """The tensors of what a file holds: itself, or the one of its tables that has them."""
+    """The named tensors of a file's content: of the table itself, or of the inner table that has them."""
     if not isinstance(value, Mapping):
         return {}
     inner = next((value[key] for key in STATES if isinstance(value.get(key), Mapping)), value)
@@ -147,17 +147,17 @@ def _by_name(value: Any) -> dict[str, Tensor]:
     }
 
 
-def _odd(tensor: Tensor) -> str:
-    """What keeps parts from reading a tensor as it is; empty where nothing does."""
+def _format_problem(tensor: Tensor) -> str:
+    """Why a part cannot read a tensor directly; empty if it can."""
     if tensor.layout != torch.strided:
-        return f"stored sparsely ({str(tensor.layout).removeprefix('torch.')})"
-    if tensor.device.type != "cpu":  # all that can be is read to there
-        return f"without its numbers (of the device '{tensor.device.type}')"
+        return f"sparse ({str(tensor.layout).removeprefix('torch.')})"
+    if tensor.device.type != "cpu":  # everything else is loaded to the CPU
+        return f"without data (device '{tensor.device.type}')"
     return f"quantised ({str(tensor.dtype).removeprefix('torch.')})" if tensor.is_quantized else ""
 
 
 def _of_hub(name: str) -> list[Path]:
-    """The files of a hub name, fetched where they are not here yet: safetensors before pickles."""
+    """The files of a hub name, downloaded if they are not in the cache: safetensors before pickles."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -169,13 +169,13 @@ def _of_hub(name: str) -> list[Path]:
         try:
             path = fetch(file)
             if file.endswith(INDEX):
-                return [fetch(each) for each in names_in(path)]
+                return [fetch(shard) for shard in names_in(path)]
             return [path]
-        except EntryNotFoundError as error:  # also where nothing may be fetched
+        except EntryNotFoundError as error:  # also raised offline
             last = error
         except DataError:
             raise
-        except Exception as error:  # of the hub's client and its network, of any kind
+        except Exception as error:  # the hub's client and the network raise errors of many kinds
             last = error
             break
     reason = " ".join(str(last).split())[:200] or type(last).__name__

@@ -1,4 +1,4 @@
-"""A run's folder: what is in it, whose it is, and that only one process writes it.
+"""A run's folder: its files, the recipe it belongs to, and a lock so that only one process writes it.
 
 runs/<name>/<profile>/seed-<n>/
     recipe.json  environment.json  data.json  inputs.json  labels.json  backbone/
@@ -32,11 +32,11 @@ log = logging.getLogger("mmgen")
 
 
 LOCK = ".lock"
-NOT_LEARNT = ("decoding", "metrics", "probes")  # tables that weights do not depend on
+NOT_TRAINED = ("decoding", "metrics", "probes")  # tables that weights do not depend on
 
 
 class RunFolder:
-    """Paths and the files that describe a run."""
+    """The paths of a run, and the files that describe it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class RunFolder:
         return (self.step(step) / file).exists()
 
     def done(self, recipe: Recipe, step: str) -> bool:
-        """Whether nothing is left to do for a step; one that is not evaluated ends with its weights."""
+        """Whether a step is complete; a step without evaluation ends with its weights."""
         return self.finished(step, "scores.json" if recipe.steps[step].evaluate else "weights.safetensors")
 
     @property
@@ -61,53 +61,51 @@ class RunFolder:
 
     @classmethod
     def found_in(cls, path: Path) -> list[RunFolder]:
-        """The runs that a path stands for: itself, or those whose seeds it holds, in their order; a copy beside them is
-        none."""
+        """The runs at a path: the folder itself, or its folders `seed-<n>`, in the order of the seeds; copies of runs
+        with other names are ignored."""
         if (path / "recipe.json").exists():
             return [cls(path)]
-        numbers = {each.parent: each.parent.name.removeprefix("seed-") for each in path.glob("seed-*/recipe.json")}
-        return [
-            cls(each)
-            for each in sorted(
-                (each for each in numbers if numbers[each].isdecimal()), key=lambda each: int(numbers[each])
-            )
-        ]
+        seeds = {file.parent: file.parent.name.removeprefix("seed-") for file in path.glob("seed-*/recipe.json")}
+        folders = sorted(
+            (folder for folder in seeds if seeds[folder].isdecimal()), key=lambda folder: int(seeds[folder])
+        )
+        return [cls(folder) for folder in folders]
 
     def seeds(self) -> dict[int, RunFolder]:
-        """This run and the runs beside it, by their seed. Only runs that differ in nothing but the seed, with equal
-        data and published weights, are among them. A line names the others."""
-        own, data = self.identity(), self.fingerprint()
-        found = {own["seed"]: self}
+        """This run and its sibling runs, by seed. Only runs that differ in nothing but the seed, with equal data and
+        published weights, are included. Others are logged."""
+        identity, data = self.identity(), self.fingerprint()
+        runs = {identity["seed"]: self}
         for path in sorted(self.path.parent.glob("seed-*/recipe.json")):
             beside = RunFolder(path.parent)
             try:
-                recipe, other = beside.identity(), "its data are others" * (beside.fingerprint() != data)
-                other = other or kept_start.unlike(beside.path, self.path)
-            except RunError as error:  # somebody else's damage is no reason to lose our own table
-                log.warning("%s; it is left out of what is over all seeds", error)
+                recipe, mismatch = beside.identity(), "it used different data" * (beside.fingerprint() != data)
+                mismatch = mismatch or kept_start.unlike(beside.path, self.path)
+            except RunError as error:  # damage to another run must not prevent this run's table
+                log.warning("%s; this run is left out of the results over seeds", error)
                 continue
-            if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in found:  # a copy of one, or this one
+            if path.parent.name != f"seed-{recipe['seed']}" or recipe["seed"] in runs:  # a copy of a run, or this run
                 continue
-            others = differences({**recipe, "seed": None, "probes": None}, {**own, "seed": None, "probes": None})
-            if others or other:
-                what = f"{others[0]}{' and more' * (len(others) > 1)}" if others else other
+            changes = differences({**recipe, "seed": None, "probes": None}, {**identity, "seed": None, "probes": None})
+            if changes or mismatch:
+                what = f"{changes[0]}{' and more' * (len(changes) > 1)}" if changes else mismatch
                 log.warning(
-                    "%s: not the same run with another seed (%s); it is left out of what is over all seeds",
+                    "%s: not the same run with another seed (%s); left out of the results over seeds",
                     beside.path,
                     what,
                 )
                 continue
-            found[recipe["seed"]] = beside
-        return dict(sorted(found.items()))
+            runs[recipe["seed"]] = beside
+        return dict(sorted(runs.items()))
 
     def fingerprint(self) -> str | None:
-        """Of its data; None where it has not been written."""
+        """The fingerprint of the data; None before it is written."""
         path = self.path / "data.json"
         return read_table(path, fingerprint=str)["fingerprint"] if path.exists() else None
 
     def identity(self) -> dict[str, Any]:
-        """What `Recipe.identity` is of the recipe that was run, with every key there is today and every path as it
-        is found here; as it was written where it cannot be read any more, its plugin being gone. Raises RunError."""
+        """`Recipe.identity` of the run's recipe, with all keys of this version and with paths as seen from here; if the
+        recipe cannot be loaded because a plugin is missing, the saved tables. Raises RunError."""
         saved = read_table(self.path / "recipe.json", seed=int)
         try:
             return located(self.recipe(installed())).identity()
@@ -115,11 +113,13 @@ class RunFolder:
             return {name: table for name, table in saved.items() if name not in ("description", kept_recipe.STARTED)}
 
     def recipe(self, registry: Registry, probes: bool = False) -> Recipe:
-        """What was run. Without `probes`, those whose plugin is gone are left out: they only look, and all else can do
-        without them. Raises RunError, RecipeError."""
+        """The recipe of the run. Without `probes`, probes whose plugin is missing are left out, since nothing else
+        needs them. Raises RunError, RecipeError."""
         path = self.path / "recipe.json"
         if not path.exists():
-            raise RunError(f"{self.path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)")
+            raise RunError(
+                f"{self.path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
+            )
         saved = read_json(path)
         base = Path()
         if isinstance(saved, dict):
@@ -128,14 +128,14 @@ class RunFolder:
         return from_json(json.dumps(saved), registry, str(path), base)
 
     def claim(self, recipe: Recipe, datasets: Datasets, fresh: bool) -> None:
-        """Make the folder this recipe's. Raises RunError when it is another's, and says what differs. Where texts or
-        scores are `outdated`, the folder keeps its recipe until `retire` takes them away."""
+        """Reserve the folder for this recipe. Raises RunError, with the differences, if it belongs to a different
+        recipe. If texts or scores are `outdated`, the folder keeps its recipe until `retire` deletes them."""
         if fresh and self.path.exists():
             self._empty()
         self._clear()
         fingerprint = datasets.fingerprint()
-        if any(self.path.glob("steps/*/*")):  # a run that failed before it learnt anything claims nothing
-            changes = differences(_learnt(self.identity()), _learnt(located(recipe).identity()))
+        if any(self.path.glob("steps/*/*")):  # a run that failed before any training reserves nothing
+            changes = differences(_training_tables(self.identity()), _training_tables(located(recipe).identity()))
             saved = (
                 read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
                 if (self.path / "data.json").exists()
@@ -147,7 +147,8 @@ class RunFolder:
                 raise RunError(
                     "\n".join(
                         [
-                            f"{self.path} holds a run of another recipe; use --fresh to do it anew, or another name:",
+                            f"{self.path} contains a run of a different recipe; use --fresh to start over, or choose "
+                            "another name. Differences:",
                             *(f"  {change}" for change in changes),
                         ]
                     )
@@ -160,27 +161,27 @@ class RunFolder:
         """`recipe.json`, with the description for the report."""
         path = self.path / "recipe.json"
         saved = read_table(path) if path.exists() else {}
-        kept = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
+        table = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
         if saved.pop(kept_recipe.STARTED, None) and saved.get("description", "") == recipe.description:
-            saved = kept if self.identity() == located(recipe).identity() else saved  # paths may be written otherwise
-        if saved != kept:
-            write_json(path, kept | {kept_recipe.STARTED: kept_recipe.started_in(self.path)})
+            saved = table if self.identity() == located(recipe).identity() else saved  # paths may differ
+        if saved != table:
+            write_json(path, table | {kept_recipe.STARTED: kept_recipe.started_in(self.path)})
 
     def outdated(self, recipe: Recipe) -> tuple[str, ...]:
-        """Which of the tables "decoding" and "metrics" differ from those that the run's texts and scores were made
-        with. Weights depend on neither."""
+        """Which of the tables "decoding" and "metrics" differ from those of the run's texts and scores. Weights depend
+        on neither."""
         if not any(self.path.glob("steps/*/*")):
             return ()
-        saved, own = self.identity(), located(recipe).identity()
-        return tuple(name for name in ("decoding", "metrics") if saved.get(name) != own[name])
+        saved, current = self.identity(), located(recipe).identity()
+        return tuple(name for name in ("decoding", "metrics") if saved.get(name) != current[name])
 
     def retire(self, recipe: Recipe) -> str:
-        """Delete what is made with other decoding or metrics, and then make this recipe the folder's: a kill in between
-        leaves the old recipe with fewer files, never the new one with old texts or scores. Returns what a person should
-        read of it, "" where nothing had been made yet."""
+        """Delete results of outdated decoding or metrics, and then save this recipe: a kill in between leaves the old
+        recipe with fewer files, never the new recipe with old texts or scores. Returns a message, or "" if there were
+        no results."""
         tables = self.outdated(recipe)
         spent = [*self.path.glob("steps/*/scores.json"), *self.path.glob("steps/*/decodings/*/scores.json")]
-        if "metrics" not in tables:  # what was written with a decoding of its own is not concerned
+        if "metrics" not in tables:  # further decodings have their own settings
             spent = [path for path in spent if path.parent.parent.name == "steps"]
         if "decoding" in tables:
             spent += self.path.glob("steps/*/generations.jsonl")
@@ -189,24 +190,24 @@ class RunFolder:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in spent}:
             sync(folder)
-        probes = "decoding" in tables and (self.path / "probes").exists()  # some look at what was written
+        probes = "decoding" in tables and (self.path / "probes").exists()  # some probes read texts
         if probes:
             shutil.rmtree(self.path / "probes")
         self._keep(recipe)
         if not spent:
             return ""
-        anew = "texts are written anew" if "decoding" in tables else "scores are made anew"
+        consequence = "texts are generated again" if "decoding" in tables else "scores are computed again"
         return f"{' and '.join(tables)} {'have' if len(tables) > 1 or tables == ('metrics',) else 'has'} changed: " + (
-            f"{anew}, weights stay" + "; probes/ is deleted, `mmgen probe` looks again" * probes
+            f"{consequence}, weights stay" + "; probes/ is deleted; run `mmgen probe` again" * probes
         )
 
     def note_environment(self, recipe: Recipe) -> None:
-        """What this sitting computes with; called once that is settled, before anything is learnt."""
+        """Save the environment of this session, before any training."""
         write_json(self.path / "environment.json", self._environments(recipe))
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:
-        """Adds the seconds that work on a step takes to `times.json`; of a kill, nothing is added."""
+        """Adds the seconds spent on a step to `times.json`; a kill adds nothing."""
         began = time.monotonic()
         yield
         self.spent(step, time.monotonic() - began)
@@ -217,16 +218,16 @@ class RunFolder:
         write_json(self.path / "times.json", {**seconds, step: round(seconds.get(step, 0) + more, 1)})
 
     def times(self) -> dict[str, float]:
-        """Seconds a step took, in the sittings that came to their end."""
+        """Seconds per step, over all sessions that were not killed."""
         path = self.path / "times.json"
         try:
             times = read_table(path) if path.exists() else {}
             return read_table(path, **dict.fromkeys(times, (int, float))) if times else {}
         except RunError as error:
-            raise RunError(f"{error}; delete it: it only says how long steps took") from None
+            raise RunError(f"{error}; delete the file, which only records how long steps took") from None
 
     def _empty(self) -> None:
-        """Everything goes but the lock, which this very run holds."""
+        """Delete everything except the lock, which this run holds."""
         try:
             for path in self.path.iterdir():
                 if path.is_dir():
@@ -237,14 +238,14 @@ class RunFolder:
             raise RunError(f"{self.path}: cannot be emptied: {error}") from None
 
     def _clear(self) -> None:
-        """What a run that was killed left behind: half-written files, and checkpoints of steps that are learnt."""
+        """Delete what a killed run left behind: partial files, and checkpoints of trained steps."""
         clear_partials(self.path)
         for weights in self.path.glob("steps/*/weights.safetensors"):
             for spent in ("checkpoint.safetensors", "best.safetensors", kept_start.WEIGHTS):
                 weights.with_name(spent).unlink(missing_ok=True)
 
     def _environments(self, recipe: Recipe) -> dict[str, Any]:
-        """This sitting's environment, and those of earlier sittings in which something else could have changed the
+        """The environment of this session, and those of earlier sessions that differ in something that can change the
         result."""
         used = {type(config) for config in recipe.parts()}
         providers = sorted({part.source.distribution for part in installed().parts if part.config in used})
@@ -260,30 +261,30 @@ class RunFolder:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Only one run writes here. Raises RunError, which says who does."""
+        """Lock the folder for this run. Raises RunError, which names the process that holds the lock."""
 
         def refuse(holder: str) -> None:
             who = f" ({holder})" if holder else ""
-            raise RunError(f"{self.path}: another run{who} is writing here; wait for it, or stop it")
+            raise RunError(f"{self.path}: another run{who} is writing in this folder; wait for its end, or stop it")
 
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             try:
                 self.path.mkdir(parents=True, exist_ok=True)
-                held.enter_context(locked(self.path / LOCK, refuse))
+                stack.enter_context(locked(self.path / LOCK, refuse))
             except OSError as error:
                 raise RunError(
-                    f"{self.path}: cannot be written: {error.strerror}; give another folder with --set output=..."
+                    f"{self.path}: cannot be written: {error.strerror}; choose another folder with --set output=..."
                 ) from None
             yield
 
 
-def _learnt(identity: dict[str, Any]) -> dict[str, Any]:
-    """What weights depend on."""
-    return {name: value for name, value in identity.items() if name not in NOT_LEARNT}
+def _training_tables(identity: dict[str, Any]) -> dict[str, Any]:
+    """The tables that weights depend on."""
+    return {name: value for name, value in identity.items() if name not in NOT_TRAINED}
 
 
 def differences(before: Any, now: Any, path: str = "") -> list[str]:
-    """What differs between two tables, a line each: path: then -> now."""
+    """The differences between two tables, a line each: path: before -> now."""
     if isinstance(before, dict) and isinstance(now, dict):
         return [
             line

@@ -1,5 +1,5 @@
-"""A step's weights for a model that has more inputs than the step's, or fewer: a run of one step alone builds only the
-inputs that are read."""
+"""Load a step's weights into a model with more or fewer inputs than the step: a run of a single step builds only the
+inputs that the step reads."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from .weights import load_state, read_tensors, state
 def load_step(
     model: Model, recipe: Recipe, folder: RunFolder, step: str, built: Mapping[str, Tensor] | None = None
 ) -> None:
-    """Give a model the weights of a step. Raises RunError.
+    """Load the weights of a step into a model. Raises RunError.
 
-    An input that neither the step nor one it starts from reads, and an objective that none of them learns, may be
-    missing there: it stays as in `built`, by default as it is. What is there of those that the model has not is left
-    out."""
+    An input that neither the step nor its ancestors read, and an objective that none of them trains, may be missing in
+    the file: its tensors are taken from `built`, by default the model's. Tensors of inputs and objectives that the
+    model does not have are ignored."""
     path = folder.step(step) / "weights.safetensors"
     tensors, about = read_tensors(path)
     if (of := about.get("step", step)) != step:
         raise RunError(
-            f"{path}: holds the weights of the step '{of}'; take those of '{step}' from a copy, or delete the file and "
-            "run again"
+            f"{path}: contains the weights of step '{of}', not of '{step}'; restore the file from a copy, or delete "
+            "the file and run again"
         )
-    own = state(model) if built is None else built
+    initial = state(model) if built is None else built
     read = inputs_of(recipe, [step])
-    learnt = {name for each in recipe.chain(step) for name in recipe.steps[each].objectives}
+    trained = {name for ancestor in recipe.chain(step) for name in recipe.steps[ancestor].objectives}
     parts = {f"embedders.{name}.": name in read for name in recipe.inputs}
-    parts |= {f"objectives.{name}.": name in learnt for name in recipe.objectives}
+    parts |= {f"objectives.{name}.": name in trained for name in recipe.objectives}
     for prefix, needed in parts.items():
-        there, built_here = (any(key.startswith(prefix) for key in each) for each in (tensors, own))
-        if built_here and not needed and not there:
-            tensors |= {key: tensor for key, tensor in own.items() if key.startswith(prefix)}
-        elif not built_here and there:
+        in_file, in_model = (any(key.startswith(prefix) for key in part) for part in (tensors, initial))
+        if in_model and not needed and not in_file:
+            tensors |= {key: tensor for key, tensor in initial.items() if key.startswith(prefix)}
+        elif not in_model and in_file:
             tensors = {key: tensor for key, tensor in tensors.items() if not key.startswith(prefix)}
     load_state(model, tensors, path)
 
 
 def inputs_of(recipe: Recipe, steps: list[str]) -> list[str]:
-    """The inputs that these steps and those they start from read, in the recipe's order."""
-    read = {name for step in steps for each in recipe.chain(step) for name in recipe.steps[each].inputs}
+    """The inputs that these steps and their ancestors read, in the recipe's order."""
+    read = {name for step in steps for ancestor in recipe.chain(step) for name in recipe.steps[ancestor].inputs}
     return [name for name in recipe.inputs if name in read]

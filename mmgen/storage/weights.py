@@ -16,26 +16,26 @@ from torch import Tensor, nn
 from ..errors import RunError, regular
 from ..files import _closed, write_atomically
 
-ABOUT = "mmgen"  # the one key of a file's metadata: safetensors writes several in an order drawn anew every time
-CHECKSUM = "crc32"  # its name among what the metadata say
+ABOUT = "mmgen"  # the only key of the metadata: safetensors writes several keys in random order
+CHECKSUM = "crc32"  # key of the checksum in the metadata
 MEND = (
-    "another recipe or another version of mmgen has written it: go on with those (a run's environment.json says which "
-    "version), or learn again with `mmgen run --fresh`"
+    "a different recipe or version of mmgen has written the file; use that version (see environment.json of the run), "
+    "or train again with `mmgen run --fresh`"
 )
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write tensors and what is said about them. Equal ones make equal files, byte by byte. A checksum over everything
-    tells a disk's mistake from another result."""
-    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    """Write tensors and metadata. Equal tensors and metadata give byte-identical files. A checksum over everything
+    detects damage on the disk."""
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     about = dict(metadata or {})
-    about[CHECKSUM] = checksum(whole, about)
-    write_atomically(path, lambda partial: _save(whole, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
+    about[CHECKSUM] = checksum(on_cpu, about)
+    write_atomically(path, lambda partial: _save(on_cpu, partial, {ABOUT: json.dumps(about, sort_keys=True)}))
 
 
 def _save(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:
-    """safetensors fills a hidden file of its own first. It gets a folder for it that `clear_partials` knows, so that a
-    kill leaves nothing for good."""
+    """safetensors writes a hidden temporary file first. It gets a folder that `clear_partials` deletes, so that a kill
+    leaves no files for good."""
     folder = partial.with_name(f"{partial.name.removesuffix('.partial')}.folder.partial")
     folder.mkdir(exist_ok=True)
     try:
@@ -46,10 +46,10 @@ def _save(tensors: Mapping[str, Tensor], partial: Path, metadata: dict[str, str]
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Tensors and what `write_tensors` wrote about them, nothing for a file that others wrote. Raises RunError for a
-    file that is damaged, be it by one bit."""
+    """Tensors, and the metadata from `write_tensors` (empty for files of other programs). Raises RunError for a damaged
+    file, even if only one bit has changed."""
     try:
-        regular(path).open("rb").close()  # safetensors calls missing whatever it cannot open
+        regular(path).open("rb").close()  # safetensors reports any file it cannot open as missing
         with safe_open(path, "pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             about = dict(json.loads((file.metadata() or {}).get(ABOUT, "{}")))
@@ -65,15 +65,15 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         LookupError,
         TypeError,
         RecursionError,
-    ) as error:  # torch's for odd types and shapes
+    ) as error:  # torch raises several for invalid dtypes and shapes
         raise RunError(f"{path}: damaged: {str(error).partition(chr(10))[0]}") from None
     if CHECKSUM in about and about.pop(CHECKSUM) != checksum(tensors, about):
-        raise RunError(f"{path}: damaged: its checksum does not fit; take it from a copy, or delete it and run again")
+        raise RunError(f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again")
     return tensors, about
 
 
 def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
-    """CRC-32 over names, types, shapes, numbers and metadata: against mistakes of disks, not against people."""
+    """CRC-32 over names, dtypes, shapes, values and metadata; detects disk errors, not manipulation."""
     total = zlib.crc32(json.dumps(sorted(metadata.items())).encode())
     for name, tensor in sorted(tensors.items()):
         total = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), total)
@@ -82,38 +82,39 @@ def checksum(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> str:
 
 
 def state(module: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers by name, each tensor once: a tied head is its word embeddings."""
-    found: dict[str, Tensor] = {}
+    """Parameters and buffers by name, each tensor once, such as a head tied to the word embeddings."""
+    tensors: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, tensor in module.state_dict(keep_vars=True).items():
         if id(tensor) not in seen:
             seen.add(id(tensor))
-            found[name] = tensor
-    return found
+            tensors[name] = tensor
+    return tensors
 
 
 @torch.no_grad()
 def load_state(module: nn.Module, tensors: Mapping[str, Tensor], source: str | Path) -> None:
-    """Copy tensors into a module. Raises RunError for names or shapes that do not fit; `source` is named there."""
-    own = state(module)
-    missing, unknown = own.keys() - tensors.keys(), tensors.keys() - own.keys()
+    """Copy tensors into a module. Raises RunError, with `source`, for names or shapes that do not match."""
+    current = state(module)
+    missing, unknown = current.keys() - tensors.keys(), tensors.keys() - current.keys()
     if missing or unknown:
         raise RunError(
             f"{source}: not the weights of this model: {len(missing)} missing ({', '.join(sorted(missing)[:2])}), "
             f"{len(unknown)} unknown ({', '.join(sorted(unknown)[:2])}); {MEND}"
         )
     for name, tensor in tensors.items():
-        if tensor.shape != own[name].shape:
+        if tensor.shape != current[name].shape:
             raise RunError(
-                f"{source}: {name} is {tuple(tensor.shape)} there and {tuple(own[name].shape)} in this model; {MEND}"
+                f"{source}: {name} has shape {tuple(tensor.shape)} in the file but {tuple(current[name].shape)} in "
+                f"this model; {MEND}"
             )
         if tensor.is_floating_point() and not tensor.isfinite().all():
             raise RunError(f"{source}: {name} is not finite (NaN or infinite); the file is damaged")
-        own[name].copy_(tensor)
+        current[name].copy_(tensor)
 
 
 def save_weights(module: nn.Module, path: Path, step: str | None = None) -> None:
-    """Write a module's weights; `step`: the step of a run that they are of."""
+    """Write a module's weights; `step`: the step of the run to which they belong."""
     write_tensors(path, state(module), {"format": "pt", **({"step": step} if step is not None else {})})
 
 

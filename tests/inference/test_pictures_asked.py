@@ -232,7 +232,10 @@ def test_a_folder_for_the_answers_is_made_and_a_wrong_run_leaves_nothing_in_it(s
 
     monkeypatch.chdir(seeing)
     done = CliRunner().invoke(main, ["generate", "nowhere", "pictures", "--out", str(tmp_path / "new/out.jsonl")])
-    assert done.stderr == "error: nowhere: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)\n"
+    assert (
+        done.stderr
+        == "error: nowhere: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)\n"
+    )
     assert not list((tmp_path / "new").iterdir())
 
 
@@ -303,7 +306,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
     [
         (
             ["nowhere", "pictures/0.png"],
-            "error: nowhere: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)",
+            "error: nowhere: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)",
         ),
         (
             [str(PLACE), "absent.png"],

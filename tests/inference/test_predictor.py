@@ -142,7 +142,7 @@ def test_warming_up_answers_once(predictor, monkeypatch):
 def test_a_text_that_repeats_itself_is_remarked():
     assert repeats_itself("what is the red dog doing near a tree ?") == ""
     assert repeats_itself("which " * 20) == "the text repeats itself: 20 words, 1 of them different"
-    assert repeats_itself(" ?") == "the text has no word in it"
+    assert repeats_itself(" ?") == "the text contains no word"
 
 
 def test_an_answer_is_a_line_of_json():

@@ -90,7 +90,7 @@ def test_a_finished_run_finds_its_data_from_anywhere_and_does_without(project, m
         ["score", run / "steps/first/generations.jsonl", "--references", run, *FAST],
     )
     told = mmgen_here(project.parent, *everything[1])
-    assert told.returncode == 0 and "own copy" not in told.stderr, told.stderr
+    assert told.returncode == 0 and "the run's copy" not in told.stderr, told.stderr
     shutil.move(project, project.with_name("moved"))  # together: all is found
     moved = project.with_name("moved")
     assert "nothing to do" in mmgen_here(moved, "run", "recipes/toy.toml").stdout
@@ -105,7 +105,7 @@ def test_a_finished_run_finds_its_data_from_anywhere_and_does_without(project, m
     scored = mmgen_here(project.parent, "score", alone).stdout
     row = next(line for line in table.splitlines() if line.startswith("| first"))
     assert row in scored
-    assert "run's own copy" not in scored and "whose dog is" in (alone / "report.html").read_text()
+    assert "run's copy" not in scored and "whose dog is" in (alone / "report.html").read_text()
     (alone / "examples.jsonl").write_text("{")
     broken = mmgen_here(project.parent, "score", alone)
     assert broken.returncode == 1 and "examples.jsonl: damaged" in broken.stderr

@@ -224,7 +224,7 @@ def test_a_prediction_of_another_shape_is_damage(made, value):
     path.write_text(json.dumps({"id": "test-0", "value": value, "score": 0.5}) + "\n")
     try:
         with pytest.raises(
-            RunError, match=r"predictions.jsonl:1: damaged: no region: .*; delete the file and run again"
+            RunError, match=r"predictions.jsonl:1: damaged: not a valid region: .*; delete the file and run again"
         ):
             page_of(*made)
     finally:

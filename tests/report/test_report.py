@@ -346,7 +346,10 @@ def write_result(folder: Path) -> None:
 def test_what_is_no_run_and_what_is_not_finished_is_told(done, tmp_path):
     with pytest.raises(RunError) as told:
         report_on(tmp_path, Progress())
-    assert str(told.value) == f"{tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"
+    assert (
+        str(told.value)
+        == f"{tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
+    )
     shutil.copytree(done.path, tmp_path / "run")
     for scores in (tmp_path / "run").glob("steps/*/scores.json"):
         scores.unlink()

@@ -51,7 +51,7 @@ RESULTS = ("weights.safetensors", "generations.jsonl", "scores.json", "recipe.js
 def test_changed_decoding_and_metrics_keep_the_weights(run, changed):
     before = {path: path.stat().st_mtime_ns for path in run.rglob("weights.safetensors")}
     done = mmgen_here(run, "run", "toy.toml", *BEAMS, *VARIETY)
-    assert "decoding and metrics have changed: texts are written anew, weights stay\n" in done.stdout, done.stderr
+    assert "decoding and metrics have changed: texts are generated again, weights stay\n" in done.stdout, done.stderr
     assert "learning" not in done.stdout + done.stderr
     assert {path: path.stat().st_mtime_ns for path in run.rglob("weights.safetensors")} == before
     assert files(run, *RESULTS) == files(changed, *RESULTS)
@@ -63,7 +63,7 @@ def test_changed_metrics_keep_the_texts(run):
     texts, written = files(run, "generations.jsonl"), PLACE / "steps/first/generations.jsonl"
     before = (run / written).stat().st_mtime_ns
     done = mmgen_here(run, "run", "toy.toml", *VARIETY)
-    assert "metrics have changed: scores are made anew, weights stay\n" in done.stdout, done.stderr
+    assert "metrics have changed: scores are computed again, weights stay\n" in done.stdout, done.stderr
     assert files(run, "generations.jsonl") == texts and (run / written).stat().st_mtime_ns == before
     for step in ("first", "second"):
         assert "distinct-1" in json.loads((run / PLACE / "steps" / step / "scores.json").read_text())["values"]
@@ -133,5 +133,5 @@ def test_a_seed_with_other_decoding_is_left_out_until_it_is_written_anew(run):
 def test_results_that_probes_found_in_old_texts_go(run):
     (run / PLACE / "probes").mkdir()
     done = mmgen_here(run, "run", "toy.toml", *BEAMS)
-    assert "weights stay; probes/ is deleted, `mmgen probe` looks again" in " ".join(done.stdout.split())
+    assert "weights stay; probes/ is deleted; run `mmgen probe` again" in " ".join(done.stdout.split())
     assert not (run / PLACE / "probes").exists()

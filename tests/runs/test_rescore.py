@@ -77,7 +77,7 @@ def test_mistakes_are_a_line(run, arguments, said):
 
 def test_what_is_no_run_is_a_line(run, tmp_path):
     assert mmgen_here(run, "score", tmp_path).stderr == (
-        f"error: {tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)\n"
+        f"error: {tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)\n"
     )
     without = mmgen_here(run, "score", "toy.toml")
     assert without.returncode == 2

@@ -78,8 +78,8 @@ def test_one_step_and_a_name(run):
     assert done.returncode == 0, done.stderr
     assert [path.parent.name for path in (run / PLACE).rglob("decoding.json")] == ["three"]
     assert refused(run, PLACE, "--set", "decoding.num_beams=4", "--name", "three", "--step", "second") == (
-        f"error: {PLACE}/steps/second/decodings/three holds texts of another decoding (num_beams: 3 -> 4); give "
-        "another --name, or delete it"
+        f"error: {PLACE}/steps/second/decodings/three contains texts of a different decoding (num_beams: 3 -> 4); "
+        "choose another --name, or delete the folder"
     )
 
 
@@ -141,7 +141,7 @@ def test_changed_metrics_score_it_anew(written, tmp_path):
         ),
         (
             (*BEAMS, "--name", "../up"),
-            "--name ../up: a name is made of letters, digits, '_', '-' and '.': it names a folder",
+            "--name ../up: a folder name must consist of letters, digits, '_', '-' and '.'",
         ),
     ],
 )
@@ -151,7 +151,7 @@ def test_mistakes_are_a_line(plain, arguments, said):
 
 def test_no_run_and_other_data_are_a_line(plain, run):
     assert refused(plain, "nowhere", *BEAMS) == (
-        "error: nowhere: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"
+        "error: nowhere: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
     )
     data = run / PLACE / "data.json"
     data.write_text(data.read_text().replace('"fingerprint": "', '"fingerprint": "0'))

@@ -67,7 +67,8 @@ def test_a_changed_recipe_is_refused_with_the_difference(whole):
     refused = mmgen(whole, "run", "toy.toml", "--set", "training.epochs=3")
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
     assert refused.stderr.splitlines() == [
-        "error: runs/toy/default/seed-0 holds a run of another recipe; use --fresh to do it anew, or another name:",
+        "error: runs/toy/default/seed-0 contains a run of a different recipe; use --fresh to start over, or choose "
+        "another name. Differences:",
         "  training.epochs: 2 -> 3",
         "  steps.first.training.epochs: 2 -> 3",
         "  steps.second.training.epochs: 2 -> 3",
@@ -97,7 +98,7 @@ def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
     assert beside.returncode == 0, beside.stderr
     assert beside.stderr.splitlines()[-1] == (
         "runs/toy/default/seed-0: not the same run with another seed (training.length_bucket: 1 -> 16 and more); it is "
-        "left out of what is over all seeds"
+        "left out of the results over seeds"
     )
     assert not (tmp_path / PLACE).with_name("table.md").exists()
     again = mmgen(tmp_path, *run, "--set", "training.length_bucket=1")
@@ -212,7 +213,7 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path):
     assert refused.returncode == 1
     assert (
         refused.stderr
-        == "error: /proc/runs/toy/default/seed-0: cannot be written: No such file or directory; give another folder "
+        == "error: /proc/runs/toy/default/seed-0: cannot be written: No such file or directory; choose another folder "
         "with --set output=...\n"
     )
 
@@ -280,7 +281,8 @@ def test_two_runs_in_one_folder_are_refused(whole):
     assert refused.returncode == 1
     assert (
         refused.stderr
-        == "error: runs/toy/default/seed-0: another run (process 1234 on here) is writing here; wait for it, or stop "
+        == "error: runs/toy/default/seed-0: another run (process 1234 on here) is writing in this folder; wait for "
+        "its end, or stop "
         "it\n"
     )
 

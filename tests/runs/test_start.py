@@ -204,7 +204,7 @@ def test_weights_that_are_none_of_the_steps_are_refused(made, place):
         1 << 40, 1 << 20
     )
     torch.save(theirs, "vast.bin")
-    told = "says that it is (1099511627776, 1048576), and holds fewer numbers"
+    told = "has shape (1099511627776, 1048576) but fewer values"
     assert f"'bert.embeddings.word_embeddings.weight' {told}" in refused(model, "weights:vast.bin")
     Path("bert.bin").write_bytes(b"PK\x03\x04")
     assert f"toy.toml:{LINE}: steps.pre.start: bert.bin: damaged" in refused(model, "weights:bert.bin")
@@ -241,8 +241,8 @@ def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_le
     shutil.rmtree("run")
     torch.save(theirs | odd, "bert.bin")
     assert refused(made[1], "weights:bert.bin") == (
-        f"toy.toml:{LINE}: steps.pre.start: 'bert.bin': 'bert.pooler.dense.bias' is stored sparsely (sparse_coo); take "
-        "weights that were saved as plain numbers"
+        f"toy.toml:{LINE}: steps.pre.start: 'bert.bin': 'bert.pooler.dense.bias' is sparse (sparse_coo); use "
+        "weights saved as dense, unquantised tensors"
     )
 
 
@@ -354,7 +354,7 @@ def test_seeds_of_other_weights_are_no_seeds_of_a_run(place, caplog):
     torch.save({**theirs, "more": torch.ones(1)}, "bert.bin")
     run(recipe.model_copy(update={"seed": 1}), only="pre")
     assert [*first.seeds()] == [0]
-    assert "(its step 'pre' has started from other weights); it is left out" in caplog.text
+    assert "(step 'pre' started from different weights); left out" in caplog.text
     torch.save(theirs, "bert.bin")
     run(recipe.model_copy(update={"seed": 1}), only="pre", fresh=True)
     assert [*first.seeds()] == [0, 1]

@@ -53,7 +53,7 @@ def test_other_decoding_takes_texts_scores_and_what_looked_at_them_and_keeps_wei
     changed = recipe(tmp_path, BEAMS)
     assert run.outdated(changed) == ("decoding",)
     assert run.retire(changed) == (
-        "decoding has changed: texts are written anew, weights stay; probes/ is deleted, `mmgen probe` looks again"
+        "decoding has changed: texts are generated again, weights stay; probes/ is deleted; run `mmgen probe` again"
     )
     kept = {"weights.safetensors", "log.jsonl"}
     assert left(run) == {
@@ -70,7 +70,7 @@ def test_other_decoding_takes_texts_scores_and_what_looked_at_them_and_keeps_wei
 def test_other_metrics_take_scores_alone(run, tmp_path):
     changed = recipe(tmp_path, VARIETY)
     assert run.outdated(changed) == ("metrics",)
-    assert run.retire(changed) == "metrics have changed: scores are made anew, weights stay"
+    assert run.retire(changed) == "metrics have changed: scores are computed again, weights stay"
     assert left(run) == {
         step + below: names - {"scores.json"}
         for step in ("first", "second")

@@ -8,8 +8,8 @@ from mmgen.errors import RunError
 from mmgen.storage.weights import load_state
 
 MEND = (
-    "another recipe or another version of mmgen has written it: go on with those (a run's environment.json says which "
-    "version), or learn again with `mmgen run --fresh`"
+    "a different recipe or version of mmgen has written the file; use that version (see environment.json of the run), "
+    "or train again with `mmgen run --fresh`"
 )
 
 
@@ -22,7 +22,7 @@ MEND = (
         ),
         (
             {"1.weight": torch.ones(2, 3), "1.bias": torch.ones(2)},
-            "1.weight is (2, 3) there and (2, 2) in this model",
+            "1.weight has shape (2, 3) in the file but (2, 2) in this model",
         ),
     ],
     ids=["names", "shapes"],

@@ -367,7 +367,7 @@ def test_one_bit_of_the_weights_is_noticed(root):
     path.write_bytes(data)
     assert (
         refused(load_run, root)
-        == f"{path}: damaged: its checksum does not fit; take it from a copy, or delete it and run again"
+        == f"{path}: damaged: checksum mismatch; restore the file from a copy, or delete it and run again"
     )
 
 
@@ -391,14 +391,22 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
             b'[{"id": "a", "text": "x", "tokens": ["1"], "score": -1}]\n',
             'generations.jsonl:1: damaged: 0.tokens.0: must be a whole number, not "1";',
         ),
-        ("steps/both/generations.jsonl", b"", "generations.jsonl: damaged: it is empty; delete the file and run again"),
-        ("times.json", b"[]", "times.json: damaged: it holds no table; delete it: it only says how long steps took"),
-        ("steps/both/generations.jsonl", b"[]\n", "generations.jsonl:1: damaged: no text at all"),
+        (
+            "steps/both/generations.jsonl",
+            b"",
+            "generations.jsonl: damaged: the file is empty; delete the file and run again",
+        ),
+        (
+            "times.json",
+            b"[]",
+            "times.json: damaged: it holds no table; delete the file, which only records how long steps took",
+        ),
+        ("steps/both/generations.jsonl", b"[]\n", "generations.jsonl:1: damaged: the line has no text"),
         ("steps/both/generations.jsonl", b"\xff\n", "generations.jsonl: damaged: 'utf-8' codec can't decode"),
         (
             "steps/both/scores.json",
             b'{"values": {"BLEU-1": "x"}, "per_example": {}, "notes": []}',
-            "scores.json: damaged: its scores are no numbers",
+            "scores.json: damaged: scores must be numbers",
         ),
         (
             "steps/both/scores.json",
@@ -424,8 +432,8 @@ def test_weights_of_another_step_are_told(root):
     path = root / "steps/both/weights.safetensors"
     save_weights(load_run(root).model, path, step="caption")
     assert refused(load_run, root) == (
-        f"{path}: holds the weights of the step 'caption'; take those of 'both' from a copy, or delete the file and "
-        "run again"
+        f"{path}: contains the weights of step 'caption', not of 'both'; restore the file from a copy, or delete the "
+        "file and run again"
     )
 
 

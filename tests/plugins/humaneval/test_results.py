@@ -221,7 +221,7 @@ def test_options_that_cannot_make_a_sheet_are_reported(run, tmp_path):
         ((run, "--out", "s.txt"), "--out s.txt: file name must end in .html"),
         ((run, "--out", ".html"), "--out .html: file name must end in .html"),
         ((run, "--out", tmp_path), f"--out {tmp_path}: file name must end in .html"),
-        ((tmp_path,), f"{tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)"),
+        ((tmp_path,), f"{tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"),
     ):
         result = command("make", "--out", out, *arguments, *(() if "--n" in arguments else ("--n", 2)))
         assert (result.exit_code, result.output) == (1, f"error: {message}\n")

@@ -789,5 +789,5 @@ def test_what_is_no_run(tmp_path):
     assert result.exit_code == 1
     assert (
         result.output
-        == f"error: {tmp_path}: no recipe.json there; give a run's folder (runs/<name>/<profile>/seed-<n>)\n"
+        == f"error: {tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)\n"
     )
