@@ -16,8 +16,6 @@ from mmgen.errors import PluginError
 from mmgen.registry import collect, installed
 from mmgen.scaffold import KINDS, create
 
-pytestmark = pytest.mark.slow
-
 FEW = ("data.train_size=16", "data.val_size=2", "data.test_size=3", "training.epochs=1", "backbone.num_hidden_layers=1")
 PROBING = """
 from pathlib import Path
@@ -51,12 +49,14 @@ def test_every_kind_but_extractors_can_be_made():
     assert set(KINDS) == HOOKS.keys() - {"extractor"}
 
 
+@pytest.mark.slow
 def test_their_tests_pass(made, environment):
     done = environment.pytest(*made.values(), cwd=made["embedder"].parent)
     assert done.returncode == 0, done.stdout
     assert "failed" not in done.stdout and int(done.stdout.split(" passed")[0].split()[-1]) > 60
 
 
+@pytest.mark.slow
 def test_they_are_listed_with_their_place(made, environment):
     done = environment.mmgen("plugins", "--strict-plugins", "--paths", cwd=made["metric"])
     assert done.returncode == 0, done.stderr
@@ -66,6 +66,7 @@ def test_they_are_listed_with_their_place(made, environment):
         assert str(folder / f"mmgen_my_{kind}" / "__init__.py") in done.stdout
 
 
+@pytest.mark.slow
 def test_their_recipes_run(made, environment):
     """The probe looks into a finished run, and so does the command. The renderer shows all texts about scenes."""
     calls, recipes = [], {kind: folder for kind, folder in made.items() if kind != "command"}
@@ -103,6 +104,7 @@ def test_nothing_is_left_to_fill_in(made):
                 assert path.suffix != ".py" or max(map(len, path.read_text().splitlines())) <= 120, path
 
 
+@pytest.mark.slow
 def test_they_are_clean_and_torch_waits(made, environment):
     code = "import sys, " + ", ".join(f"mmgen_my_{kind}" for kind in made) + "; print('torch' in sys.modules)"
     assert environment.run("-c", code, cwd=made["embedder"]).stdout == "False\n"

@@ -8,8 +8,6 @@ from pycocoevalcap.bleu.bleu_scorer import BleuScorer
 
 from mmgen.tensors import Example, Generation
 
-pytestmark = pytest.mark.slow
-
 
 def pairs(*rows):
     """(text, reference, ...) rows as generations and examples."""
@@ -35,6 +33,7 @@ def test_self_bleu_runs_from_nothing_in_common_to_all():
     assert diversity("the red dog eats", "who sits on chairs")["self-BLEU"] == pytest.approx(0, abs=1e-4)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from("abcd"), max_size=7), min_size=2, max_size=6))
 def test_self_bleu_is_bleu_against_all_others(texts):
     lines = [" ".join(text) for text in texts]

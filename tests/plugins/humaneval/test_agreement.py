@@ -5,8 +5,6 @@ import pytest
 from mmgen_humaneval.agreement import alpha
 from mmgen_humaneval.results import paired, unpaired
 
-pytestmark = pytest.mark.slow
-
 NO = np.nan
 PUBLISHED = [  # Krippendorff (2011), section C: four observers, twelve units
     [1, 2, 3, 3, 2, 1, 4, 1, 2, NO, NO, NO],
@@ -29,6 +27,7 @@ def test_alpha_of_perfect_of_random_and_of_no_agreement():
     assert alpha(np.ones((2, 5))) is None and alpha(np.array([[1.0, 2.0]])) is None
 
 
+@pytest.mark.slow  # imports scipy's statistics
 def test_differences_without_variance_have_their_p():
     assert paired(np.zeros(5)) == ((0.0, 0.0), 1.0)
     assert paired(np.full(5, 1 / 3)) == (pytest.approx((1 / 3, 1 / 3)), 0.0)
