@@ -125,7 +125,7 @@ def test_a_folder_of_pictures_becomes_jsonl_and_broken_ones_are_told(seeing, tmp
     lines = {line["id"]: line for line in map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())}
     assert lines.keys() == {str(folder / name) for name in ("good.png", "bad.png", "more/good.png")}
     good, bad = lines[str(folder / "good.png")], lines[str(folder / "bad.png")]
-    assert good["texts"] == lines[str(folder / "more/good.png")]["texts"] and "not an image" in bad["error"]
+    assert good["texts"] == lines[str(folder / "more/good.png")]["texts"] and "not a readable image" in bad["error"]
 
 
 def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, monkeypatch):
