@@ -51,7 +51,7 @@ def answers_of(recipe: Recipe, folder: RunFolder, step: str) -> Answers:
     predicts = recipe.predicts(step)
     if predicts is None or predicts[1] == "text":
         return generations.best(folder.step(step))
-    return {one.id: one for one in predictions.read(folder.step(step), predicts[1])}
+    return {prediction.id: prediction for prediction in predictions.read(folder.step(step), predicts[1])}
 
 
 def card(
@@ -93,11 +93,13 @@ def card(
 
 def compact(panel: AttentionPanel, frame: Frame | None) -> dict[str, Any]:
     """What the page's script reads of an example's attention: boxes are relative to the frame."""
-    found = {name: value for name, value in asdict(panel).items() if name not in ("words", "pictures")}
+    attention = {name: value for name, value in asdict(panel).items() if name not in ("words", "pictures")}
     if frame and len(frame.shots) > 1:
         pairs = {name: zip(boxes, panel.pictures[name], strict=True) for name, boxes in panel.boxes.items()}
-        found["boxes"] = {name: [frame.placed(box, picture) for box, picture in each] for name, each in pairs.items()}
-    return found
+        attention["boxes"] = {
+            name: [frame.placed(box, picture) for box, picture in input_pairs] for name, input_pairs in pairs.items()
+        }
+    return attention
 
 
 def _shared(cards: Mapping[str, Card]) -> Card:
@@ -131,7 +133,7 @@ def _read(
 ) -> list[dict[str, Any]]:
     """The texts among the inputs of a resolved example, each once, in words where attention is known; else in the
     `pieces` of their fields."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for name, config in recipe.inputs.items():
         if any(name in recipe.steps[step].inputs for step in gallery.steps):
             units = [] if name in panel.boxes else panel.units.get(name, [])
@@ -139,15 +141,15 @@ def _read(
                 value for field in config.reads if isinstance(value := example.inputs.get(field), str) and " " in value
             ]  # keys have no spaces
             text = "\n".join(texts)
-            same = next((each for each in found if text and each["text"] == text), None)
+            same = next((entry for entry in entries if text and entry["text"] == text), None)
             if same and not (units and same["units"]):  # two inputs that read one field
                 same["called"] += f", {name}"
                 same |= {"name": name, "units": units} if units else {}
             elif units or texts:
                 fitting = [pieces[field] for field in config.reads if _text(pieces.get(field, ())) == text]
                 parts = fitting[0] if fitting else [Piece(text)]
-                found.append({"name": name, "called": name, "text": text, "units": units, "pieces": parts})
-    return found
+                entries.append({"name": name, "called": name, "text": text, "units": units, "pieces": parts})
+    return entries
 
 
 def _text(pieces: Sequence[Piece]) -> str:

@@ -35,7 +35,7 @@ def compare(paths: Sequence[Path]) -> str:
     notes = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
         changes = _said_once(differences(recipes[first], recipe), len(recipe["steps"]))
-        if len({runs[each][0].fingerprint() for each in (first, label)}) > 1:
+        if len({runs[run][0].fingerprint() for run in (first, label)}) > 1:
             changes.append("the data sets' examples")
         notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
     return "\n\n".join([*tables, *apart, "\n".join(notes)])
@@ -43,50 +43,50 @@ def compare(paths: Sequence[Path]) -> str:
 
 def _alike(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], list[str]]]:
     """Steps that share most of their scores, with all columns of theirs: (steps, columns)."""
-    found: list[tuple[list[str], list[str]]] = []
-    for step in dict.fromkeys(step for each in rows.values() for step in each):
-        own = dict.fromkeys(column for each in rows.values() for column in each.get(step, {}))
-        group = next((group for group in found if _most(own, group[1])), None)
+    groups: list[tuple[list[str], list[str]]] = []
+    for step in dict.fromkeys(step for run_rows in rows.values() for step in run_rows):
+        columns = dict.fromkeys(column for run_rows in rows.values() for column in run_rows.get(step, {}))
+        group = next((group for group in groups if _most(columns, group[1])), None)
         if group is None:
-            found.append(([step], [*own]))
+            groups.append(([step], [*columns]))
         else:
             group[0].append(step)
-            group[1].extend(column for column in own if column not in group[1])
-    return found
+            group[1].extend(column for column in columns if column not in group[1])
+    return groups
 
 
-def _most(some: Collection[str], others: Collection[str]) -> bool:
+def _most(first: Collection[str], second: Collection[str]) -> bool:
     """Whether two lists of names have more than half of the longer one in common."""
-    return 2 * len(set(some).intersection(others)) > max(len(some), len(others))
+    return 2 * len(set(first).intersection(second)) > max(len(first), len(second))
 
 
 def _table(steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapping[str, Values]]) -> str:
     lines = [["step", "run", *columns]]
     for step in steps:
-        for label, each in rows.items():
-            if step in each:
-                lines.append([step, label, *(cell(each[step].get(column)) for column in columns)])
+        for label, run_rows in rows.items():
+            if step in run_rows:
+                lines.append([step, label, *(cell(run_rows[step].get(column)) for column in columns)])
     return table(lines, texts=2)
 
 
 def _apart(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[str, Values]]) -> list[str]:
     """How much more the other runs reach than the first, tables of it, and how the intervals were made."""
-    first, *others = runs
-    found = {
+    first, *rest = runs
+    results = {
         (step, label): differences_between(runs[first], runs[label], step)
         for step in rows[first]
-        for label in others
+        for label in rest
         if step in rows[label]
     }
     tables = []
     for steps, columns in _alike(rows):
-        own = {key: each for key, each in found.items() if key[0] in steps and each}
-        known = [column for column in columns if any(column in each for each in own.values())]
+        group_results = {key: result for key, result in results.items() if key[0] in steps and result}
+        known = [column for column in columns if any(column in result for result in group_results.values())]
         lines = [["step", f"minus {first}", *known]]
-        for (step, label), each in own.items():
-            lines.append([step, label, *(str(each[column]) if column in each else "-" for column in known)])
-        tables += [table(lines, texts=2)] if own else []
-    without = ", ".join(f"{step} of {label}" for (step, label), each in found.items() if not each)
+        for (step, label), result in group_results.items():
+            lines.append([step, label, *(str(result[column]) if column in result else "-" for column in known)])
+        tables += [table(lines, texts=2)] if group_results else []
+    without = ", ".join(f"{step} of {label}" for (step, label), result in results.items() if not result)
     notes = [ABOUT] * bool(tables) + [f"no difference is told where the examples differ: {without}"] * bool(without)
     return [*tables, "\n".join(notes)] if notes else []
 
@@ -98,11 +98,11 @@ def _seeds(path: Path) -> list[RunFolder]:
         raise RunError(
             f"{path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in"
         )
-    others = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]
-    if others:
-        changes = "; ".join(differences(_recipe(folders[0]), _recipe(others[0])))
+    mismatches = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]
+    if mismatches:
+        changes = "; ".join(differences(_recipe(folders[0]), _recipe(mismatches[0])))
         raise RunError(
-            f"{path}: {folders[0].path.name} and {others[0].path.name} differ in more than the seed ({changes}); "
+            f"{path}: {folders[0].path.name} and {mismatches[0].path.name} differ in more than the seed ({changes}); "
             "compare them one by one"
         )
     if len({folder.fingerprint() for folder in folders}) > 1:
@@ -120,7 +120,11 @@ def _recipe(folder: RunFolder) -> dict[str, Any]:
 def _said_once(changes: Sequence[str], steps: int) -> list[str]:
     """The changes without those that all steps have from the recipe's [training], which is listed itself."""
     short = [re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change) for change in changes]
-    return [change for change, own in zip(changes, short, strict=True) if change == own or short.count(own) <= steps]
+    return [
+        change
+        for change, short_change in zip(changes, short, strict=True)
+        if change == short_change or short.count(short_change) <= steps
+    ]
 
 
 def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:

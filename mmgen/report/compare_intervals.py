@@ -43,16 +43,19 @@ def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: s
     if not all(scored) or not examples[0] or _told(examples[0]) != _told(examples[1]):
         return {}
     groups = groups_of(examples[0])
-    drawn = [[_resampled(scores, groups) for scores in run] for run in scored]
-    found = {}
-    for column in drawn[0][0]:
-        means = [[each[column] for each in run if column in each] for run in drawn]
+    resampled = [[_resampled(scores, groups) for scores in run] for run in scored]
+    results = {}
+    for column in resampled[0][0]:
+        means = [[columns[column] for columns in run if column in columns] for run in resampled]
         values = [[value for scores in run if (value := scores.values.get(column)) is not None] for run in scored]
-        if all(len(own) == len(run) == len(value) for own, run, value in zip(means, scored, values, strict=True)):
-            one, other = (_over_seeds(own, place) for place, own in enumerate(means))
+        if all(
+            len(run_means) == len(run) == len(value)
+            for run_means, run, value in zip(means, scored, values, strict=True)
+        ):
+            first_means, second_means = (_over_seeds(run_means, place) for place, run_means in enumerate(means))
             value = float(np.mean(values[1]) - np.mean(values[0]))
-            found[column] = Difference(value, interval(other - one))
-    return found
+            results[column] = Difference(value, interval(second_means - first_means))
+    return results
 
 
 def _examples(folder: RunFolder, step: str) -> Sequence[Example]:
@@ -68,7 +71,7 @@ def _told(examples: Sequence[Example]) -> list[tuple[str, str]]:
 
 def _resampled(scores: Scores, groups: Sequence[str]) -> Mapping[str, np.ndarray]:
     """Column -> (RESAMPLES,) means; the same draws of examples in every call with these groups."""
-    columns = {name: each for name, each in means_over_examples(scores).items() if len(each) == len(groups)}
+    columns = {name: values for name, values in means_over_examples(scores).items() if len(values) == len(groups)}
     return bootstrap(columns, groups, RESAMPLES, 0) if columns else {}
 
 

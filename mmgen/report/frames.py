@@ -48,13 +48,13 @@ def outlines(chosen: Mapping[str, Box], right: Box | None) -> list[dict[str, Any
     boxes += chosen.items()
     drawn = []
     for step, (x0, y0, x1, y1) in boxes:
-        alike = [other for other, box in boxes if other == step or overlap(box, (x0, y0, x1, y1)) > COVERS]
+        overlapping_steps = [name for name, box in boxes if name == step or overlap(box, (x0, y0, x1, y1)) > COVERS]
         drawn.append(
             {
                 "step": step,
                 **_sides((x0, y0, x1, y1)),
-                "dashes": f"{DASH} {DASH * (len(alike) - 1)}" if len(alike) > 1 else "",
-                "offset": -DASH * alike.index(step),
+                "dashes": f"{DASH} {DASH * (len(overlapping_steps) - 1)}" if len(overlapping_steps) > 1 else "",
+                "offset": -DASH * overlapping_steps.index(step),
             }
         )
     return drawn
@@ -71,12 +71,14 @@ def _sides(box: Box) -> dict[str, float]:
     return {name: round(side, 4) for name, side in sides.items()}
 
 
-def overlap(one: Box, other: Box) -> float:
+def overlap(first: Box, second: Box) -> float:
     """How much of each other two boxes hide: their intersection over their union; 0 where both are empty."""
 
     def area(x0: float, y0: float, x1: float, y1: float) -> float:
         return max(0.0, x1 - x0) * max(0.0, y1 - y0)
 
-    shared = area(max(one[0], other[0]), max(one[1], other[1]), min(one[2], other[2]), min(one[3], other[3]))
-    whole = area(*one) + area(*other) - shared
-    return shared / whole if whole > 0 else 0.0
+    shared = area(
+        max(first[0], second[0]), max(first[1], second[1]), min(first[2], second[2]), min(first[3], second[3])
+    )
+    union = area(*first) + area(*second) - shared
+    return shared / union if union > 0 else 0.0

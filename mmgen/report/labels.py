@@ -11,8 +11,8 @@ def tell_apart(paths: Sequence[Path]) -> list[str]:
 
     One path alone is its last part. The labels differ where the paths do."""
     parts = [path.absolute().parts for path in paths]
-    while all(len(each) > 1 for each in parts) and len({each[0] for each in parts}) == 1:
-        parts = [each[1:] for each in parts]
-    while all(len(each) > 1 for each in parts) and len({each[-1] for each in parts}) == 1:
-        parts = [each[:-1] for each in parts]
-    return ["/".join(each) for each in parts]
+    while all(len(segments) > 1 for segments in parts) and len({segments[0] for segments in parts}) == 1:
+        parts = [segments[1:] for segments in parts]
+    while all(len(segments) > 1 for segments in parts) and len({segments[-1] for segments in parts}) == 1:
+        parts = [segments[:-1] for segments in parts]
+    return ["/".join(segments) for segments in parts]

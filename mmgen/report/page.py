@@ -81,13 +81,14 @@ def write_page(
     steps = [step for step in recipe.steps if any(step in gallery.steps for gallery in galleries)]
     scores = {gallery.number: _scores(folder, datasets, gallery) for gallery in galleries}
     shown_tables = [
-        page_table(each, row_intervals(folder, each, datasets.scored_by(next(iter(each.steps))))) for each in tables
+        page_table(run_table, row_intervals(folder, run_table, datasets.scored_by(next(iter(run_table.steps)))))
+        for run_table in tables
     ]
-    said = Counter(note for each in shown_tables for note in each["notes"])
+    note_counts = Counter(note for table_data in shown_tables for note in table_data["notes"])
     context = {
         "recipe": recipe,
         "tables": shown_tables,
-        "shared_notes": [note for note, count in said.items() if count > 1],
+        "shared_notes": [note for note, count in note_counts.items() if count > 1],
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
         },
@@ -98,11 +99,15 @@ def write_page(
         "galleries": galleries,
         "cards": cards,
         "gallery_notes": notes,
-        "metrics": [metric for number, each in scores.items() for metric in _metrics(each, number)],
+        "metrics": [metric for number, gallery_scores in scores.items() for metric in _metrics(gallery_scores, number)],
         "data": {
             "inputs": {step: [name for name in recipe.inputs if name in recipe.steps[step].inputs] for step in steps},
             "looks": data,
-            "scores": {key: own for each in scores.values() for key, own in each.items()},
+            "scores": {
+                key: example_scores
+                for gallery_scores in scores.values()
+                for key, example_scores in gallery_scores.items()
+            },
         },
         "times": {step: seconds for step, seconds in folder.times().items() if step in recipe.steps},
         "environment": read_table(folder.path / "environment.json", **ENVIRONMENT),
@@ -120,10 +125,10 @@ def _galleries(
 ) -> list[Gallery]:
     """One for every data set that steps are scored on; `shown` examples together."""
     steps: dict[str, list[str]] = {}
-    for name in (step for each in tables for step in each.steps):
-        own = recipe.own_data(name)
-        steps.setdefault(own.model_dump_json() if own else "", []).append(name)
-    found = []
+    for name in (step for run_table in tables for step in run_table.steps):
+        dataset_config = recipe.own_data(name)
+        steps.setdefault(dataset_config.model_dump_json() if dataset_config else "", []).append(name)
+    galleries = []
     for number, names in enumerate(steps.values()):
         split = datasets.scored_by(names[0])
         count = min(max(1, shown // len(steps)), len(split))
@@ -131,8 +136,8 @@ def _galleries(
         answers = {step: answers_of(recipe, folder, step) for step in names}
         called = table.data_name(recipe, names[0], datasets.dataset_of(names[0]))
         renderers = {step: step_renderer(recipe, step) for step in names}
-        found.append(Gallery(number, called, tuple(names), examples, len(split), answers, renderers))
-    return found
+        galleries.append(Gallery(number, called, tuple(names), examples, len(split), answers, renderers))
+    return galleries
 
 
 def _cards(
@@ -145,18 +150,18 @@ def _cards(
     """The cards of all galleries, the attention that the page's script reads, and notes on what is not there."""
     cards, data, notes = [], {}, []
     for gallery in galleries:
-        found, reason = pictures.find(datasets.dataset_of(gallery.steps[0]), gallery.examples)
+        example_pictures, reason = pictures.find(datasets.dataset_of(gallery.steps[0]), gallery.examples)
         shots: dict[str, tuple[pictures.Shot, ...]] = {}
         broken = ""
-        if found:
-            with progress.task("report: pictures", len(found), "examples") as advance:
-                shots, broken = pictures.thumbnails(found, advance)
+        if example_pictures:
+            with progress.task("report: pictures", len(example_pictures), "examples") as advance:
+                shots, broken = pictures.thumbnails(example_pictures, advance)
         panels, no_attention = _panels(recipe, gallery, load, progress)
         for example in gallery.examples:
-            own, panel = shots.get(example.id, ()), panels[example.id]
-            boxes = found[example.id][0].boxes if own else None
-            cards.append(card(recipe, gallery, example, panel, own, boxes))
-            data[gallery.key(example)] = compact(panel, Frame(own) if own else None)
+            example_shots, panel = shots.get(example.id, ()), panels[example.id]
+            boxes = example_pictures[example.id][0].boxes if example_shots else None
+            cards.append(card(recipe, gallery, example, panel, example_shots, boxes))
+            data[gallery.key(example)] = compact(panel, Frame(example_shots) if example_shots else None)
         unshown = [note for renderer in gallery.renderers.values() for note in renderer.notes]
         notes += [note for note in (reason, broken, no_attention, *unshown) if note]
     return cards, data, [*dict.fromkeys(notes)]
@@ -166,29 +171,29 @@ def _scores(folder: RunFolder, datasets: ScoredOn, gallery: Gallery) -> dict[str
     """Card -> step -> metric -> value."""
     split = datasets.scored_by(gallery.steps[0])
     places = {example.id: place for place, example in enumerate(split)}
-    found: dict[str, dict[str, dict[str, float]]] = {gallery.key(example): {} for example in gallery.examples}
+    scores: dict[str, dict[str, dict[str, float]]] = {gallery.key(example): {} for example in gallery.examples}
     for step in gallery.steps:
         per_example = score.read(folder.step(step)).per_example
-        whole = {name: values for name, values in per_example.items() if len(values) == len(split)}
+        complete_columns = {name: values for name, values in per_example.items() if len(values) == len(split)}
         for example in gallery.examples:
-            values = {name: each[places[example.id]] for name, each in whole.items()}
+            values = {name: column[places[example.id]] for name, column in complete_columns.items()}
             known = {name: round(value, 1) for name, value in values.items() if value is not None}
-            found[gallery.key(example)][step] = known
-    return found
+            scores[gallery.key(example)][step] = known
+    return scores
 
 
 def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int) -> list[dict[str, Any]]:
     """Metrics that are known for examples of a gallery; those that say yes of some and no of others first."""
     values: dict[str, set[float]] = {}
-    for each in scores.values():
-        for of_example in each.values():
-            for name, value in of_example.items():
+    for card_scores in scores.values():
+        for step_scores in card_scores.values():
+            for name, value in step_scores.items():
                 values.setdefault(name, set()).add(value)
-    found = [
+    metrics = [
         {"name": name, "gallery": gallery, "binary": seen <= {0.0, 100.0} and bool(seen)}
         for name, seen in values.items()
     ]
-    return sorted(found, key=lambda metric: len(values[metric["name"]]) != 2 or not metric["binary"])
+    return sorted(metrics, key=lambda metric: len(values[metric["name"]]) != 2 or not metric["binary"])
 
 
 def _panels(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> tuple[dict[str, AttentionPanel], str]:
@@ -196,8 +201,8 @@ def _panels(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) ->
     panels = {example.id: AttentionPanel() for example in gallery.examples}
     reasons: dict[str, None] = {}
     texts = {
-        step: {own: text for own, text in made.items() if isinstance(text, Generation)}
-        for step, made in gallery.answers.items()
+        step: {example_id: text for example_id, text in answers.items() if isinstance(text, Generation)}
+        for step, answers in gallery.answers.items()
         if recipe.makes_texts(step)
     }
     if not texts:

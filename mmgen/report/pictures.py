@@ -22,31 +22,33 @@ Found = Mapping[str, Sequence[Picture]]  # example id -> its pictures
 def find(dataset: Dataset, examples: Sequence[Example]) -> tuple[Found, str]:
     """The pictures of those examples whose pictures are all there; and why there are none, or ""."""
     try:
-        found = pictures_of(dataset, examples)
+        pictures = pictures_of(dataset, examples)
     except MmgenError as error:
         return {}, f"No pictures: {error}"
-    return {example.id: shown for example in examples if (shown := _shown(example, found))}, ""
+    return {example.id: shown for example in examples if (shown := _shown(example, pictures))}, ""
 
 
-def thumbnails(found: Found, advance: Callable[..., None], side: int = SIDE) -> tuple[dict[str, tuple[Shot, ...]], str]:
+def thumbnails(
+    example_pictures: Found, advance: Callable[..., None], side: int = SIDE
+) -> tuple[dict[str, tuple[Shot, ...]], str]:
     """Example id -> its pictures, for those whose pictures can all be read; and which cannot, or ""."""
-    made: dict[str, tuple[Shot, ...]] = {}
+    shots: dict[str, tuple[Shot, ...]] = {}
     broken = []
-    for name, shown in found.items():
+    for name, shown in example_pictures.items():
         try:
-            made[name] = tuple(thumbnail(picture, side) for picture in shown)
+            shots[name] = tuple(thumbnail(picture, side) for picture in shown)
         except (MmgenError, OSError, ValueError) as error:
             broken.append(f"{', '.join(picture.key for picture in shown)} ({error})")
         advance()
-    return made, f"Pictures that cannot be read: {', '.join(broken[:5])}" if broken else ""
+    return shots, f"Pictures that cannot be read: {', '.join(broken[:5])}" if broken else ""
 
 
-def _shown(example: Example, found: Mapping[str, Picture]) -> list[Picture]:
+def _shown(example: Example, pictures: Mapping[str, Picture]) -> list[Picture]:
     """The pictures of the first input that names any, if all of them are there."""
     for field in example.inputs:
         keys = [key for key in example.shown(field) if isinstance(key, str)]
-        if keys and all(key in found for key in keys):
-            return [found[key] for key in keys]
+        if keys and all(key in pictures for key in keys):
+            return [pictures[key] for key in keys]
     return []
 
 

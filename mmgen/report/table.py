@@ -54,21 +54,26 @@ class Table:
 
     def rows(self) -> dict[str, Values]:
         """The steps, each before its decodings."""
-        found: dict[str, Values] = {}
+        labelled_rows: dict[str, Values] = {}
         for step, values in self.steps.items():
-            found[step] = values
-            found |= {decodings.label(step, name): each for name, each in self.again.get(step, {}).items()}
-        return found
+            labelled_rows[step] = values
+            labelled_rows |= {
+                decodings.label(step, name): decoding_values
+                for name, decoding_values in self.again.get(step, {}).items()
+            }
+        return labelled_rows
 
 
 def groups(recipe: Recipe) -> list[list[str]]:
     """The steps that share a table, by kind of prediction and data set; texts about the recipe's own data first."""
-    found: dict[tuple[str, str], list[str]] = {}
+    steps_by_group: dict[tuple[str, str], list[str]] = {}
     own_texts = [name for name in recipe.steps if recipe.writes(name)]
     for name, step in recipe.steps.items():
         if step.evaluate and name not in own_texts and (predicts := recipe.predicts(name)):
-            found.setdefault((predicts[1], (recipe.own_data(name) or recipe.data).model_dump_json()), []).append(name)
-    return [each for each in (own_texts, *found.values()) if each]
+            steps_by_group.setdefault(
+                (predicts[1], (recipe.own_data(name) or recipe.data).model_dump_json()), []
+            ).append(name)
+    return [steps for steps in (own_texts, *steps_by_group.values()) if steps]
 
 
 def _title(recipe: Recipe, step: str, dataset: Dataset) -> str:
@@ -86,13 +91,13 @@ def data_name(recipe: Recipe, step: str, dataset: Dataset) -> str:
 
 def gather_all(recipe: Recipe, folder: RunFolder, datasets: ScoredOn) -> list[Table]:
     """The table of every group, of its steps that are finished."""
-    found = []
+    tables = []
     for steps in groups(recipe):
         if finished := [name for name in steps if folder.finished(name)]:
             dataset, examples = datasets.dataset_of(steps[0]), datasets.scored_by(steps[0])
-            own = _gathered(recipe, folder, finished, dataset, examples)
-            found.append(replace(own, title=_title(recipe, steps[0], dataset)))
-    return found
+            group_table = _gathered(recipe, folder, finished, dataset, examples)
+            tables.append(replace(group_table, title=_title(recipe, steps[0], dataset)))
+    return tables
 
 
 def _gathered(
@@ -106,7 +111,9 @@ def _gathered(
         notes.update(dict.fromkeys(scores.notes))
         notes.update(dict.fromkeys(remarks(name, folder.step(name))))
     again = {name: _again(recipe, folder, name, notes) for name in steps}
-    columns = _columns([*steps.values(), *(values for each in again.values() for values in each.values())])
+    columns = _columns(
+        [*steps.values(), *(values for decoding_values in again.values() for values in decoding_values.values())]
+    )
     metrics = recipe.judging(names[0])
     if not metrics:
         notes["no scores: the recipe has no [metrics.NAME] that judges these steps"] = None
@@ -117,19 +124,19 @@ def _gathered(
 
 def of_scores(recipe: Recipe, rows: Mapping[str, Mapping[str, Scores]], datasets: ScoredOn) -> list[Table]:
     """The tables of scores that no file holds: step -> label of its row, or of its decoding's -> scores."""
-    found = []
+    tables = []
     for steps in groups(recipe):
-        own = {label: scores for step in steps for label, scores in rows.get(step, {}).items()}
-        if own:
-            notes = {note: None for scores in own.values() for note in scores.notes}
-            columns = _columns([scores.values for scores in own.values()])
+        scores_by_label = {label: scores for step in steps for label, scores in rows.get(step, {}).items()}
+        if scores_by_label:
+            notes = {note: None for scores in scores_by_label.values() for note in scores.notes}
+            columns = _columns([scores.values for scores in scores_by_label.values()])
             references = _references(recipe.judging(steps[0]), datasets.scored_by(steps[0]), notes, columns)
             dataset = datasets.dataset_of(steps[0])
             published = _published(dataset, notes)
-            values = {label: scores.values for label, scores in own.items()}
+            values = {label: scores.values for label, scores in scores_by_label.items()}
             title = _title(recipe, steps[0], dataset)
-            found.append(Table(columns, values, references, published, tuple(notes), title=title))
-    return found
+            tables.append(Table(columns, values, references, published, tuple(notes), title=title))
+    return tables
 
 
 def _published(dataset: Dataset, notes: dict[str, None]) -> Mapping[str, Values]:
@@ -142,14 +149,14 @@ def _published(dataset: Dataset, notes: dict[str, None]) -> Mapping[str, Values]
 
 def _again(recipe: Recipe, folder: RunFolder, step: str, notes: dict[str, None]) -> dict[str, Values]:
     """What a step reaches with each decoding that it was written again with; a note says which that is."""
-    found: dict[str, Values] = {}
+    values_by_decoding: dict[str, Values] = {}
     for place in decodings.folders(folder, step):
         if (place / "scores.json").exists():
-            found[place.name] = score.read(place).values
+            values_by_decoding[place.name] = score.read(place).values
             options = "; ".join(differences(recipe.decoding.model_dump(), decodings.read(place).model_dump()))
             notes[f"[{place.name}]: the same weights with another decoding ({options or 'the same options'})"] = None
             notes.update(dict.fromkeys(remarks(decodings.label(step, place.name), place)))
-    return found
+    return values_by_decoding
 
 
 def remarks(label: str, place: Path) -> tuple[str, ...]:
@@ -162,7 +169,7 @@ def remarks(label: str, place: Path) -> tuple[str, ...]:
     return (f"{label}: {remark}",) if remark else ()
 
 
-def over_seeds(own: Table, folder: RunFolder) -> Table | None:
+def over_seeds(run_table: Table, folder: RunFolder) -> Table | None:
     """The table of a run and of the runs beside it that differ in nothing but the seed; None when it is alone.
 
     A row is of every seed that has finished its step: mean and standard deviation.
@@ -175,26 +182,35 @@ def over_seeds(own: Table, folder: RunFolder) -> Table | None:
     def over(label: str, values: Values, below: Path) -> Values:
         reached = {
             seed: own_values
-            for seed, each in seeds.items()
-            if (own_values := values if each is folder else _reached(each, folder, below)) is not None
+            for seed, seed_folder in seeds.items()
+            if (own_values := values if seed_folder is folder else _reached(seed_folder, folder, below)) is not None
         }
         counted[label] = sorted(reached)
-        return {column: spread([each.get(column) for each in reached.values()]) for column in own.columns}
+        return {column: spread([row.get(column) for row in reached.values()]) for column in run_table.columns}
 
     steps, again = {}, {}
-    for name, values in own.steps.items():
+    for name, values in run_table.steps.items():
         steps[name] = over(name, values, Path("steps", name))
         again[name] = {
-            decoding: over(decodings.label(name, decoding), each, Path("steps", name, "decodings", decoding))
-            for decoding, each in own.again.get(name, {}).items()
+            decoding: over(decodings.label(name, decoding), decoding_values, Path("steps", name, "decodings", decoding))
+            for decoding, decoding_values in run_table.again.get(name, {}).items()
         }
-    notes = (averaged(counted), *own.notes)
-    return Table(own.columns, steps, own.references, own.published, notes, again, averaged=True, title=own.title)
+    notes = (averaged(counted), *run_table.notes)
+    return Table(
+        run_table.columns,
+        steps,
+        run_table.references,
+        run_table.published,
+        notes,
+        again,
+        averaged=True,
+        title=run_table.title,
+    )
 
 
-def _reached(folder: RunFolder, own: RunFolder, below: Path) -> Values | None:
+def _reached(folder: RunFolder, run_folder: RunFolder, below: Path) -> Values | None:
     """What a neighbour's texts in a folder reach; damage there is said, and costs no more than its share."""
-    place, decoding = folder.path / below, own.path / below / "decoding.json"
+    place, decoding = folder.path / below, run_folder.path / below / "decoding.json"
     if not (place / "scores.json").exists():
         return None
     try:
@@ -225,20 +241,25 @@ def spread(values: Sequence[Any]) -> float | Spread | None:
     return Spread(statistics.fmean(known), statistics.stdev(known))
 
 
-def write_tables(recipe: Recipe, folder: RunFolder, own: Sequence[Table], together: Sequence[Table | None]) -> None:
+def write_tables(
+    recipe: Recipe, folder: RunFolder, run_tables: Sequence[Table], seed_tables: Sequence[Table | None]
+) -> None:
     """`table.md` of the run; and beside the seeds' folders the one over all of them."""
-    for path, tables in ((folder.path, own), (folder.path.parent, [each for each in together if each])):
+    for path, tables in (
+        (folder.path, run_tables),
+        (folder.path.parent, [seed_table for seed_table in seed_tables if seed_table]),
+    ):
         if tables:
             write_text(path / "table.md", "\n\n".join([f"# {recipe.name}", *map(markdown, tables)]) + "\n")
 
 
-def markdown(found: Table) -> str:
+def markdown(run_table: Table) -> str:
     """Markdown that is read as well in a terminal: rows, then notes on how the numbers were made."""
-    published = {f"{label} (published)": values for label, values in found.published.items()}
-    rows = [*found.rows().items(), *found.references.items(), *published.items()]
-    cells = [[label, *(cell(values.get(column)) for column in found.columns)] for label, values in rows]
-    title = [f"{found.title}:", ""] if found.title else []
-    return "\n".join([*title, table([["step", *found.columns], *cells]), "", *found.notes])
+    published = {f"{label} (published)": values for label, values in run_table.published.items()}
+    rows = [*run_table.rows().items(), *run_table.references.items(), *published.items()]
+    cells = [[label, *(cell(values.get(column)) for column in run_table.columns)] for label, values in rows]
+    title = [f"{run_table.title}:", ""] if run_table.title else []
+    return "\n".join([*title, table([["step", *run_table.columns], *cells]), "", *run_table.notes])
 
 
 def _columns(rows: Sequence[Values]) -> tuple[str, ...]:

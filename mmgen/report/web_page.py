@@ -21,7 +21,7 @@ def render(package: str, name: str, context: Mapping[str, Any], styles: Sequence
     def own(package: str, file: str) -> Markup:
         return Markup(files(package).joinpath("web", file).read_text(encoding="utf-8"))
 
-    css = [own(*each) for each in (*styles, (package, f"{name}.css"))]
+    css = [own(*style) for style in (*styles, (package, f"{name}.css"))]
     template = _environment(package).get_template(f"{name}.html")
     return template.render(**context, css=Markup("").join(css), js=own(package, f"{name}.js"))
 
@@ -32,7 +32,7 @@ def _environment(package: str) -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(each, "web") for each in dict.fromkeys((package, HOUSE))]),
+        loader=ChoiceLoader([PackageLoader(name, "web") for name in dict.fromkeys((package, HOUSE))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

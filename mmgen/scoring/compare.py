@@ -82,8 +82,11 @@ def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> di
         and part.config.judges == {"text"}
         and not any(info.is_required() for info in part.config.model_fields.values())
     ]
-    own = settings_of(sets, chosen, "metric")
-    return {name: part_from(MetricConfig, name, settings, registry, f"{name}.") for name, settings in own.items()}
+    metric_settings = settings_of(sets, chosen, "metric")
+    return {
+        name: part_from(MetricConfig, name, settings, registry, f"{name}.")
+        for name, settings in metric_settings.items()
+    }
 
 
 def compare(
@@ -98,26 +101,26 @@ def compare(
     """Scores of one system, or of two on the same examples. `seen`: texts that were learnt from, for the share of
     unseen ones. Raises what metrics raise."""
     judge = _Judge(configs, examples, seen)
-    found = Comparison()
+    comparison = Comparison()
     with (progress or Progress()).task("scoring", None, "passes") as advance:
         judge.advance = advance
         for system in systems:
             scores = judge(_firsts(system))
-            found.values[system.name] = dict(scores.values)
-            found.per_example[system.name] = scores.per_example
+            comparison.values[system.name] = dict(scores.values)
+            comparison.per_example[system.name] = scores.per_example
             remark = collapsed(_firsts(system)) if judge.of_texts else ""
             remarks = [f"{system.name}: {remark}"] if remark else []
-            found.notes = tuple(dict.fromkeys((*found.notes, *scores.notes, *remarks)))
+            comparison.notes = tuple(dict.fromkeys((*comparison.notes, *scores.notes, *remarks)))
             if max(map(len, system.texts)) > 1:
-                found.oracle[system.name] = _oracle(judge, system, scores)
+                comparison.oracle[system.name] = _oracle(judge, system, scores)
         if uncertainty.resamples and len(set(judge.groups)) > 1:  # one alone varies with nothing
-            _by_bootstrap(found, judge.groups, uncertainty.resamples, uncertainty.seed)
+            _by_bootstrap(comparison, judge.groups, uncertainty.resamples, uncertainty.seed)
         if uncertainty.corpus:
-            _by_jackknife(found, judge, systems, uncertainty.seed)
+            _by_jackknife(comparison, judge, systems, uncertainty.seed)
         if uncertainty.randomisations and len(systems) == 2:
-            _by_randomisation(found, judge, systems, uncertainty.randomisations, uncertainty.seed)
-    _differences(found)
-    return found
+            _by_randomisation(comparison, judge, systems, uncertainty.randomisations, uncertainty.seed)
+    _differences(comparison)
+    return comparison
 
 
 class _Judge:
@@ -150,9 +153,9 @@ class _Judge:
         return together
 
 
-def _made(own: str, value: Any) -> Any:
+def _made(example_id: str, value: Any) -> Any:
     """A `Generation` of a text, a `Prediction` of any other value."""
-    return Generation(own, value, (), 0.0) if isinstance(value, str) else Prediction(own, value, 0.0)
+    return Generation(example_id, value, (), 0.0) if isinstance(value, str) else Prediction(example_id, value, 0.0)
 
 
 def _plain(text: str) -> str:
@@ -168,79 +171,82 @@ def _oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
     """Scores if for every example the text were chosen that this very metric likes best (its per-example score)."""
     ranks = max(map(len, system.texts))
     rounds = [[texts[min(rank, len(texts) - 1)] for texts in system.texts] for rank in range(ranks)]
-    each = [first, *(judge(texts) for texts in rounds[1:])]
+    scores_by_rank = [first, *(judge(texts) for texts in rounds[1:])]
     best: dict[str, float] = {}
     for name in first.per_example:
         if not name.startswith(AMONG_THEMSELVES) and first.values.get(name) is not None:
-            told = [[one.per_example[name][place] or 0.0 for one in each] for place in range(len(system.texts))]
-            liked = [max(range(ranks), key=own.__getitem__) for own in told]
+            example_scores = [
+                [scores.per_example[name][place] or 0.0 for scores in scores_by_rank]
+                for place in range(len(system.texts))
+            ]
+            liked = [max(range(ranks), key=row.__getitem__) for row in example_scores]
             value = judge([rounds[rank][place] for place, rank in enumerate(liked)]).values[name]
             if value is not None:
                 best[name] = value
     return best
 
 
-def _by_bootstrap(found: Comparison, groups: Sequence[str], resamples: int, seed: int) -> None:
+def _by_bootstrap(comparison: Comparison, groups: Sequence[str], resamples: int, seed: int) -> None:
     drawn = {}
-    for system in found.values:
-        columns = means_over_examples(Scores(found.values[system], found.per_example[system]))
+    for system in comparison.values:
+        columns = means_over_examples(Scores(comparison.values[system], comparison.per_example[system]))
         drawn[system] = bootstrap(columns, groups, resamples, seed) if columns else {}
-        found.intervals[system] = {name: interval(means) for name, means in drawn[system].items()}
+        comparison.intervals[system] = {name: interval(means) for name, means in drawn[system].items()}
     if len(drawn) == 2:
-        one, other = drawn.values()  # the same draws: pairs
-        differences = {name: one[name] - other[name] for name in one if name in other}
-        found.intervals[DIFFERENCE] = {name: interval(each) for name, each in differences.items()}
-        witnesses = {name: _witnesses(found, name, groups) for name in differences}
-        found.probabilities = {name: probability(each, witnesses[name]) for name, each in differences.items()}
-        found.tests = dict.fromkeys(differences, "bootstrap")
+        first, second = drawn.values()  # the same draws: pairs
+        differences = {name: first[name] - second[name] for name in first if name in second}
+        comparison.intervals[DIFFERENCE] = {name: interval(deltas) for name, deltas in differences.items()}
+        witnesses = {name: _witnesses(comparison, name, groups) for name in differences}
+        comparison.probabilities = {name: probability(deltas, witnesses[name]) for name, deltas in differences.items()}
+        comparison.tests = dict.fromkeys(differences, "bootstrap")
 
 
-def _witnesses(found: Comparison, name: str, groups: Sequence[str]) -> int:
+def _witnesses(comparison: Comparison, name: str, groups: Sequence[str]) -> int:
     """How many groups have an example that a score is about."""
-    each = next(iter(found.per_example.values()))[name]
-    return len({group for group, value in zip(groups, each, strict=True) if value is not None})
+    values = next(iter(comparison.per_example.values()))[name]
+    return len({group for group, value in zip(groups, values, strict=True) if value is not None})
 
 
-def _by_jackknife(found: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:
+def _by_jackknife(comparison: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:
     """Intervals of what the bootstrap had to leave out."""
 
     def score(places: Sequence[int]) -> dict[tuple[str, str], float | None]:
-        each = {system.name: dict(judge(_firsts(system), places).values) for system in systems}
+        by_system = {system.name: dict(judge(_firsts(system), places).values) for system in systems}
         if len(systems) == 2:
-            each[DIFFERENCE] = _minus(*each.values())
-        return {(name, metric): value for name, values in each.items() for metric, value in values.items()}
+            by_system[DIFFERENCE] = _minus(*by_system.values())
+        return {(name, metric): value for name, values in by_system.items() for metric, value in values.items()}
 
-    centre = {**found.values, **({DIFFERENCE: _minus(*found.values.values())} if len(systems) == 2 else {})}
+    centre = {**comparison.values, **({DIFFERENCE: _minus(*comparison.values.values())} if len(systems) == 2 else {})}
     for (name, metric), error in jackknife(score, judge.groups, seed).items():
-        own = found.intervals.setdefault(name, {})
+        system_intervals = comparison.intervals.setdefault(name, {})
         value = centre[name].get(metric)
-        if metric not in own and value is not None:
-            own[metric] = around(value, error)
+        if metric not in system_intervals and value is not None:
+            system_intervals[metric] = around(value, error)
             if name == DIFFERENCE:
-                found.probabilities[metric] = jackknife_probability(value, error)
-                found.tests[metric] = "jackknife"
+                comparison.probabilities[metric] = jackknife_probability(value, error)
+                comparison.tests[metric] = "jackknife"
 
 
-def _by_randomisation(found: Comparison, judge: _Judge, systems: Sequence[System], rounds: int, seed: int) -> None:
+def _by_randomisation(comparison: Comparison, judge: _Judge, systems: Sequence[System], rounds: int, seed: int) -> None:
     """p of what the bootstrap had to leave out."""
-    one, other = map(_firsts, systems)
+    first, second = map(_firsts, systems)
 
     def difference(swapped: np.ndarray) -> dict[str, float | None]:
-        mixed = [(b, a) if swap else (a, b) for a, b, swap in zip(one, other, swapped, strict=True)]
+        mixed = [(b, a) if swap else (a, b) for a, b, swap in zip(first, second, swapped, strict=True)]
         return _minus(*(judge(list(texts)).values for texts in zip(*mixed, strict=True)))
 
     for name, p in randomisation(difference, judge.groups, rounds, seed).items():
-        if found.tests.get(name) != "bootstrap":
-            found.probabilities[name], found.tests[name] = p, "randomisation"
+        if comparison.tests.get(name) != "bootstrap":
+            comparison.probabilities[name], comparison.tests[name] = p, "randomisation"
 
 
-def _differences(found: Comparison) -> None:
-    if len(found.values) == 2:
-        found.values[DIFFERENCE] = _minus(*found.values.values())
+def _differences(comparison: Comparison) -> None:
+    if len(comparison.values) == 2:
+        comparison.values[DIFFERENCE] = _minus(*comparison.values.values())
 
 
-def _minus(one: Mapping[str, float | None], other: Mapping[str, float | None]) -> dict[str, float | None]:
+def _minus(first: Mapping[str, float | None], second: Mapping[str, float | None]) -> dict[str, float | None]:
     return {
-        name: None if value is None or (less := other.get(name)) is None else value - less
-        for name, value in one.items()
+        name: None if value is None or (less := second.get(name)) is None else value - less
+        for name, value in first.items()
     }

@@ -59,18 +59,18 @@ def read_predictions(
     form      how files are read that are not JSON lines, which are mmgen's own
     examples  what they are about
     """
-    found: dict[str, list[Any]] = {}
+    predictions: dict[str, list[Any]] = {}
     if form and ".jsonl" not in path.suffixes:
-        found = {own: [value] for own, value in form.read(path, examples).items()}
+        predictions = {example_id: [value] for example_id, value in form.read(path, examples).items()}
     else:
         for place, row in _rows(path):
             if "error" not in row:  # `mmgen generate` lists the pictures that it could not read
                 valued = "value" in row and {*kinds} != {"text"}
-                told = [row["value"]] if valued else _texts(row, WRITTEN, place)
-                found.setdefault(_id(row, per, place), []).extend(told)
-    if not found:
+                values = [row["value"]] if valued else _texts(row, WRITTEN, place)
+                predictions.setdefault(_id(row, per, place), []).extend(values)
+    if not predictions:
         raise DataError(f"{path}: there are no predictions in it")
-    return found
+    return predictions
 
 
 def read_references(
@@ -95,15 +95,15 @@ def read_references(
             dataset = _of_split(config, split, form)
         else:
             dataset = ScoredExamples(recipe, path).dataset_of(step) if step else dataset_of(recipe, path)
-        found = _from_data(config, dataset, split, form)
+        references = _from_data(config, dataset, split, form)
     elif path.suffix == ".toml":
         config = _scored(load(path, registry, profile)[0], step)
-        found = _from_data(config, _of_split(config, split, form), split, form)
+        references = _from_data(config, _of_split(config, split, form), split, form)
     elif form:
-        found = References(tuple(form.read_references(path)))
+        references = References(tuple(form.read_references(path)))
     else:
-        found = _from_file(path, per)
-    return one_by_one(found) if per == "question" else found
+        references = _from_file(path, per)
+    return one_by_one(references) if per == "question" else references
 
 
 def one_by_one(references: References) -> References:
@@ -111,8 +111,8 @@ def one_by_one(references: References) -> References:
     examples, also = [], dict(references.also)
     for example in references.examples:
         for number, text in enumerate(example.targets, 1):
-            own = example.id if len(example.targets) == 1 else f"{example.id}#{number}"
-            examples.append(Example(own, example.inputs, (text,), {**example.facts, "group": example.id}))
+            example_id = example.id if len(example.targets) == 1 else f"{example.id}#{number}"
+            examples.append(Example(example_id, example.inputs, (text,), {**example.facts, "group": example.id}))
     return References(tuple(examples), also, references.seen)
 
 
@@ -147,17 +147,19 @@ def _from_data(config: DatasetConfig, dataset: Dataset, split: str | None, form:
 
 
 def _from_file(path: Path, per: Per) -> References:
-    found: dict[str, list[str]] = {}
+    texts_by_id: dict[str, list[str]] = {}
     images: dict[str, str] = {}
     for place, row in _rows(path):
-        own = _id(row, per, place)
-        found.setdefault(own, []).extend(_texts(row, ASKED, place))
+        example_id = _id(row, per, place)
+        texts_by_id.setdefault(example_id, []).extend(_texts(row, ASKED, place))
         if per == "question":
-            images[own] = _id(row, "image", place)
-    if not found:
+            images[example_id] = _id(row, "image", place)
+    if not texts_by_id:
         raise DataError(f"{path}: there are no references in it")
-    facts = {own: {"image": images[own]} if own in images else {} for own in found}
-    return References(tuple(Example(own, {}, tuple(texts), facts[own]) for own, texts in found.items()))
+    facts = {example_id: {"image": images[example_id]} if example_id in images else {} for example_id in texts_by_id}
+    return References(
+        tuple(Example(example_id, {}, tuple(texts), facts[example_id]) for example_id, texts in texts_by_id.items())
+    )
 
 
 def pair(
@@ -165,17 +167,17 @@ def pair(
 ) -> list[tuple[Example, Sequence[str]]]:
     """Every example with the texts for it. A text may go by the example's id, another name of it, or its group's or
     image's. Raises DataError for texts without references and references without texts, unless `partial`."""
-    names = {references.also.get(own, own): texts for own, texts in predictions.items()}
+    names = {references.also.get(prediction_id, prediction_id): texts for prediction_id, texts in predictions.items()}
     pairs, used, missing = [], set(), []
     for example in references.examples:
         places = (example.id, example.facts.get("group"), example.facts.get("image"))
-        own = next((place for place in places if place in names), None)
-        if own is None:
+        matched_id = next((place for place in places if place in names), None)
+        if matched_id is None:
             missing.append(example.id)
         else:
-            used.add(own)
-            pairs.append((example, names[own]))
-    strange = [own for own in names if own not in used]
+            used.add(matched_id)
+            pairs.append((example, names[matched_id]))
+    strange = [prediction_id for prediction_id in names if prediction_id not in used]
     if not pairs:
         raise DataError(f"{source}: none of its ids ({_some(list(names))}) is in the references ({_some(missing)})")
     if (strange or missing) and not partial:
@@ -204,14 +206,14 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         )
         raise DataError(f"{path}: {reason}") from None
     try:
-        whole = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
                 yield from _flat(_line(line, f"{path}:{number}"), f"{path}:{number}")
         return
-    whole = _unwrapped(whole)
-    for number, row in enumerate(whole, 1):
+    content = _unwrapped(content)
+    for number, row in enumerate(content, 1):
         yield from _flat(row, f"{path}, entry {number}")
 
 
@@ -233,17 +235,17 @@ def _cell(name: str, cell: str) -> str | list[str]:
     return cell.strip()
 
 
-def _unwrapped(whole: Any) -> Sequence[Any]:
+def _unwrapped(content: Any) -> Sequence[Any]:
     """The rows of a whole JSON file: a list, COCO's or VQA's table around one, {id: texts}, or a single row."""
-    if not isinstance(whole, dict):
-        return whole if isinstance(whole, list) else [whole]
+    if not isinstance(content, dict):
+        return content if isinstance(content, list) else [content]
     for name in ("annotations", "questions"):
-        rows = whole.get(name)
+        rows = content.get(name)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict) and "text" not in rows[0]:
             return rows
-    if any(name in whole for name in IDS["image"]):
-        return [whole]
-    return [{"id": own, "texts": texts} for own, texts in whole.items()]
+    if any(name in content for name in IDS["image"]):
+        return [content]
+    return [{"id": example_id, "texts": texts} for example_id, texts in content.items()]
 
 
 def _line(line: str, place: str) -> Any:
@@ -255,10 +257,10 @@ def _line(line: str, place: str) -> Any:
 
 def _flat(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """A row, or the rows of a list (mmgen's generations: all texts of one example in a line)."""
-    for each in row if isinstance(row, list) else [row]:
-        if not isinstance(each, dict):
-            raise DataError(f'{place}: give an object, {{"id": ..., "text": ...}}, not {json.dumps(each)[:40]}')
-        yield place, each
+    for item in row if isinstance(row, list) else [row]:
+        if not isinstance(item, dict):
+            raise DataError(f'{place}: give an object, {{"id": ..., "text": ...}}, not {json.dumps(item)[:40]}')
+        yield place, item
 
 
 def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
@@ -273,10 +275,10 @@ def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
     raise DataError(f"{place}: no id; give one of {', '.join(IDS[per])}; it has {_keys(row)}")
 
 
-def _key(own: str) -> str:
+def _key(example_id: str) -> str:
     """An image's key where the id is a path of one; any other id as it is, a slash in it too."""
-    name = image_key(own)
-    return own if name == own.rpartition("/")[2] else name
+    name = image_key(example_id)
+    return example_id if name == example_id.rpartition("/")[2] else name
 
 
 def _keys(row: Mapping[str, Any]) -> str:

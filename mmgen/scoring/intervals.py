@@ -29,12 +29,12 @@ def _image(example: Example) -> str | None:
 
 def means_over_examples(scores: Scores) -> dict[str, Sequence[float | None]]:
     """Scores that are the mean of what every example has that they are about."""
-    found: dict[str, Sequence[float | None]] = {}
-    for name, each in scores.per_example.items():
-        value, known = scores.values.get(name), [one for one in each if one is not None]
+    columns: dict[str, Sequence[float | None]] = {}
+    for name, values in scores.per_example.items():
+        value, known = scores.values.get(name), [score for score in values if score is not None]
         if value is not None and known and abs(fmean(known) - value) <= 1e-6 * max(1.0, abs(value)):
-            found[name] = each
-    return found
+            columns[name] = values
+    return columns
 
 
 def bootstrap(
@@ -55,8 +55,8 @@ def bootstrap(
         times = np.bincount(drawn, minlength=len(names)).astype(np.float64)  # how often each is drawn: no row is copied
         with np.errstate(invalid="ignore"):
             means.append(times @ sums / (times @ counts))
-    told = zip(columns, np.array(means).T, (counts > 0).sum(0), strict=True)
-    return {name: column for name, column, witnesses in told if witnesses > 1 and not np.isnan(column).all()}
+    results = zip(columns, np.array(means).T, (counts > 0).sum(0), strict=True)
+    return {name: column for name, column, witnesses in results if witnesses > 1 and not np.isnan(column).all()}
 
 
 def interval(means: np.ndarray) -> Interval:
@@ -85,9 +85,9 @@ def jackknife(
         return {}
     block_of = (np.random.default_rng(seed).permutation(len(different)) % BLOCKS)[place]
     left = [values(np.flatnonzero(block_of != block).tolist()) for block in range(BLOCKS)]
-    columns = {name: [value for each in left if (value := each.get(name)) is not None] for name in left[0]}
-    whole = {name: column for name, column in columns.items() if len(column) == len(left)}
-    return {name: float(np.sqrt((BLOCKS - 1) * np.var(column))) for name, column in whole.items()}
+    columns = {name: [value for scores in left if (value := scores.get(name)) is not None] for name in left[0]}
+    complete = {name: column for name, column in columns.items() if len(column) == len(left)}
+    return {name: float(np.sqrt((BLOCKS - 1) * np.var(column))) for name, column in complete.items()}
 
 
 def around(value: float, error: float) -> Interval:
@@ -117,11 +117,11 @@ def randomisation(
     the observed one, itself counted, so never below 1 / (rounds + 1).
     """
     names, place = np.unique(np.array(groups), return_inverse=True)
-    observed = {name: each for name, each in difference(np.zeros(len(place), bool)).items() if each is not None}
+    observed = {name: value for name, value in difference(np.zeros(len(place), bool)).items() if value is not None}
     hits = dict.fromkeys(observed, 1)
     draw = np.random.default_rng(seed)
     for _ in range(rounds):
-        for name, each in difference((draw.random(len(names)) < 0.5)[place]).items():
+        for name, value in difference((draw.random(len(names)) < 0.5)[place]).items():
             if name in hits:  # a score that a shuffle leaves undefined counts as no smaller
-                hits[name] += each is None or abs(each) >= abs(observed[name]) - 1e-9
+                hits[name] += value is None or abs(value) >= abs(observed[name]) - 1e-9
     return {name: count / (rounds + 1) for name, count in hits.items()}

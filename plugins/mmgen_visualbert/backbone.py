@@ -42,10 +42,10 @@ class VisualBertBackbone(EncoderBackbone):
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """Of the original code, of transformers' classes, or of BERT alone."""
-        found = dict(super().published(as_bert(weights)))
+        tensors = dict(super().published(as_bert(weights)))
         if self.fusion is not None:
-            found |= {f"fusion.{name}": tensor for name, tensor in fusion(weights).items()}
-        return found
+            tensors |= {f"fusion.{name}": tensor for name, tensor in fusion(weights).items()}
+        return tensors
 
     @property
     def positions(self) -> nn.Embedding:
@@ -71,22 +71,26 @@ class VisualBertBackbone(EncoderBackbone):
         states = torch.where((slots.positions < 0).unsqueeze(-1), regions, encoded.last)
         keys = slots.layout if cache is None else cache.layout
         assert keys is not None and (cache is None or isinstance(cache, EncoderCache))
-        kept = {} if cache is None else {"past_key_values": cache.states}
-        last, weights = self._fused(states, visible(slots.layout, keys).unsqueeze(1), "attentions" in output, kept)
+        cache_arguments = {} if cache is None else {"past_key_values": cache.states}
+        last, weights = self._fused(
+            states, visible(slots.layout, keys).unsqueeze(1), "attentions" in output, cache_arguments
+        )
         hidden = (*encoded.hidden, last) if encoded.hidden else ()
         return Encoded(last, hidden, (*encoded.attentions, *weights))
 
-    def _fused(self, states: Tensor, seen: Tensor, weigh: bool, kept: dict) -> tuple[Tensor, list[Tensor]]:
+    def _fused(self, states: Tensor, seen: Tensor, weigh: bool, cache_arguments: dict) -> tuple[Tensor, list[Tensor]]:
         """Words' states and embedded regions (B, L, H) through the one layer that sees both; and where `weigh`, its
         attention (B, heads, L, M)."""
         layer: Any = self.fusion
         if not weigh and self._attention == "sdpa":
-            return layer(states, attention_mask=seen, **kept), []
+            return layer(states, attention_mask=seen, **cache_arguments), []
         weights: list[Tensor] = []
-        hook = layer.attention.self.register_forward_hook(lambda _, __, made: weights.append(made[1]))
+        hook = layer.attention.self.register_forward_hook(lambda _, __, output: weights.append(output[1]))
         try:
             with self._eager():
-                return layer(states, attention_mask=additive(seen, states.dtype), **kept), weights if weigh else []
+                return layer(
+                    states, attention_mask=additive(seen, states.dtype), **cache_arguments
+                ), weights if weigh else []
         finally:
             hook.remove()
 

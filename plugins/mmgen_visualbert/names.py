@@ -35,23 +35,25 @@ def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     else, as where training began, words' first rows. What BERT has not is left out. Raises DataError where the two
     tables are not of one width, are quantised, or have too few rows."""
     within, front = _within(weights), _front(weights)
-    others = {name for *both, _ in TABLES.values() for name in both}
-    found: dict[str, str | Tensor] = {}
-    for name, own in within.items():
+    region_tables = {name for *both, _ in TABLES.values() for name in both}
+    sources: dict[str, str | Tensor] = {}
+    for name, source in within.items():
         if name in TABLES:
             *called, rows = TABLES[name]
-            visual = next((within[other] for other in called if other in within), own)
-            found[f"bert.{name}"] = _joined(weights, own, visual, rows)
-        elif name not in others and not name.startswith((*PROJECTIONS, FUSION)):
-            found[f"bert.{name}"] = own
+            visual = next((within[candidate] for candidate in called if candidate in within), source)
+            sources[f"bert.{name}"] = _joined(weights, source, visual, rows)
+        elif name not in region_tables and not name.startswith((*PROJECTIONS, FUSION)):
+            sources[f"bert.{name}"] = source
     head = {name: name.removeprefix(front) for name in weights if name.startswith(f"{front}cls.predictions.")}
-    return Renamed(weights, found | {inner: name for name, inner in head.items()})
+    return Renamed(weights, sources | {inner: name for name, inner in head.items()})
 
 
 def fusion(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The layer of late fusion (`bypass_transformer`), by the names of transformers' BERT within a layer."""
     return {
-        name.removeprefix(FUSION): weights[own] for name, own in _within(weights).items() if name.startswith(FUSION)
+        name.removeprefix(FUSION): weights[source]
+        for name, source in _within(weights).items()
+        if name.startswith(FUSION)
     }
 
 
@@ -84,8 +86,8 @@ def _joined(weights: Mapping[str, Tensor], words: str, regions: str, rows: int) 
         raise DataError(
             f"'{regions}' is {tuple(weights[regions].shape)}, and VisualBERT uses {rows} of its rows; it is damaged"
         )
-    whole = weights[words]
-    return torch.cat([whole, weights[regions][:rows].to(whole.dtype)])
+    word_table = weights[words]
+    return torch.cat([word_table, weights[regions][:rows].to(word_table.dtype)])
 
 
 def _front(weights: Mapping[str, Tensor]) -> str:

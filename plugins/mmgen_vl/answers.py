@@ -63,24 +63,24 @@ def weights(answers: Iterable[str]) -> dict[str, float]:
 def comparable(answers: Sequence[str], also: str = "") -> tuple[list[str], str]:
     """People's answers to a question, and another one, as they are compared: normalised, but where all people say the
     same."""
-    given, other = [tidy(answer) for answer in answers], tidy(also)
-    if len(set(given)) > 1:
-        given, other = [normalise(answer) for answer in given], normalise(other)
-    return given, other
+    texts, extra = [tidy(answer) for answer in answers], tidy(also)
+    if len(set(texts)) > 1:
+        texts, extra = [normalise(answer) for answer in texts], normalise(extra)
+    return texts, extra
 
 
 def accuracy(answer: str, answers: Sequence[str]) -> float:
     """In percent: with one person left out, three others who say the same make an answer right, fewer a part of it; the
     mean over who is left out (Antol et al., 2015)."""
-    given, answer = comparable(answers, answer)
-    same = given.count(answer)
-    return 100 * (same * _right(same - 1) + (len(given) - same) * _right(same)) / len(given)
+    texts, answer = comparable(answers, answer)
+    same = texts.count(answer)
+    return 100 * (same * _right(same - 1) + (len(texts) - same) * _right(same)) / len(texts)
 
 
 def agreement(answers: Sequence[str]) -> float:
     """In percent: what a person's answer reaches among the others', the mean over people."""
-    given, _ = comparable(answers)
-    return 100 * sum(_right(given.count(answer) - 1) for answer in given) / len(given)
+    texts, _ = comparable(answers)
+    return 100 * sum(_right(texts.count(answer) - 1) for answer in texts) / len(texts)
 
 
 def _right(people: int) -> float:

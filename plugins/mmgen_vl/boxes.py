@@ -19,11 +19,12 @@ CANDIDATES = 1000  # boxes of which the one that is right most often is looked f
 
 def iou(first: ArrayLike, second: ArrayLike) -> np.ndarray:
     """(N, M) intersection over union of N boxes and M others; 0 where both are empty."""
-    one, other = np.asarray(first, np.float64).reshape(-1, 1, 4), np.asarray(second, np.float64).reshape(1, -1, 4)
-    low, high = np.maximum(one[..., :2], other[..., :2]), np.minimum(one[..., 2:], other[..., 2:])
+    rows = np.asarray(first, np.float64).reshape(-1, 1, 4)
+    columns = np.asarray(second, np.float64).reshape(1, -1, 4)
+    low, high = np.maximum(rows[..., :2], columns[..., :2]), np.minimum(rows[..., 2:], columns[..., 2:])
     shared = (high - low).clip(0).prod(-1)
-    whole = _area(one) + _area(other) - shared
-    return np.divide(shared, whole, out=np.zeros_like(shared), where=whole > 0)
+    total_area = _area(rows) + _area(columns) - shared
+    return np.divide(shared, total_area, out=np.zeros_like(shared), where=total_area > 0)
 
 
 def _area(boxes: np.ndarray) -> np.ndarray:
@@ -33,14 +34,14 @@ def _area(boxes: np.ndarray) -> np.ndarray:
 def box_array(values: object, where: str) -> np.ndarray:
     """(N, 4) boxes out of JSON. Raises DataError that names `where` they are from."""
     try:
-        found = np.array(values, np.float64).reshape(-1, 4)
+        boxes = np.array(values, np.float64).reshape(-1, 4)
     except (TypeError, ValueError, OverflowError):
-        found = np.full((1, 4), np.nan)
-    if not np.isfinite(found).all():
+        boxes = np.full((1, 4), np.nan)
+    if not np.isfinite(boxes).all():
         raise DataError(
             f"{where}: a box is four numbers, [x0, y0, x1, y1], relative to the picture's size; it has {values!r:.60}"
         )
-    return found
+    return boxes
 
 
 def most_often_right(boxes: Sequence[Sequence[float]]) -> list[float]:
@@ -48,7 +49,7 @@ def most_often_right(boxes: Sequence[Sequence[float]]) -> list[float]:
     some are tried, evenly spread."""
     every = np.array(boxes, np.float64).reshape(-1, 4)
     tried = every[:: -(-len(every) // CANDIDATES)]
-    hits = max((iou(one, every)[0] >= RIGHT for one in tried), key=np.count_nonzero)
+    hits = max((iou(candidate, every)[0] >= RIGHT for candidate in tried), key=np.count_nonzero)
     return [100.0 * bool(hit) for hit in hits]
 
 

@@ -34,12 +34,12 @@ def read_captions(paths: Iterable[Path]) -> Captions:
         wanted(item, "image_id", "caption")
         key, caption = image_id(item["image_id"], "image_id"), tidy(item["caption"], "caption")
         if "id" in item:
-            own = key, image_id(item["id"], "id", plain=True)
-            if own in seen:
-                _agree(own, caption, path, *seen[own])
+            caption_key = key, image_id(item["id"], "id", plain=True)
+            if caption_key in seen:
+                _agree(caption_key, caption, path, *seen[caption_key])
                 counts["duplicate_captions"] += 1
                 return
-            seen[own] = caption, path
+            seen[caption_key] = caption, path
         if caption:
             of.setdefault(key, []).append(caption)
         else:
@@ -50,11 +50,12 @@ def read_captions(paths: Iterable[Path]) -> Captions:
     return Captions(of, counts)
 
 
-def _agree(own: tuple[str, str], caption: str, path: Path, before: str, where: Path) -> None:
+def _agree(caption_key: tuple[str, str], caption: str, path: Path, before: str, where: Path) -> None:
     if caption != before:
         elsewhere = "earlier in this file" if where == path else f"in {where}"
+        image, number = caption_key
         raise DataError(
-            f"caption {own[1]} of image {own[0]} is '{caption}' here and '{before}' {elsewhere}; keep one of them"
+            f"caption {number} of image {image} is '{caption}' here and '{before}' {elsewhere}; keep one of them"
         )
 
 
@@ -75,9 +76,9 @@ def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -
 
 def _captions(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
     """The captions of each picture, in their order."""
-    found: dict[str, dict[str, None]] = {}
+    captions_by_image: dict[str, dict[str, None]] = {}
     for example in examples:
         captions = example.inputs.get("caption", ())
         several = (captions,) if isinstance(captions, str) else captions
-        found.setdefault(told(example, "image"), {}).update(dict.fromkeys(several))
-    return {key: captions for key, captions in found.items() if captions}
+        captions_by_image.setdefault(told(example, "image"), {}).update(dict.fromkeys(several))
+    return {key: captions for key, captions in captions_by_image.items() if captions}

@@ -41,7 +41,7 @@ class Annotation(NamedTuple):
     def boxes(self) -> dict[str, list[Box]]:
         """Chain of things -> its boxes, relative to the picture's size; without those of which nothing lies in it."""
         return {
-            chain: [box for each in boxes if (box := relative(each, self.width, self.height)) is not None]
+            chain: [box for corners in boxes if (box := relative(corners, self.width, self.height)) is not None]
             for chain, boxes in self.pixels.items()
         }
 
@@ -52,14 +52,14 @@ class Annotation(NamedTuple):
 
 def read_sentences(path: Path) -> list[tuple[str, list[Phrase]]]:
     """The captions of an image, each with its phrases. Raises DataError."""
-    found = []
+    sentences = []
     for number, line in enumerate(read_text(path).split("\n"), 1):
         try:
             if marked := tidy(line, "the caption"):
-                found.append(unmarked(marked))
+                sentences.append(unmarked(marked))
         except DataError as error:
             raise DataError(f"{path}:{number}: {error}") from None
-    return found
+    return sentences
 
 
 def unmarked(line: str) -> tuple[str, list[Phrase]]:

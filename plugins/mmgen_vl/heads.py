@@ -16,13 +16,13 @@ VLBERT_REGIONS = {"dense": "mvrc_head.transform.dense", "classes": "mvrc_head.re
 NAMES = ("cls", "classifier", "bert.classifier")
 
 
-def published_head(weights: Mapping[str, Tensor], head: nn.Linear, own: str = "head") -> dict[str, Tensor]:
+def published_head(weights: Mapping[str, Tensor], head: nn.Linear, prefix: str = "head") -> dict[str, Tensor]:
     """The one linear layer of a task, by the names of an objective that calls it `own`. A head with another number of
     outputs is another task's, and left alone."""
     for name in NAMES:
         called = {part: f"{name}.{part}" for part in ("weight", "bias")}
-        if all(each in weights for each in called.values()) and weights[called["bias"]].shape == head.bias.shape:
-            return {f"{own}.{part}": weights[each] for part, each in called.items()}
+        if all(key in weights for key in called.values()) and weights[called["bias"]].shape == head.bias.shape:
+            return {f"{prefix}.{part}": weights[key] for part, key in called.items()}
     return {}
 
 

@@ -32,7 +32,7 @@ class Mentions:
     def pairs(self, example: ResolvedExample, regions: int) -> Tensor:
         """(M, 3): a region, which of the texts, which of its tokens. Mentions of others than the first `regions`, those
         of the first picture, are left out. Raises DataError for objects below 0."""
-        found: list[tuple[int, int, int]] = []
+        triples: list[tuple[int, int, int]] = []
         for place, name in enumerate(self.texts):
             mentions = example.shown(f"{name}{BEHIND}")
             spans = letters(self.tokenizer, example.inputs.get(name, "")) if mentions else []
@@ -47,18 +47,18 @@ class Mentions:
                     if number < 0:
                         raise DataError(f"example '{example.id}' mentions object {number}; they count from 0")
                     region = self.first_object + number
-                    found += [(region, place, token) for token in tokens if region < regions]
-        return torch.tensor(found, dtype=torch.long).view(-1, 3)
+                    triples += [(region, place, token) for token in tokens if region < regions]
+        return torch.tensor(triples, dtype=torch.long).view(-1, 3)
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         """Raises DataError where examples have mentions of a text that is not among `texts`, though others are: they
         would be left out without a word."""
         known = {f"{name}{BEHIND}" for name in self.texts}
         for example in examples if known else ():
-            if other := next((name for name in example.inputs if name.endswith(BEHIND) and name not in known), None):
-                text = other.removesuffix(BEHIND)
+            if field := next((name for name in example.inputs if name.endswith(BEHIND) and name not in known), None):
+                text = field.removesuffix(BEHIND)
                 raise DataError(
-                    f"example '{example.id}' has {other}, and mentions = [{', '.join(map(repr, self.texts))}] leaves "
+                    f"example '{example.id}' has {field}, and mentions = [{', '.join(map(repr, self.texts))}] leaves "
                     f"'{text}' out; add it, and call the input that reads it '{text}'"
                 )
 
@@ -81,10 +81,10 @@ class MentionedReader(StoreReader):
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """Beside what every store's reader gives, where words mean regions: pairs (B, M, 3), -1 behind the last."""
-        made = super().collate([pictures for pictures, _ in items])
+        batch = super().collate([pictures for pictures, _ in items])
         if any(len(pairs) for _, pairs in items):
-            made["pairs"] = pad_sequence([pairs for _, pairs in items], True, -1)
-        return made
+            batch["pairs"] = pad_sequence([pairs for _, pairs in items], True, -1)
+        return batch
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
         super().find_gaps(examples)
@@ -100,12 +100,12 @@ def columns(slots: Slots, name: str) -> Tensor:
 def mentioning(slots: Slots, texts: Sequence[str], pairs: Tensor) -> tuple[Tensor, Tensor]:
     """Where the words of pairs (B, M, 3) stand: columns (B, M), and which of them are there (B, M): a text may be
     absent, or cut before them."""
-    found = torch.zeros_like(pairs[..., 0])
-    known = torch.zeros_like(found, dtype=torch.bool)
+    slot_columns = torch.zeros_like(pairs[..., 0])
+    known = torch.zeros_like(slot_columns, dtype=torch.bool)
     for place, text in enumerate(texts):
         if text in slots.inputs:
-            own = columns(slots, text)
-            here = (pairs[..., 1] == place) & (pairs[..., 2] < len(own))
-            found = torch.where(here, own[pairs[..., 2].clamp(0, len(own) - 1)], found)
+            text_columns = columns(slots, text)
+            here = (pairs[..., 1] == place) & (pairs[..., 2] < len(text_columns))
+            slot_columns = torch.where(here, text_columns[pairs[..., 2].clamp(0, len(text_columns) - 1)], slot_columns)
             known |= here
-    return found, known & slots.layout.real.gather(1, found)
+    return slot_columns, known & slots.layout.real.gather(1, slot_columns)

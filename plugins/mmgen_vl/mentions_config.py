@@ -42,8 +42,10 @@ def asked_mentions(value: Any) -> All:
     )
     if not isinstance(value, list | tuple):
         raise ValueError(mistake)
-    for one in value:
-        good = isinstance(one, list | tuple) and len(one) == 3 and isinstance(one[2], list | tuple)
-        if not good or any(isinstance(each, bool) or not isinstance(each, int) for each in (*one[:2], *one[2])):
+    for mention in value:
+        good = isinstance(mention, list | tuple) and len(mention) == 3 and isinstance(mention[2], list | tuple)
+        if not good or any(
+            isinstance(number, bool) or not isinstance(number, int) for number in (*mention[:2], *mention[2])
+        ):
             raise ValueError(mistake)
     return All(tuple((first, end, tuple(objects)) for first, end, objects in value))

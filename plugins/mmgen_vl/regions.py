@@ -27,11 +27,11 @@ def regions_of(rows: Rows, image: str) -> Tensor:
     return collated["boxes"]
 
 
-def choosable(collated: Mapping[str, Tensor], whole: bool = False) -> Tensor:
+def choosable(collated: Mapping[str, Tensor], include_whole: bool = False) -> Tensor:
     """(B, N) bool: which slots of an input of regions may be chosen. A whole picture that an embedder puts in front of
     its regions is none of them, but where `whole` says so, and where there is nothing else."""
     mask = collated["mask"]
-    if whole or "whole" not in collated:
+    if include_whole or "whole" not in collated:
         return mask
     regions = mask & ~collated["whole"]
     return torch.where(regions.any(1, keepdim=True), regions, mask)
@@ -40,7 +40,7 @@ def choosable(collated: Mapping[str, Tensor], whole: bool = False) -> Tensor:
 def right(boxes: Tensor, box: Any, example: str) -> Tensor:
     """(N,) bool: which of N boxes (N, 4) are right where `box` is: an IoU of .5 counts, while learning and in every
     metric. Raises DataError for a box that is none."""
-    numbers = isinstance(box, Sequence) and len(box) == 4 and all(isinstance(each, int | float) for each in box)
+    numbers = isinstance(box, Sequence) and len(box) == 4 and all(isinstance(number, int | float) for number in box)
     if not numbers or not (box[0] < box[2] and box[1] < box[3]):
         raise DataError(
             f"example '{example}': the box {str(box)[:60]} is not [x0, y0, x1, y1] with x0 < x1 and y0 < y1"

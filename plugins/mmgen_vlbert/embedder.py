@@ -47,8 +47,8 @@ class RegionReader(MentionedReader):
             classes = classes.of(slice(0 if self.adds_whole else 1, None)).behind_unknown()
         if not self.adds_whole or boxes is None:
             return Regions(features, boxes, classes)
-        whole = features.mean(0, keepdims=True)
-        return Regions(np.concatenate([whole, features]), np.concatenate([WHOLE, boxes]), classes)
+        whole_picture = features.mean(0, keepdims=True)
+        return Regions(np.concatenate([whole_picture, features]), np.concatenate([WHOLE, boxes]), classes)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
         """Regions without features, marked as hidden; and (N, C) distributions over the classes of what stood there.
@@ -72,11 +72,11 @@ class RegionReader(MentionedReader):
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
         """Beside what readers of mentioned regions give, hidden (B, N) bool; and whole (B, N) bool: the whole picture,
         of several pictures each."""
-        made = super().collate(items)
+        batch = super().collate(items)
         for name, marks in (("hidden", _hidden), ("whole", _whole)):
-            rows = [torch.from_numpy(np.concatenate([marks(each) for each in pictures])) for pictures, _ in items]
-            made[name] = pad_sequence(rows, True)
-        return made
+            rows = [torch.from_numpy(np.concatenate([marks(regions) for regions in pictures])) for pictures, _ in items]
+            batch[name] = pad_sequence(rows, True)
+        return batch
 
 
 def _hidden(regions: Regions) -> np.ndarray:
@@ -114,8 +114,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
         self.object_word, self.end, self.without_picture, self.hidden_word = (
             nn.Parameter(torch.empty(width)) for _ in range(4)
         )
-        for each in (self.object_word, self.end, self.without_picture, self.hidden_word):
-            nn.init.normal_(each, std=0.02)
+        for parameter in (self.object_word, self.end, self.without_picture, self.hidden_word):
+            nn.init.normal_(parameter, std=0.02)
         self.hidden_look = nn.Parameter(torch.zeros(self.width))
         self._seen: tuple[Tensor, Tensor] | None = None  # features, and what `looks` made of them
         self.region_norm, self.word_norm = nn.LayerNorm(width, eps=1e-12), nn.LayerNorm(width, eps=1e-12)
@@ -195,8 +195,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
         (B, L, E)."""
         pairs, terms = collated["pairs"], self.word_norm(self._known(collated))
         words, known = mentioning(slots, self.texts, pairs)
-        meant = pairs[..., 0].clamp(min=0).unsqueeze(-1).expand(-1, -1, terms.shape[-1])
-        chosen = terms.gather(1, meant) * known.unsqueeze(-1)  # (B, M, E)
+        region_index = pairs[..., 0].clamp(min=0).unsqueeze(-1).expand(-1, -1, terms.shape[-1])
+        chosen = terms.gather(1, region_index) * known.unsqueeze(-1)  # (B, M, E)
         total = terms.new_zeros(slots.states.shape).scatter_add(1, words.unsqueeze(-1).expand_as(chosen), chosen)
         count = terms.new_zeros(slots.positions.shape).scatter_add(1, words, known.to(terms.dtype)).unsqueeze(-1)
         return torch.where(count > 0, total / count.clamp(min=1), terms[:, :1])
@@ -208,23 +208,23 @@ class VlBertRegionEmbedder(StoredEmbedder):
         of = described.get("pictures") or [0] * len(described["labels"])
         starts = [place for place, picture in enumerate(of) if picture not in of[:place]]
         described["regions"] = [self.reader.adds_whole or place not in starts for place in range(len(of))]
-        for name, whole, last in (
+        for name, whole_value, last in (
             ("labels", "the whole picture", "the end"),
             ("boxes", WHOLE[0].tolist(), [0.0] * 4),
             ("scores", 1.0, 1.0),
             ("pictures", None, of[-1]),
             ("regions", False, False),
         ):
-            if own := described.get(name):
+            if values := described.get(name):
                 for place in reversed(starts) if self.reader.adds_whole else ():
-                    own.insert(place, of[place] if whole is None else whole)
-                own.append(last)
+                    values.insert(place, of[place] if whole_value is None else whole_value)
+                values.append(last)
         return described
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """By the names of the original code, which has the geometry in front of the features."""
-        inner, found = within(weights), {}
-        for own, theirs in (
+        inner, tensors = within(weights), {}
+        for parameter, theirs in (
             ("end", "end_embedding.weight"),
             ("region_norm.weight", "visual_ln_object.weight"),
             ("region_norm.bias", "visual_ln_object.bias"),
@@ -232,8 +232,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
             ("word_norm.bias", "visual_ln_text.bias"),
         ):
             if theirs in inner:
-                found[own] = weights[inner[theirs]]
-        for own, theirs in (
+                tensors[parameter] = weights[inner[theirs]]
+        for parameter, theirs in (
             ("object_word", "object_linguistic_embeddings.weight"),
             ("hidden_word", "object_mask_word_embedding.weight"),
             ("hidden_look", "object_mask_visual_embedding.weight"),
@@ -242,10 +242,11 @@ class VlBertRegionEmbedder(StoredEmbedder):
             ("projection.bias", "image_feature_extractor.obj_downsample.1.bias"),
         ):
             if (name := outside(weights, theirs)) is not None:
-                found[own] = weights[name]
+                tensors[parameter] = weights[name]
         for name in ("end", "object_word", "without_picture", "hidden_word", "hidden_look"):
-            if name in found:
-                found[name] = found[name].reshape(-1)
-        if "projection.weight" in found and found["projection.weight"].ndim == 2:  # others are refused by their shape
-            found["projection.weight"] = found["projection.weight"].roll(-self.places, 1)
-        return found
+            if name in tensors:
+                tensors[name] = tensors[name].reshape(-1)
+        # a tensor of any other shape is refused later, by its shape
+        if "projection.weight" in tensors and tensors["projection.weight"].ndim == 2:
+            tensors["projection.weight"] = tensors["projection.weight"].roll(-self.places, 1)
+        return tensors

@@ -19,7 +19,7 @@ EMBEDDINGS = ("word_embeddings.", "position_embeddings.", "token_type_embeddings
 def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
     """By the names of transformers' BERT. What BERT has not is left out. Raises DataError for a table of token types
     without regions' own."""
-    found: dict[str, str | Tensor] = {}
+    sources: dict[str, str | Tensor] = {}
     inside = within(weights)
     if TYPES in inside and (table := weights[inside[TYPES]]).ndim == 2 and len(table) < TYPES_USED:
         raise DataError(
@@ -28,25 +28,25 @@ def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         )
     for inner, name in inside.items():
         if inner.startswith("encoder.") or inner.startswith("pooler."):
-            found[f"bert.{inner}"] = name
+            sources[f"bert.{inner}"] = name
         elif inner.startswith(EMBEDDINGS):
-            found[f"bert.embeddings.{inner}"] = name
+            sources[f"bert.embeddings.{inner}"] = name
         elif inner.startswith("embedding_LayerNorm."):
-            found[f"bert.embeddings.LayerNorm.{inner.removeprefix('embedding_LayerNorm.')}"] = name
+            sources[f"bert.embeddings.LayerNorm.{inner.removeprefix('embedding_LayerNorm.')}"] = name
         elif inner.startswith("mlm_head.predictions."):
-            found[f"cls.{inner.removeprefix('mlm_head.')}"] = name
-    return Renamed(weights, found)
+            sources[f"cls.{inner.removeprefix('mlm_head.')}"] = name
+    return Renamed(weights, sources)
 
 
 def within(weights: Mapping[str, Tensor]) -> dict[str, str]:
     """Names within VL-BERT itself -> names as they are: with "vlbert." in front, maybe "module." before it, and maybe
     "_module." behind it."""
-    found = {}
+    names = {}
     for name in weights:
         inner = name.removeprefix("module.")
         if inner.startswith(INSIDE):
-            found[inner.removeprefix(INSIDE).removeprefix(BY_CHOICE)] = name
-    return found
+            names[inner.removeprefix(INSIDE).removeprefix(BY_CHOICE)] = name
+    return names
 
 
 def outside(weights: Mapping[str, Tensor], name: str) -> str | None:
