@@ -156,7 +156,7 @@ def test_every_step_of_writing_is_a_row_by_hand_while_inputs_leave(family):
     written, draw = torch.empty(12, 0, dtype=torch.long), torch.Generator().manual_seed(0)
     for step in range(5):
         logp = writing.next_logits(written).log_softmax(-1)
-        assert len(writing.going) == len(examples) - max(0, step - 1)
+        assert len(writing.active) == len(examples) - max(0, step - 1)
         for row in range(3 * max(0, step - 1), 12):
             expected = by_hand(made, examples[row // 3], written[row].tolist(), True)
             torch.testing.assert_close(logp[row], expected, atol=CLOSE, rtol=0)

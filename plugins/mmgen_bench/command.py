@@ -144,7 +144,7 @@ def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...]
     help="Tokens per text; the end token is forbidden.",
 )
 def decode(options: Options, searches: tuple[str, ...], without: tuple[str, ...], tokens: int) -> None:
-    """Time generation: complete searches, including the prefix."""
+    """Time generation: complete searches, including the encoding of the prefix."""
     settings = _build_settings(options, tokens, without)
     from .run import SEARCHES, measure_generation
 
@@ -180,7 +180,7 @@ def scaling(options: Options, svg: Path | None, tokens: int) -> None:
     if options.as_json:
         from dataclasses import asdict
 
-        rows = [asdict(curve) | {"line": curve.line, "farthest": curve.off} for curve in results]
+        rows = [asdict(curve) | {"line": curve.line, "farthest": curve.max_deviation} for curve in results]
         tell(json.dumps({"settings": describe(settings), "curves": rows}, indent=2), wrap=False)
     elif options.markdown:
         tell(tables.markdown_table(curves.HEADER, curves.rows(results)), wrap=False)

@@ -16,7 +16,7 @@ from mmgen.decoding import Decoding
 from mmgen.model import Model
 
 from .flops import BERT2BERT, CAUSAL, NAIVE, OURS, SYSTEMS, Shape, Work, generation_work, training_work
-from .systems import Bert2Bert, Causal, Naive, Ours, System, rows_of
+from .systems import Bert2Bert, Causal, Naive, Ours, System, count_rows
 from .workload import build, draw_examples, encoder_of, forbid_end
 
 SEARCHES = {
@@ -91,7 +91,7 @@ def measure_training(
             system.module.train()
         results = []
         for count in questions:
-            batch = draw_examples(settings.shape, model_of(systems), settings.batch, count, settings.tokens)
+            batch = draw_examples(settings.shape, our_model(systems), settings.batch, count, settings.tokens)
             runs = {name: system.prepare_training(_limit_images(name, batch)) for name, system in systems.items()}
             work = {name: training_work(settings.shape, name, count, settings.tokens) for name in systems}
             results += _run_rounds(f"K = {count}", systems, runs, work, settings, say)
@@ -106,14 +106,16 @@ def measure_generation(
     with prepare_systems(settings) as systems:
         for system in systems.values():
             system.module.eval()
-        batch = draw_examples(settings.shape, model_of(systems), settings.batch, 1, 2)
+        batch = draw_examples(settings.shape, our_model(systems), settings.batch, 1, 2)
         results = []
         for search, options in searches.items():
             runs = {
                 name: system.prepare_generation(_limit_images(name, batch), options, settings.tokens)
                 for name, system in systems.items()
             }
-            work = {name: generation_work(settings.shape, name, rows_of(options), settings.tokens) for name in systems}
+            work = {
+                name: generation_work(settings.shape, name, count_rows(options), settings.tokens) for name in systems
+            }
             results += _run_rounds(search, systems, runs, work, settings, say)
         return results
 
@@ -140,7 +142,7 @@ def prepare_systems(settings: Settings) -> Iterator[dict[str, System]]:
         yield systems
 
 
-def model_of(systems: Mapping[str, System]) -> Model:
+def our_model(systems: Mapping[str, System]) -> Model:
     """Our model among the systems; its vocabulary provides the words of all examples."""
     ours = systems[OURS]
     assert isinstance(ours, Ours)

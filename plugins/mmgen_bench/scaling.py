@@ -36,7 +36,7 @@ class Curve:
         return float(start), float(slope)
 
     @property
-    def off(self) -> float:
+    def max_deviation(self) -> float:
         """Largest distance of a point from the line, relative to the line."""
         start, slope = self.line
         return max(
@@ -65,15 +65,15 @@ def measure(settings: Settings, say: Callable[[str], None] = lambda line: None) 
         }
         model.train()
         curves = [
-            _curve("images, training", image_runs, ours, settings, say),
-            _curve("questions per image, training", question_runs, ours, settings, say),
+            _measure_curve("images, training", image_runs, ours, settings, say),
+            _measure_curve("questions per image, training", question_runs, ours, settings, say),
         ]
         model.eval()
         with torch.inference_mode():
-            return [*curves, _curve("beams, generation", beam_runs, ours, settings, say)]
+            return [*curves, _measure_curve("beams, generation", beam_runs, ours, settings, say)]
 
 
-def _curve(
+def _measure_curve(
     over: str, runs: dict[int, Callable[[], int]], ours: Ours, settings: Settings, say: Callable[[str], None]
 ) -> Curve:
     times: dict[int, list[float]] = {count: [] for count in runs}
@@ -94,7 +94,7 @@ def rows(curves: Sequence[Curve]) -> list[tuple[str, ...]]:
             ", ".join(map(str, curve.counts)),
             ", ".join(f"{1000 * seconds:,.0f}" for seconds in curve.seconds),
             "{:,.0f} + {:,.1f} x".format(*(1000 * part for part in curve.line)),
-            f"{curve.off:.0%}",
+            f"{curve.max_deviation:.0%}",
         )
         for curve in curves
     ]

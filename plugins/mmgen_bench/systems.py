@@ -71,7 +71,7 @@ class Ours(System):
             return (
                 _count_texts([generation.tokens for generations in texts for generation in generations], tokens)
                 // options.num_return_sequences
-                * rows_of(options)
+                * count_rows(options)
             )
 
         return run
@@ -203,7 +203,9 @@ class TransformersSystem(System):
                 **self.extra_arguments(prefix),
             )
             return (
-                _count_texts(token_ids[:, -tokens:].tolist(), tokens) // options.num_return_sequences * rows_of(options)
+                _count_texts(token_ids[:, -tokens:].tolist(), tokens)
+                // options.num_return_sequences
+                * count_rows(options)
             )
 
         return run
@@ -272,7 +274,7 @@ def bert_config(ours: Model, shape: Shape, dropout: float | None) -> BertConfig:
     )
 
 
-def rows_of(options: Decoding) -> int:
+def count_rows(options: Decoding) -> int:
     """Number of texts generated together for one image: beams or samples."""
     return max(options.num_beams, options.num_return_sequences)
 

@@ -90,15 +90,15 @@ def plain_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 def markdown(results: Sequence[Result], settings: dict, unit: str) -> str:
     """Table and notes as Markdown."""
     return f"{markdown_table(HEADER, rows(results))}\n\n" + "\n".join(
-        f"- {_plain(note)}" for note in notes(settings, unit)
+        f"- {_escape(note)}" for note in notes(settings, unit)
     )
 
 
 def markdown_table(header: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    return table([header, *(tuple(map(_plain, row)) for row in body)], texts=2)
+    return table([header, *(tuple(map(_escape, row)) for row in body)], texts=2)
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("*", "\\*")
 
 

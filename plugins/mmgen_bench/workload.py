@@ -51,12 +51,12 @@ def build(shape: Shape, images: int, max_tokens: int, folder: Path, dropout: flo
         "vocab_size": shape.vocabulary,
     }
     sizes |= {} if dropout is None else {"dropout": dropout}
-    backbone = _part(BackboneConfig, "bert", sizes)
+    backbone = _build_part(BackboneConfig, "bert", sizes)
     inputs = {
-        "image": _part(EmbedderConfig, "regions", {"features": f'"{store}"', "max_regions": shape.regions}),
-        "caption": _part(EmbedderConfig, "text", {}),
+        "image": _build_part(EmbedderConfig, "regions", {"features": f'"{store}"', "max_regions": shape.regions}),
+        "caption": _build_part(EmbedderConfig, "text", {}),
     }
-    generator = _part(GeneratorConfig, "masked", {"max_tokens": max_tokens})
+    generator = _build_part(GeneratorConfig, "masked", {"max_tokens": max_tokens})
     return compose(backbone, inputs, generator, texts=make_words(shape.vocabulary))
 
 
@@ -66,7 +66,7 @@ def encoder_of(model: Model) -> PreTrainedModel:
     return model.backbone.model
 
 
-def _part(base: type[Kind], name: str, settings: dict[str, Any]) -> Kind:
+def _build_part(base: type[Kind], name: str, settings: dict[str, Any]) -> Kind:
     return part_from(base, name, tuple(f"{key}={value}" for key, value in settings.items()), installed())
 
 

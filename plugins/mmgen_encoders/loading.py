@@ -41,7 +41,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
             raise RunError(f"{folder}: the encoder's config.json and tokenizer are missing; give a complete run folder")
         return _load_saved(config, folder)
     if config.weights is not None:
-        return _pretrained(config)
+        return _load_pretrained(config)
     if texts is None:
         raise DataError(
             f"backbone '{config.type}' has no weights to load and no texts to train a vocabulary on; set "
@@ -62,7 +62,7 @@ def build(config: Encoder, texts: Iterable[str] | None, folder: Path | None) -> 
         config.hidden_size,
         len(tokenizer),
     )
-    return config.backbone_class()(config, _from_sizes(sizes), tokenizer)
+    return config.backbone_class()(config, _build_model(sizes), tokenizer)
 
 
 def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
@@ -77,7 +77,7 @@ def _load_saved(config: Encoder, folder: Path) -> EncoderBackbone:
             f"{path}: the encoder is of type '{sizes.model_type}', but the recipe's backbone is '{config.family}'"
         )
     _load_file(path, lambda: _check_memory(sizes))
-    backbone = _load_file(path, lambda: config.backbone_class()(config, _from_sizes(sizes), tokenizer))
+    backbone = _load_file(path, lambda: config.backbone_class()(config, _build_model(sizes), tokenizer))
     _load_file(folder / "tokenizer_config.json", lambda: _check_tokenizer(backbone))
     embeddings: Any = backbone.model.get_input_embeddings()
     words = embeddings.num_embeddings
@@ -135,7 +135,7 @@ def _check_memory(sizes: PreTrainedConfig) -> None:
     """Raise ValueError if the weights need more memory than this machine has; allocates no memory."""
     _check_sizes(sizes)
     with torch.device("meta"):
-        weights = sum(tensor.nbytes for tensor in _from_sizes(sizes).parameters())
+        weights = sum(tensor.nbytes for tensor in _build_model(sizes).parameters())
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if weights > memory:
         raise ValueError(
@@ -143,7 +143,7 @@ def _check_memory(sizes: PreTrainedConfig) -> None:
         )
 
 
-def _from_sizes(sizes: PreTrainedConfig) -> PreTrainedModel:
+def _build_model(sizes: PreTrainedConfig) -> PreTrainedModel:
     return AutoModelForMaskedLM.from_config(sizes, dtype=torch.float32)
 
 
@@ -178,7 +178,7 @@ def _set_dropout(config: Encoder, sizes: PreTrainedConfig) -> None:
             setattr(sizes, name, config.dropout)
 
 
-def _pretrained(config: Encoder) -> EncoderBackbone:
+def _load_pretrained(config: Encoder) -> EncoderBackbone:
     sizes = _load_weights(config, _read_sizes)
     if sizes.model_type != config.family:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Finds an encoder's tensors among published weights, whatever the prefix of their names."""
+"""Finds an encoder's tensors among published weights, with any prefix of their names."""
 
 from __future__ import annotations
 

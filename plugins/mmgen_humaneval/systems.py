@@ -37,7 +37,7 @@ class Material:
 def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> Material:
     """Gather the texts of the named `steps` of the runs; without names, of all steps that generated texts. Raises
     RunError, also if the runs do not share a test set."""
-    labels = _labels(paths)
+    names = _run_names(paths)
     folders = [RunFolder(path) for path in paths]
     recipes = [folder.recipe(registry) for folder in folders]
     datasets = [dataset_of(recipe, folder.path) for recipe, folder in zip(recipes, folders, strict=True)]
@@ -52,21 +52,21 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
             )
     texts: dict[str, dict[str, str]] = {}
     available_steps: dict[str, None] = {}
-    for label, folder, recipe in zip(labels, folders, recipes, strict=True):
+    for name, folder, recipe in zip(names, folders, recipes, strict=True):
         for step in _generated_steps(folder, recipe):
             available_steps[step] = None
             if step in steps or not steps:
-                texts[f"{label}/{step}".lstrip("/")] = _texts(folder, step, tests[0])
+                texts[f"{name}/{step}".lstrip("/")] = _read_texts(folder, step, tests[0])
     for step in steps:
         if step not in available_steps:
             raise RunError(f"--step: no step '{step}' has generated texts; choose from: {', '.join(available_steps)}")
-    captions = {example.id: _caption(recipes, example) for example in tests[0]}
+    captions = {example.id: _caption_of(recipes, example) for example in tests[0]}
     return Material(
         datasets[0], tests[0], texts, {example_id: caption for example_id, caption in captions.items() if caption}
     )
 
 
-def _labels(paths: Sequence[Path]) -> list[str]:
+def _run_names(paths: Sequence[Path]) -> list[str]:
     """Names that differ between the runs; an empty name for a single run."""
     resolved = [path.resolve() for path in paths]
     for index, path in enumerate(paths):
@@ -82,7 +82,7 @@ def _generated_steps(folder: RunFolder, recipe: Recipe) -> list[str]:
     return steps
 
 
-def _texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[str, str]:
+def _read_texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[str, str]:
     texts = {example_id: best.text for example_id, best in generations.best(folder.step(step)).items()}
     if any(example.id not in texts for example in examples):
         path = folder.step(step) / "generations.jsonl"
@@ -90,7 +90,7 @@ def _texts(folder: RunFolder, step: str, examples: Sequence[Example]) -> dict[st
     return texts
 
 
-def _caption(recipes: Sequence[Recipe], example: Example) -> str:
+def _caption_of(recipes: Sequence[Recipe], example: Example) -> str:
     """The texts that the runs read. If the runs read pictures only: those inputs of the example that contain words."""
     resolved = resolve(example)
     input_texts = [text for recipe in recipes for config in recipe.inputs.values() for text in config.texts(resolved)]

@@ -21,40 +21,40 @@ class MaskedStepper:
     def __init__(self, model: Sequencer, prefix: Prefix) -> None:
         self.model, self.prefix = model, prefix  # the prefix of active inputs
         self.cache = model.backbone.new_cache() if model.backbone.caches else None
-        self.left = torch.zeros_like(prefix.free.squeeze(1), dtype=torch.bool)  # (B,) finished inputs
-        self.going = torch.arange(len(self.left), device=self.left.device)  # (G,) active inputs
+        self.finished = torch.zeros_like(prefix.free.squeeze(1), dtype=torch.bool)  # (B,) finished inputs
+        self.active = torch.arange(len(self.finished), device=self.finished.device)  # (G,) active inputs
 
     def next_logits(self, written: Tensor) -> Tensor:
         """Next-token logits (B n, V) after the tokens `written` (B n, t); zeros for finished inputs."""
-        inputs, t = len(self.left), written.shape[1]
+        inputs, t = len(self.finished), written.shape[1]
         rows = written.shape[0] // inputs
         tokens = written.view(inputs, rows, t)
         if t == 0:  # all rows of an input are equal
             slots = self._slots(self.prefix, tokens[:, :1], 0)
             return self._logits(self.prefix.slots.followed_by(slots)).repeat_interleave(rows, 0)
         self.leave((tokens == self.model.backbone.end_id).any(2).all(1))
-        self._drop()
-        if not len(self.going):
+        self._drop_finished()
+        if not len(self.active):
             return torch.zeros(inputs * rows, len(self.model.backbone.tokenizer), device=written.device)
         if self.cache is not None:
-            logits = self._logits(self._slots(self.prefix, tokens[self.going, :, -1:], t))
+            logits = self._logits(self._slots(self.prefix, tokens[self.active, :, -1:], t))
         else:  # encode everything again, one row per text
             prefix = self.prefix.repeat(rows)
-            logits = self._logits(prefix.slots.followed_by(self._slots(prefix, tokens[self.going].view(-1, 1, t), t)))
-        if len(self.going) == inputs:
+            logits = self._logits(prefix.slots.followed_by(self._slots(prefix, tokens[self.active].view(-1, 1, t), t)))
+        if len(self.active) == inputs:
             return logits
         all_logits = logits.new_zeros(inputs, rows, logits.shape[-1])
-        all_logits[self.going] = logits.view(-1, rows, logits.shape[-1])
+        all_logits[self.active] = logits.view(-1, rows, logits.shape[-1])
         return all_logits.flatten(0, 1)
 
     def leave(self, done: Tensor) -> None:
         """Mark the inputs (B,) in `done` as finished; nothing more is computed for them."""
-        self.left |= done
+        self.finished |= done
 
-    def _drop(self) -> None:
-        stay = (~self.left[self.going]).nonzero().squeeze(1)
-        if len(stay) < len(self.going):
-            self.going, self.prefix = self.going[stay], self.prefix.select(stay)
+    def _drop_finished(self) -> None:
+        stay = (~self.finished[self.active]).nonzero().squeeze(1)
+        if len(stay) < len(self.active):
+            self.active, self.prefix = self.active[stay], self.prefix.select(stay)
             if self.cache is not None:
                 self.cache.select(stay)
 
@@ -82,10 +82,10 @@ class MaskedStepper:
 
     def reorder_cache(self, rows: Tensor) -> None:
         """Continue from these rows (B n,), each of the same input: their tokens are copied in the cache; X stays."""
-        if self.cache is None or not len(self.going):
+        if self.cache is None or not len(self.active):
             return
-        n = len(rows) // len(self.left)
-        sources = rows.view(-1, n)[self.going] % n  # (G, n)
+        n = len(rows) // len(self.finished)
+        sources = rows.view(-1, n)[self.active] % n  # (G, n)
         steps = (len(self.cache) - self.prefix.slots.positions.shape[1]) // n
         places = torch.arange(steps, device=rows.device).view(1, -1, 1) * n + sources.unsqueeze(1)  # (G, steps, n)
         self.cache.rearrange(places.flatten(1))

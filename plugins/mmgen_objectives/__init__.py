@@ -1,4 +1,4 @@
-"""Pretraining objectives of BERT, VisualBERT and VL-BERT, to train an encoder beside or before text generation."""
+"""The pretraining objectives of BERT, VisualBERT and VL-BERT, which can be combined with text generation."""
 
 from typing import Annotated, Literal
 

@@ -50,7 +50,7 @@ class AttentionProbe(Probe):
                     if step.name in readings
                 ]
                 name = re.sub(r"[^\w.-]", "_", example.id)
-                draw(rows, _image(subject, example), out / name)
+                draw(rows, _find_image(subject, example), out / name)
                 plots.append(f"{name}.svg")
                 advance()
         notes.append(
@@ -62,7 +62,9 @@ class AttentionProbe(Probe):
         notes.append(
             f"drawings, with the share of a word's attention that a panel shows: {', '.join(plots)}; also as PNG"
         )
-        return ProbeResult({"Where written words look, share of attention in %": _shares(readings)}, {}, tuple(notes))
+        return ProbeResult(
+            {"Where written words look, share of attention in %": _shares_table(readings)}, {}, tuple(notes)
+        )
 
     def _examples_to_draw(self, examples: Sequence[ResolvedExample]) -> list[ResolvedExample]:
         """The examples to draw. Raises DataError for unknown ids."""
@@ -146,14 +148,14 @@ def _tokens_of(step: TrainedStep, model: Any, examples: Sequence[ResolvedExample
     return [texts[0].tokens for texts in step.generate(model, examples)]
 
 
-def _image(subject: ProbeInput, example: ResolvedExample) -> Any:
+def _find_image(subject: ProbeInput, example: ResolvedExample) -> Any:
     """The example's picture as a PIL image, or None."""
     keys = (value for value in example.inputs.values() if isinstance(value, str) and value in subject.pictures)
     key = next(keys, None)
     return subject.pictures[key].load().convert("RGB") if key is not None else None
 
 
-def _shares(readings: Mapping[str, Mapping[str, WordAttention]]) -> list[list[Any]]:
+def _shares_table(readings: Mapping[str, Mapping[str, WordAttention]]) -> list[list[Any]]:
     """Table of the attention of a step's words to each input, in percent; the mean over all words."""
     names = list(
         dict.fromkeys(name for by_id in readings.values() for reading in by_id.values() for name in reading.units)

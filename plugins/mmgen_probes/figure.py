@@ -44,7 +44,7 @@ def draw(rows: Sequence[Row], image: Any, path: Path) -> None:
         for row, size in zip(rows, sizes, strict=True):
             axes.text(MARGIN, top, row.step, va="top", color=plotting.colour(row.place), weight="bold")
             for column in range(len(row.reading.words)):
-                sheet.panel(row.reading, column, MARGIN + LABEL + column * (PANEL + GAP), top)
+                sheet.draw_panel(row.reading, column, MARGIN + LABEL + column * (PANEL + GAP), top)
             top += size
         axes.set(xlim=(0, width), ylim=(height, 0), aspect="auto")
         plotting.save(figure, path)
@@ -65,7 +65,7 @@ class _Sheet:
     image: Any
     image_height: float
 
-    def panel(self, reading: WordAttention, word: int, left: float, top: float) -> None:
+    def draw_panel(self, reading: WordAttention, word: int, left: float, top: float) -> None:
         """Draw a generated word, its attention to the inputs, and the share of attention that the panel shows."""
         weights = reading.weights[""][word].tolist()
         strongest = max([*weights[:-2], 0.005])  # attention below half a percent stays faint
@@ -74,11 +74,11 @@ class _Sheet:
             left + PANEL, top + 0.02, f"{100 * sum(weights[:-2]):.0f} %", va="top", ha="right", fontsize=SIZE, alpha=0.7
         )
         top += TITLE
-        for units, shares in sorted(_shares(reading, weights), key=lambda pair: not pair[0].boxes):
-            show = self.regions if units.boxes else self.words
-            top = show(units, [share / strongest for share in shares], left, top)
+        for units, shares in sorted(_weights_by_input(reading, weights), key=lambda pair: not pair[0].boxes):
+            draw_units = self.draw_regions if units.boxes else self.draw_words
+            top = draw_units(units, [share / strongest for share in shares], left, top)
 
-    def regions(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
+    def draw_regions(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
         """Draw the picture with its boxes. Returns its lower edge."""
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
@@ -101,7 +101,7 @@ class _Sheet:
                 self.axes.add_patch(Rectangle(corner, (x1 - x0) * PANEL, (y1 - y0) * self.image_height, **look))
         return top + self.image_height + 0.05
 
-    def words(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
+    def draw_words(self, units: DisplayUnits, strengths: Sequence[float], left: float, top: float) -> float:
         """Draw the words with backgrounds of their strength. Returns their lower edge."""
         from matplotlib.colors import to_rgba
         from matplotlib.patches import Rectangle
@@ -119,7 +119,7 @@ class _Sheet:
         return top
 
 
-def _shares(reading: WordAttention, weights: Sequence[float]) -> list[tuple[DisplayUnits, Sequence[float]]]:
+def _weights_by_input(reading: WordAttention, weights: Sequence[float]) -> list[tuple[DisplayUnits, Sequence[float]]]:
     """A word's attention weights, split by input."""
     shares, start = [], 0
     for units in reading.units.values():

@@ -47,7 +47,7 @@ class Tally:
     def percent(self, value: Any) -> Any:
         return 100 * value / self.count
 
-    def ranked(self) -> list[tuple[int, int]]:
+    def rank_heads(self) -> list[tuple[int, int]]:
         """(layer, head) from 0, by decreasing accuracy; ties by more attention on regions."""
         layers, heads = self.right.shape
         places = [(layer, head) for layer in range(layers) for head in range(heads)]
@@ -66,7 +66,7 @@ def best_heads(tallies: Mapping[str, Tally], active: float, best: int) -> list[l
     """Table of each step's best active heads, its best inactive head, and the baselines without a head."""
     rows: list[list[Any]] = [["step", "head", "accuracy", "attention on regions", "phrases"]]
     for step, tally in tallies.items():
-        ranked = tally.ranked()
+        ranked = tally.rank_heads()
         active_heads = [place for place in ranked if tally.is_active(place, active)][:best]
         inactive_heads = [place for place in ranked if not tally.is_active(place, active)][:1]
         for place in active_heads + inactive_heads:
@@ -87,7 +87,7 @@ def relations_table(tallies: Mapping[str, Tally], active: float) -> list[list[An
     """Table of the best active head for every relation, as VisualBERT's table 2."""
     rows: list[list[Any]] = [["relation", "surest region", "accuracy", "head", "words"]]
     for relation, tally in tallies.items():
-        place = next((place for place in tally.ranked() if tally.is_active(place, active)), None)
+        place = next((place for place in tally.rank_heads() if tally.is_active(place, active)), None)
         cells = [None, "-"] if place is None else [tally.percent(tally.right[place].item()), name(place)]
         rows.append([relation, tally.percent(tally.confident), *cells, str(tally.count)])
     return rows
@@ -105,7 +105,7 @@ def summary(tallies: Mapping[str, Tally], active: float) -> dict[str, Any]:
             "attention_on_regions": [
                 [round(value, 2) for value in row] for row in tally.percent(tally.regions).tolist()
             ],
-            "active": [name(place) for place in tally.ranked() if tally.is_active(place, active)],
+            "active": [name(place) for place in tally.rank_heads() if tally.is_active(place, active)],
         }
         for query, tally in tallies.items()
         if tally.count
@@ -114,17 +114,17 @@ def summary(tallies: Mapping[str, Tally], active: float) -> dict[str, Any]:
 
 def draw(tallies: Sequence[tuple[TrainedStep, Tally]], active: float, out: Path) -> str:
     """Write grounding.svg and .png, like VisualBERT's figure 3: one dot per head by layer, one panel per step."""
-    return _panels([(step.name, step.place, tally) for step, tally in tallies], active, out / "grounding")
+    return _draw_panels([(step.name, step.place, tally) for step, tally in tallies], active, out / "grounding")
 
 
 def draw_relations(step: TrainedStep, tallies: Mapping[str, Tally], active: float, out: Path) -> str:
     """Write relations-STEP.svg and .png, like VisualBERT's figure 4: one panel per relation."""
-    return _panels(
+    return _draw_panels(
         [(relation, step.place, tally) for relation, tally in tallies.items()], active, out / f"relations-{step.name}"
     )
 
 
-def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path) -> str:
+def _draw_panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path) -> str:
     from matplotlib.ticker import MaxNLocator
 
     across = min(len(panels), COLUMNS)
@@ -132,7 +132,7 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
     with plotting.figure(max(5.6, 2.8 * across), 2.9 * down, salt=path.name) as figure:
         grid = figure.subplots(down, across, sharey=True, squeeze=False)
         for axes, (title, place, tally) in zip(grid.flat, panels, strict=False):
-            _dots(axes, tally, plotting.colour(place), active)
+            _draw_dots(axes, tally, plotting.colour(place), active)
             axes.set_title(title, loc="left")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             axes.set_xlabel("layer")
@@ -149,7 +149,7 @@ def _panels(panels: Sequence[tuple[str, int, Tally]], active: float, path: Path)
         return plotting.save(figure, path)
 
 
-def _dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
+def _draw_dots(axes: Any, tally: Tally, colour: str, active: float) -> None:
     """Draw active heads as large dark dots, other heads as small light dots, and baselines as lines."""
     axes.set_facecolor("none")
     layers, heads = tally.right.shape

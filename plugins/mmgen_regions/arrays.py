@@ -23,7 +23,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import NpzFolder
-from .published import class_names, distributions, names_of, needs_file, relative, single_classes
+from .published import class_names, distributions, existing_path, names_of, relative_boxes, single_classes
 
 FEATURES, BOXES = ("x", "features", "feat"), ("bbox", "boxes")
 DAMAGE_ERRORS = (
@@ -53,63 +53,63 @@ class ArrayFolder(Extractor):
         self.fingerprint = {"extractor": "npz_folder", "model": config.model}
 
     def count(self, source: Iterable[Picture] | Path) -> int:
-        return len(files(needs_file(source, "folder")))
+        return len(files(existing_path(source, "folder")))
 
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
         warned = False
-        for path in files(needs_file(source, "folder")):
+        for path in files(existing_path(source, "folder")):
             key = image_key(path.name)
             if key in skip:
                 continue
             if (
                 not warned
                 and path.suffix == ".npy"
-                and _beside(path, "_info.npy").exists()
-                and not _beside(path, "_info.json").exists()
+                and _sibling(path, "_info.npy").exists()
+                and not _sibling(path, "_info.json").exists()
             ):
                 warned = True
                 log.warning(
                     "%s: pickles are never opened because they could run any program; boxes are unknown without "
                     "_info.json",
-                    _beside(path, "_info.npy"),
+                    _sibling(path, "_info.npy"),
                 )
             try:
                 _check_magic(path)
-                yield self._npz(key, path) if path.suffix == ".npz" else self._npy(key, path)
+                yield self._read_npz(key, path) if path.suffix == ".npz" else self._read_npy(key, path)
             except DAMAGE_ERRORS as error:
                 yield FailedImage(key, f"{path}: {_reason(error)}")
 
-    def _npz(self, key: str, path: Path) -> Record:
+    def _read_npz(self, key: str, path: Path) -> Record:
         with np.load(path, allow_pickle=False) as archive:
             for member in archive.zip.infolist():
                 _check_size(archive.zip, member)
-            features, boxes = _first(archive, FEATURES), _first(archive, BOXES)
+            features, boxes = _first_array(archive, FEATURES), _first_array(archive, BOXES)
             if features is None:
                 raise ValueError(f"has no features ({', '.join(FEATURES)}); its arrays are {', '.join(archive.files)}")
             if boxes is not None:
                 if "image_w" not in archive or "image_h" not in archive:
                     raise ValueError("has boxes but no image size (image_w, image_h)")
-                boxes = relative(boxes, float(archive["image_w"]), float(archive["image_h"]))
-            classes, scores = _first(archive, ("objects_id",)), _first(archive, ("objects_conf",))
-            distribution = distributions(_first(archive, ("cls_prob",)), self.names) or single_classes(
+                boxes = relative_boxes(boxes, float(archive["image_w"]), float(archive["image_h"]))
+            classes, scores = _first_array(archive, ("objects_id",)), _first_array(archive, ("objects_conf",))
+            distribution = distributions(_first_array(archive, ("cls_prob",)), self.names) or single_classes(
                 classes, scores, self.names
             )
         return Record(key, features, boxes, names_of(classes, self.names), scores, distribution)
 
-    def _npy(self, key: str, path: Path) -> Record:
+    def _read_npy(self, key: str, path: Path) -> Record:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)  # to know the size before reading
         if mapped.nbytes > MOST_BYTES:
             raise ValueError(f"is {mapped.nbytes} bytes large; at most {MOST_BYTES} are read")
-        info_path = _beside(path, "_info.json")
+        info_path = _sibling(path, "_info.json")
         if not info_path.exists():
             return Record(key, np.array(mapped))
         info = json.loads(info_path.read_text(encoding="utf-8"))
         return Record(
             key,
             np.array(mapped),
-            relative(np.array(info["bbox"], np.float32), info["image_width"], info["image_height"]),
+            relative_boxes(np.array(info["bbox"], np.float32), info["image_width"], info["image_height"]),
         )
 
 
@@ -157,10 +157,10 @@ def files(folder: Path) -> list[Path]:
     return paths
 
 
-def _beside(path: Path, ending: str) -> Path:
+def _sibling(path: Path, ending: str) -> Path:
     return path.with_name(path.stem + ending)
 
 
-def _first(archive: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray | None:
+def _first_array(archive: Mapping[str, np.ndarray], names: Iterable[str]) -> np.ndarray | None:
     """The first of these arrays that the archive has."""
     return next((archive[name] for name in names if name in archive), None)

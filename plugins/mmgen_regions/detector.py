@@ -28,7 +28,7 @@ class TransformersDetector(Extractor):
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         weights_digest = digest(self.model)
         self.model.to(self.device)
-        name = "local" if Path(config.model).exists() else config.model  # a path means nothing on another machine
+        name = "local" if Path(config.model).exists() else config.model  # no path of this machine in the fingerprint
         settings = {"model": name, "max_regions": config.max_regions, "min_score": config.min_score}
         self.fingerprint = {
             "extractor": "detector",
@@ -58,7 +58,7 @@ class TransformersDetector(Extractor):
             states = output.last_hidden_state[:, -boxes.shape[1] :].float()  # (B, Q, D)
             probabilities = self._probabilities(output.logits.float())  # (B, Q, classes)
             for row, index in enumerate(indices):
-                records[index] = self._record(batch[index][0].key, states[row], boxes[row], probabilities[row])
+                records[index] = self._build_record(batch[index][0].key, states[row], boxes[row], probabilities[row])
         yield from (records[place] for place in range(len(batch)))
 
     def _probabilities(self, logits: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ class TransformersDetector(Extractor):
         has_background = logits.shape[-1] == self.model.config.num_labels + 1
         return logits.softmax(-1)[..., :-1] if has_background else logits.sigmoid()
 
-    def _record(self, key: str, states: Tensor, boxes: Tensor, probabilities: Tensor) -> Record:
+    def _build_record(self, key: str, states: Tensor, boxes: Tensor, probabilities: Tensor) -> Record:
         scores, classes = probabilities.max(-1)  # (Q,)
         order = scores.argsort(descending=True, stable=True)[: self.config.max_regions]
         order = order[scores[order] >= self.config.min_score]

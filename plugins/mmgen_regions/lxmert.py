@@ -21,7 +21,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import LxmertH5
-from .published import needs_file
+from .published import existing_path
 
 NAMES = ("image_features", "spatial_features", "pos_boxes")
 
@@ -39,7 +39,7 @@ class LxmertFile(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        path = needs_file(source, "file")
+        path = existing_path(source, "file")
         try:
             with open_hdf5(path, NAMES) as file:
                 datasets = check_datasets({name: local_dataset(file, name) for name in NAMES if name in file})

@@ -14,7 +14,7 @@ from mmgen.features.classes import Classes
 from . import Published
 
 
-def relative(boxes: np.ndarray, width: float, height: float) -> np.ndarray:
+def relative_boxes(boxes: np.ndarray, width: float, height: float) -> np.ndarray:
     """Boxes (R, 4) in pixels -> relative to the image's size. Raises ValueError for an image of size 0."""
     if not (width > 0 and height > 0):
         raise ValueError(f"the image size is {width:g} x {height:g} pixels; it must be positive")
@@ -77,7 +77,7 @@ def distributions(probabilities: np.ndarray | None, names: Sequence[str]) -> Cla
     return Classes.surest(names, probabilities[:, probabilities.shape[1] - len(names) :])
 
 
-def needs_file(source: object, kind: str) -> Path:
+def existing_path(source: object, kind: str) -> Path:
     """The source as an existing path. Raises DataError."""
     if not isinstance(source, str | Path) or not Path(source).exists():
         raise DataError(f"{source}: no such {kind}")

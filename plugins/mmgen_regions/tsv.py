@@ -16,7 +16,7 @@ from mmgen.files import image_key
 from mmgen.parts import Extractor, FailedImage, Picture, Record
 
 from . import BottomUpTsv
-from .published import class_names, decode, names_of, needs_file, relative, single_classes
+from .published import class_names, decode, existing_path, names_of, relative_boxes, single_classes
 
 COLUMNS = {
     6: ("image_id", "image_w", "image_h", "num_boxes", "boxes", "features"),
@@ -47,7 +47,7 @@ class TsvFile(Extractor):
     def records(
         self, source: Iterable[Picture] | Path, skip: frozenset[str] = frozenset()
     ) -> Iterator[Record | FailedImage]:
-        path = needs_file(source, "file")
+        path = existing_path(source, "file")
         for number, line in lines(path):
             columns = line.rstrip(b"\r\n").split(b"\t")
             key = image_key(columns[0].decode(errors="replace"))
@@ -56,11 +56,11 @@ class TsvFile(Extractor):
             if key in skip:
                 continue
             try:
-                yield self._record(key, columns)
+                yield self._build_record(key, columns)
             except ValueError as error:
                 yield FailedImage(key, f"{path}:{number}: {error}")
 
-    def _record(self, key: str, columns: list[bytes]) -> Record:
+    def _build_record(self, key: str, columns: list[bytes]) -> Record:
         if len(columns) not in COLUMNS:
             raise ValueError(f"has {len(columns)} columns; expected 6 ({', '.join(COLUMNS[6])}), or LXMERT's 10")
         values = dict(zip(COLUMNS[len(columns)], columns, strict=True))
@@ -81,7 +81,7 @@ class TsvFile(Extractor):
         return Record(
             key,
             features.reshape(count, -1),
-            relative(boxes, width, height),
+            relative_boxes(boxes, width, height),
             names_of(classes, self.names),
             scores,
             single_classes(classes, scores, self.names),

@@ -52,7 +52,7 @@ COUNTS = {  # the program's SCORE counts and its EVAL scores
 }
 
 
-def test_meteor_s_formula_says_what_its_program_does():
+def test_meteor_s_formula_equals_its_program():
     overall, per_example = meteor(np.array([line.split() for line in COUNTS], np.float64))
     assert per_example == pytest.approx(list(COUNTS.values()), abs=1e-12)
     assert overall == pytest.approx(0.4019772548541734, abs=1e-12)
@@ -87,7 +87,7 @@ def test_meteor_s_program_is_started_once_for_all_texts_and_again_when_it_has_di
     assert process.poll() is not None  # it ends with the metric
 
 
-def test_a_java_that_fails_is_not_asked_again(monkeypatch, tmp_path):
+def test_a_java_that_fails_is_not_started_again(monkeypatch, tmp_path):
     fake_java(tmp_path, monkeypatch, f"open('{tmp_path}/starts', 'a').write('.')\nsys.exit('Exception: out of memory')")
     metric = CaptionScores(meteor=True).build()
     notes = [metric.score(*pairs((text, "a dog"), ("a cat", "a cat"))).notes for text in ("a dog", "the dog", "dogs")]

@@ -66,7 +66,7 @@ def test_of_two_equally_close_references_the_shorter_counts():
     )
 
 
-def test_what_equals_its_reference_is_perfect():
+def test_a_text_equal_to_its_reference_is_perfect():
     scores = score(
         ("What is the red dog eating?", "what is the red dog eating"),
         ("Who sits on this chair?", "Who sits on this chair"),

@@ -22,7 +22,7 @@ class TestCausal(GeneratorSuite):
 
 
 class RecurrentBackbone(TinyBackbone):
-    """Reads from left to right whatever the mask says, and skips padding."""
+    """Reads from left to right, ignores the mask, and skips padding."""
 
     masks, caches = "causal", False
 
@@ -71,7 +71,7 @@ EXAMPLES = [
 @pytest.mark.parametrize(
     "options", [Decoding(), Decoding(num_beams=3, num_return_sequences=2)], ids=["greedy", "beams"]
 )
-def test_kept_keys_and_values_change_nothing(options):
+def test_cached_keys_and_values_change_nothing(options):
     cached = model()
     plain = model()
     plain.backbone.caches = False
@@ -80,7 +80,7 @@ def test_kept_keys_and_values_change_nothing(options):
         assert [text.score for text in texts] == pytest.approx([text.score for text in plain_texts], abs=1e-5)
 
 
-def test_the_loss_of_what_it_wrote_is_what_it_scored():
+def test_the_loss_of_a_generated_text_is_minus_its_score():
     """Training and generation use one distribution: a text's score is minus its mean loss."""
     tiny = model()
     for example, (text,) in zip(EXAMPLES, generate(tiny, EXAMPLES), strict=True):

@@ -113,7 +113,7 @@ def test_every_system_has_one_question_a_picture_and_equal_ones_are_shown_once(s
             }
 
 
-def test_captions_and_pictures_stand_beside_the_questions_they_belong_to(run, sheet):
+def test_captions_and_pictures_match_their_questions(run, sheet):
     page, key = sheet
     test = {example.id: example for example in load(run / "toy.toml", installed())[0].data.build().split("test")}
     for number, item in enumerate(inside(page)["items"], 1):
@@ -138,7 +138,7 @@ def test_photographs_are_large_enough_to_see_small_things():
     assert thumbnail(Picture("x", lambda: Image.new("RGB", (1000, 500))), SIDE)[1:] == (640, 320)
 
 
-def test_each_criterion_has_a_round_beside_only_what_it_is_about_as_in_the_paper(run, sheet, tmp_path):
+def test_each_criterion_has_a_round_as_in_the_paper(run, sheet, tmp_path):
     assert inside(sheet[0])["rounds"] == [
         {"criteria": ["readability"], "shows": []},
         {"criteria": ["caption_relevance"], "shows": ["caption"]},
@@ -305,7 +305,7 @@ def test_means_spread_and_t_tests_by_hand(key, tmp_path):
     assert result.judges == {"first": {"readability": 24 / 7}, "second": {"readability": 24 / 7}}
 
 
-def test_a_full_disk_leaves_what_the_same_command_goes_on_from(run, tmp_path, monkeypatch):
+def test_the_same_command_continues_after_a_full_disk(run, tmp_path, monkeypatch):
     material = gather([run], (), installed())
     with monkeypatch.context() as full:
         full.setattr("mmgen_humaneval.form.write_text", lambda path, text: (_ for _ in ()).throw(RunError("full")))
@@ -317,7 +317,7 @@ def test_a_full_disk_leaves_what_the_same_command_goes_on_from(run, tmp_path, mo
     assert make(material, tmp_path / "s.html", count=2).page.exists()
 
 
-def test_what_is_read_is_not_overwritten(key, tmp_path):
+def test_input_files_are_not_overwritten(key, tmp_path):
     sheet, before = write(tmp_path / "first.json", answer("first", [1, 4, 2, 5, 1, 5, 3])), key.read_bytes()
     for path in (key, sheet):
         result = command("score", key, sheet, "--json", path)
@@ -368,7 +368,7 @@ def test_the_command_prints_the_papers_table(key, tmp_path):
     assert lines[8] == "first gave 3.00 on average" and saved["missing"] == 0
 
 
-def test_a_star_marks_what_differs_and_one_judge_agrees_with_nobody(key, tmp_path):
+def test_a_star_marks_significance_and_one_judge_has_no_agreement(key, tmp_path):
     result = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 5, 5]))]))
     assert result.systems["model"]["readability"].p == pytest.approx(0.0577, abs=5e-5)
     far = evaluate(read(key, [write(tmp_path / "a.json", answer("first", [1, 5, 1, 5, 1, 4, None]))], partial=True))
@@ -535,7 +535,7 @@ def browse(page: str, script: str, folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
-def test_in_a_browser_a_sheet_is_filled_by_keys_goes_on_after_a_reload_and_saves_what_score_reads(tmp_path):
+def test_a_sheet_is_filled_in_a_browser_with_keys_and_a_reload(tmp_path):
     evil = "</script><script>window.evil = 1</script><img src=x onerror='window.evil=1'>"
     recipe, _ = load(write(tmp_path / "toy.toml", RECIPE), installed())
     dataset = recipe.data.build()

@@ -1,5 +1,4 @@
-"""The masked generator against the paper's procedure written out (tests/kit/naive.py): not faster and similar, but the
-same."""
+"""The masked generator, compared with the paper's procedure written out (tests/kit/naive.py): the same results."""
 
 import copy
 import pickle
@@ -84,7 +83,7 @@ def test_gradients_of_a_packed_batch_are_those_of_single_questions(model):
 
 @pytest.mark.parametrize("family", [Bert, Roberta, Albert], ids=["bert", "roberta", "albert, without a cache"])
 def test_cached_greedy_is_naive_greedy(family):
-    """Fact 3, and for an encoder without a cache the same by encoding again."""
+    """Fact 3; an encoder without a cache encodes everything again, with the same result."""
     model, examples = toys.model(family), toys.examples(8)
     for example, (text,) in zip(examples, generate(model, examples), strict=True):
         tokens, score = naive.greedy(model.backbone, naive.text_prefix(model.backbone, caption(example)), 9)
@@ -151,7 +150,7 @@ def test_calls_may_be_in_several_threads_and_models_copied(model):
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
-def test_gradient_checkpointing_of_the_encoder_learns_the_same(reentrant):
+def test_gradient_checkpointing_gives_the_same_gradients(reentrant):
     model, gradients = toys.model(dropout=0.0).train(), []
     for checkpointing in (False, True):
         if checkpointing:
@@ -212,10 +211,10 @@ ENDING = {
 @pytest.mark.parametrize("caches", [True, False], ids=["cache", "no cache"])
 @pytest.mark.parametrize("options", ENDING.values(), ids=ENDING)
 def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches, monkeypatch):
-    """Texts of all lengths: the same with inputs leaving and without, and fewer rows are computed."""
+    """Texts of all lengths: results do not change when finished inputs leave, and fewer rows are computed."""
     model, examples = toys.model(max_tokens=25, seed=1), toys.examples(12)
     model.backbone.caches = caches
-    with torch.no_grad():  # texts that depend on where they are, and may end anywhere
+    with torch.no_grad():  # texts that depend on positions and may end anywhere
         model.backbone.model.base_model.embeddings.position_embeddings.weight.mul_(6)
         model.backbone.model.get_output_embeddings().bias[model.backbone.end_id] += 0.5
     states_at, rows = model.backbone.states_at, []
@@ -250,7 +249,7 @@ def test_inputs_whose_texts_are_decided_leave_and_change_nothing(options, caches
     tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 13),
     reason="torch 2.6 traces hooks with other arguments than they get",
 )
-def test_a_compiled_encoder_learns_the_same():
+def test_a_compiled_encoder_has_the_same_gradients():
     """torch.compile's own tracing, without its code generator, which takes a minute; two shapes of batches."""
     plain, compiled = toys.model(num_hidden_layers=1), toys.model(num_hidden_layers=1)
     compiled.backbone.model.base_model.compile(backend="aot_eager", dynamic=True)
@@ -366,7 +365,7 @@ def test_no_ngram_comes_twice(model):
 
 
 def test_no_text_ends_before_min_new_tokens(model):
-    """Texts that would end sooner go on, and are scored as if the end had never been forbidden."""
+    """Texts that would end sooner continue, and their scores ignore that the end was forbidden."""
     (example,) = toys.examples(1)
     drawn = {"do_sample": True, "temperature": 5.0, "num_return_sequences": 200}
     torch.manual_seed(0)
@@ -422,7 +421,7 @@ def test_embeddings_padded_beyond_the_words_are_never_written():
             assert all(max(text.tokens) < words for text in texts)
 
 
-def test_a_row_longer_than_the_encoders_positions_is_told():
+def test_a_row_longer_than_the_encoders_positions_is_refused():
     from mmgen.errors import DataError
     from mmgen.tensors import Example
 
@@ -486,7 +485,7 @@ def test_long_writing_with_rows_repeated_and_reordered_is_exact():
         writing.reorder_cache(rows)
 
 
-def test_a_limit_that_leaves_no_room_for_inputs_is_told_when_the_model_is_composed():
+def test_a_limit_that_leaves_no_room_for_inputs_is_refused():
     from mmgen.errors import DataError
     from mmgen.model import Model
 

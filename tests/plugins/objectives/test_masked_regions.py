@@ -33,7 +33,7 @@ KINDS = {"vlbert": VlBertRegions, "plain": Regions}
 
 
 def record(name, count, seed=0):
-    """Regions with classes; of the second, none is known."""
+    """Regions with classes; the second region has no known class."""
     rng = np.random.default_rng(seed)
     first = rng.uniform(0, 0.5, (count, 2))
     boxes = np.concatenate([first, first + 0.4], 1).astype(np.float32)
@@ -110,7 +110,7 @@ def test_a_share_of_the_regions_is_predicted_and_most_of_those_are_hidden(kind):
     assert gone[predicted[: len(gone)]].float().mean() == pytest.approx(0.9, abs=0.03)
     assert torch.equal(features[first:][~gone[first:]], before[0, first:][~gone[first:]])
     assert not gone[~predicted[: len(gone)]].any()
-    assert torch.equal(reader.collate([reader.read(example)])["features"], before)  # the item stays as it is
+    assert torch.equal(reader.collate([reader.read(example)])["features"], before)  # the item is not changed
 
 
 def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_one():
@@ -118,7 +118,7 @@ def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_o
     item, labels = hidden(compose_model().embedders["image"].reader, example, Hiding(1.0, (1.0, 0.0)))
     classes = example.inputs["image"].classes
     assert labels.shape == (3 + 2, len(NAMES))  # the whole picture in front, the end behind
-    assert (labels[[0, 2, 4]] == -100).all()  # and the region of which no class is known
+    assert (labels[[0, 2, 4]] == -100).all()  # and the region without a known class
     for slot, region in ((1, 0), (3, 2)):
         expected = np.zeros(len(NAMES))
         expected[classes.ids[region]] = classes.probabilities[region]
@@ -127,7 +127,7 @@ def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_o
 
 
 @pytest.mark.parametrize("whole", ["mean", "first"])
-def test_the_whole_picture_is_the_mean_of_what_is_shown(whole):
+def test_the_whole_picture_is_the_mean_of_visible_regions(whole):
     reader, example = compose_model(whole=whole).embedders["image"].reader, examples()[2]
     item, labels = hidden(reader, example, Hiding(0.5, (1.0, 0.0)), seed=1)
     ((regions,), _), marks = item, item[0][0].hidden
@@ -237,7 +237,7 @@ def test_masks_words_and_looks_are_taken_of_published_weights():
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
-def test_features_without_classes_are_told_when_the_head_is_built():
+def test_features_without_classes_are_refused_when_the_head_is_built():
     backbone = VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90).build(
         texts=[WORDS] * 3
     )
@@ -303,7 +303,7 @@ def recipe(**changes):
 
 
 @pytest.mark.slow
-def test_words_and_regions_are_learnt_together_from_drawn_scenes(tmp_path):
+def test_words_and_regions_are_trained_together_on_drawn_scenes(tmp_path):
     """The text step runs alone first: it builds no image part and no head, and the second step starts from it."""
     (tmp_path / "toy.toml").write_text(recipe())
     for arguments in (["--step", "text"], []):
@@ -320,7 +320,7 @@ def test_words_and_regions_are_learnt_together_from_drawn_scenes(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_store_without_classes_is_told_before_anything_is_learnt(tmp_path):
+def test_a_store_without_classes_is_refused_before_training(tmp_path):
     fill(tmp_path / "plain.h5", [replace(record("a", 2), classes=None)])
     plain = {"caption": {"type": "text"}, "image": {"type": "vlbert_regions", "features": "plain.h5"}}
     (tmp_path / "toy.toml").write_text(text := recipe(inputs=plain))

@@ -1,4 +1,4 @@
-"""Masked words: what they hide and ask, and that they learn by the papers' definition."""
+"""Masked words: hiding, the loss by the papers' definition, and checks of recipes."""
 
 import json
 import random
@@ -91,7 +91,7 @@ def test_the_item_stays_as_it_is():
 
 
 def test_the_loss_is_the_cross_entropy_of_hidden_words_with_all_else_visible():
-    """Against the encoder called by hand on [CLS] and the holed caption, example by example."""
+    """Compared with the encoder called directly on [CLS] and the masked caption, example by example."""
     composed = model()
     collate = Collator(composed, ["caption"], ["words"], Place(0, "s"))
     batch = collate(EXAMPLES, [0] * len(EXAMPLES))
@@ -138,7 +138,7 @@ def step(**training):
 
 
 @pytest.mark.parametrize("halved", [0, 2])
-def test_writing_and_words_are_learnt_together_however_an_update_is_split(tmp_path, halved):
+def test_the_gradients_of_two_objectives_do_not_depend_on_micro_batches(tmp_path, halved):
     """Each loss over its own count. A single example is not cut, or its words would count twice."""
     composed = model()
     results = []
@@ -167,7 +167,7 @@ def test_a_weight_multiplies_the_gradient_and_not_the_logged_loss():
     assert heavier.mean.item() == pytest.approx((loss.mean + 2 * words).item(), rel=1e-5)
 
 
-def test_what_is_read_is_encoded_once_for_several_objectives():
+def test_inputs_are_encoded_once_for_several_objectives():
     composed = model(words=MaskedWords(), more=MaskedWords(rate=0.3))
     batch = Collator(composed, ["caption"], ["words"])(EXAMPLES)
     batch = replace(batch, targets={**batch.targets, "more": batch.targets["words"]})
@@ -245,14 +245,14 @@ def test_objectives_of_a_step_are_checked(tmp_path, objectives, line):
     ).stderr
 
 
-def test_nothing_to_score_is_told(tmp_path):
+def test_nothing_to_score_is_reported(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step="").replace("evaluate = false", ""))
     said = toys.mmgen_here(tmp_path, "check", "toy.toml").stderr
     assert "steps.pre.evaluate: 'words' give nothing that could be scored; write evaluate = false" in said
 
 
 @pytest.mark.slow
-def test_words_are_learnt_from_a_recipe_and_live_on(tmp_path):
+def test_a_step_with_masked_words_is_trained_from_a_recipe(tmp_path):
     more = '[steps.write]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "pre"'
     (tmp_path / "toy.toml").write_text(RECIPE.format(words="", step=more + "\n[training]\nepochs = 2"))
     toys.mmgen_here(tmp_path, "run", "toy.toml")
@@ -272,7 +272,7 @@ def test_examples_of_a_single_picture_are_refused():
 
 @pytest.mark.slow
 def test_visualberts_pretraining_runs_from_a_recipe(tmp_path):
-    """Two captions and a picture's name apart, masked words and matching; the pooler learns with the encoder."""
+    """Masked words and matching of two captions; the pooler is trained with the encoder."""
     recipe = RECIPE.format(words="", step="").replace('inputs = ["caption"]', 'inputs = ["caption", "second"]')
     recipe = recipe.replace('objectives = ["words"]', 'objectives = ["words", "fits"]')
     recipe += '[inputs.second]\ntype = "text"\nreads = ["second"]\n[objectives.fits]\ntype = "sentence_image"\n'

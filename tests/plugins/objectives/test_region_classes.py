@@ -90,7 +90,7 @@ class TestRegionClasses(mmgen.testing.ObjectiveSuite):
         return examples()
 
 
-def test_beside_the_choice_every_region_of_every_choice_is_classified():
+def test_every_region_of_every_choice_is_classified():
     """Written out: rows one by one, the whole picture of the class 0, the mean over all regions of all rows."""
     model, some = compose_model(), examples()
     loss = model(batch_of(model, some))
@@ -125,7 +125,7 @@ def test_objects_are_the_first_regions(settings, config, expected):
     assert batch_of(model, examples()[:1]).targets["own"].labels["classes"][0].tolist() == expected
 
 
-def test_what_is_not_known_and_other_pictures_are_not_classified():
+def test_unknown_objects_and_further_pictures_are_not_classified():
     example = examples()[0]
     odd = replace(example, labels=example.labels | {"objects": ("sphinx", "car")})
     two = replace(example, inputs=example.inputs | {"image": All((record("a", 2, 0), record("b", 3, 1)))})
@@ -143,7 +143,7 @@ def test_without_objects():
     assert str(error.value) == "example 'e0' has no label 'objects'"
 
 
-def test_the_hidden_layer_begins_as_that_of_masked_regions():
+def test_the_hidden_layer_is_initialised_from_masked_regions():
     model = compose_model(RegionClasses(begins_as="regions"))
     layer, source = model.objective("own").head.dense, model.objective("regions").hidden_layer()
     assert not torch.equal(layer.weight, source.weight)
@@ -204,7 +204,7 @@ def recipe(begins_as="regions"):
 
 
 @pytest.mark.slow
-def test_it_is_learnt_beside_the_choice_from_drawn_scenes(tmp_path):
+def test_it_is_trained_with_the_choice_on_drawn_scenes(tmp_path):
     (tmp_path / "toy.toml").write_text(recipe())
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
@@ -224,7 +224,7 @@ def test_it_is_learnt_beside_the_choice_from_drawn_scenes(tmp_path):
         ("choices", "'classes' begins as 'choices', which has no hidden layer for that; name another"),
     ],
 )
-def test_what_it_cannot_begin_as_is_told_by_the_check(tmp_path, begins_as, message):
+def test_a_wrong_initialisation_is_reported_by_the_check(tmp_path, begins_as, message):
     (tmp_path / "toy.toml").write_text(text := recipe(begins_as))
     line = 1 + text.splitlines().index('objectives = ["choices", "classes"]')
     done = toys.mmgen_here(tmp_path, "check", "toy.toml")

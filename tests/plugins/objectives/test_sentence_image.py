@@ -1,4 +1,4 @@
-"""Captions that belong to a picture or to another: which pairs are drawn, and what is learnt."""
+"""Sentence-image matching: the drawn pairs of captions, and training."""
 
 import random
 from functools import partial

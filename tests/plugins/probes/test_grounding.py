@@ -37,7 +37,7 @@ from mmgen.testing.toy import TEXTS
 
 pytestmark = pytest.mark.slow
 
-COMPARED = ("test_what_it_tells", "test_the_same_twice")  # these tests of the suite look at drawings
+COMPARED = ("test_what_it_tells", "test_the_same_twice")  # tests of the suite that check drawings
 BOXES = np.array([(0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1), (0, 0, 1, 1)], np.float32)
 FACTS = {
     "captions": ["a red cat near the water", "the cat"],
@@ -172,7 +172,7 @@ def test_inputs_of_other_data_are_not_compared():
 
 
 def test_unpaired_is_never_a_picture_and_another_caption_of_its_own(tmp_path):
-    """A data set with every caption an input of its own has a picture's captions one after another."""
+    """If every caption of a data set is an example, a picture's captions follow one another."""
     first, second = EXAMPLES[0], replace(EXAMPLES[1], inputs={**EXAMPLES[1].inputs, "caption": FACTS["captions"][1]})
     doubled = [first, replace(first, id="again", inputs={**first.inputs, "caption": "all is water"})]
     Similarity().build().run(subject("caption", examples=doubled), tmp_path)
@@ -259,13 +259,13 @@ def test_a_drawing_has_a_panel_a_word_with_boxes_and_words_and_its_letters_are_n
         ({"head": 5}, "s0: head = 5: a layer has 4 heads"),
     ],
 )
-def test_a_layer_or_head_there_is_not(settings, words, tmp_path):
+def test_an_unknown_layer_or_head(settings, words, tmp_path):
     with pytest.raises(UnavailableError) as error:
         Attention(**settings).build().run(subject("caption"), tmp_path)
     assert str(error.value) == words
 
 
-def test_an_example_there_is_not(tmp_path):
+def test_an_unknown_example(tmp_path):
     with pytest.raises(DataError) as error:
         Attention(ids=("e1", "e7")).build().run(subject("caption"), tmp_path)
     assert str(error.value) == "ids: no example e7; name some of the 4 examples, such as e0"
@@ -300,7 +300,7 @@ def test_heads_are_counted_as_visualbert_counts_them():
     assert tally.right.tolist() == [[1, 2]] and tally.percent(tally.regions).tolist() == [
         [pytest.approx(70), pytest.approx(10)]
     ]
-    assert tally.ranked() == [(0, 1), (0, 0)] and tally.is_active((0, 0), 0.2) and not tally.is_active((0, 1), 0.2)
+    assert tally.rank_heads() == [(0, 1), (0, 0)] and tally.is_active((0, 0), 0.2) and not tally.is_active((0, 1), 0.2)
     assert (tally.confident, tally.any_region, tally.at_best) == (0, 1.0, 2)
 
 
@@ -312,7 +312,7 @@ def test_every_head_is_drawn_within_its_panel(tmp_path, monkeypatch):
         high.add(torch.tensor([[[0.6, 0.2], [0.4, 0.3]]]), torch.tensor([True, False]), surest=1, scored=True)
     drawn = []
     monkeypatch.setattr(heads.plotting, "save", lambda figure, path: drawn.extend(figure.axes))
-    heads._panels([("low", 0, low), ("high", 1, high)], 0.2, tmp_path / "figure")
+    heads._draw_panels([("low", 0, low), ("high", 1, high)], 0.2, tmp_path / "figure")
     assert len(drawn) == 2
     for axes in drawn:
         lowest, highest = axes.get_ylim()
@@ -352,7 +352,7 @@ def test_a_model_that_looks_at_the_right_region_is_right(tmp_path):
     assert rows[-2][2] == pytest.approx(100 / 3)
 
 
-def test_what_a_step_lacks_is_a_note_and_what_all_lack_an_error(tmp_path):
+def test_a_failing_step_is_a_note_and_no_result_is_an_error(tmp_path):
     result = Grounding().build().run(subject("image caption", "caption"), tmp_path)
     assert result.notes[0] == "s1: reads caption; grounding needs regions with boxes and a caption"
     with pytest.raises(UnavailableError) as error:
@@ -483,7 +483,7 @@ def test_only_parsed_captions_have_relations(drawn, tmp_path):
     assert saved["nmod"]["count"] == 8 and np.array(saved["amod"]["accuracy"]).shape == (2, 4)
 
 
-def test_relations_are_those_that_the_data_set_tells(tmp_path):
+def test_relations_come_from_the_data_set(tmp_path):
     """Without a file, from its facts; a parse that does not fit its caption is named."""
     (tmp_path / "captions.conllu").write_text(CONLLU)
     parse = [(3, "det"), (3, "amod"), (0, "root"), (6, "case"), (6, "det"), (3, "nmod")]
@@ -580,7 +580,7 @@ def test_the_recipes_probes_run_and_say_where_everything_is(drawn, done):
     assert not list((done / "probes").glob(".*"))
 
 
-def test_what_the_data_set_knows_and_the_same_in_files_of_flickr30k_entities_give_the_same(done, tmp_path):
+def test_flickr30k_files_of_drawn_scenes_give_the_same_results(done, tmp_path):
     """Phrases from Flickr30k Entities, dependencies from a CoNLL-U file; the annotations alone know no dependencies."""
     parsed = []
     for part in ("Sentences", "Annotations"):
@@ -652,7 +652,7 @@ def test_a_probe_that_is_not_in_the_recipe_runs_with_its_defaults_on_one_step(dr
     assert (done / "probes/similarity/similarity.svg").read_bytes() == again
 
 
-def test_the_report_shows_what_probes_have_found_and_runs_none_of_it(drawn, done):
+def test_the_report_shows_results_of_probes_and_runs_no_script_of_them(drawn, done):
     assert probed(str(done), "--probe", "heads", "--probe", "similarity").exit_code == 0
     path = done / "probes/heads/findings.json"
     before = path.read_text()
@@ -695,7 +695,7 @@ def test_a_report_does_without_the_plugin_of_a_probe(done):
     assert named.exit_code == 0, named.output
 
 
-def test_untaught_models_have_the_shape_and_not_the_weights(done):
+def test_untrained_models_have_the_shape_and_not_the_weights(done):
     from mmgen.runs.probe import untaught
 
     trained, fresh = load_run(done, "both").model, untaught(load_run(done, "both"))
@@ -737,7 +737,7 @@ def test_mistakes_are_one_line(done, arguments, words):
     assert result.exit_code == 1 and result.output.splitlines()[-1] == words
 
 
-def test_a_probe_that_finds_nothing_does_not_stop_the_others_and_keeps_what_was_there(done):
+def test_a_failing_probe_does_not_stop_the_others_and_keeps_old_results(done):
     assert probed(str(done), "--probe", "looks").exit_code == 0
     before = (done / "probes/looks/attention.json").read_bytes()
     result = probed(str(done), "--set", "looks.layer=7")
@@ -784,7 +784,7 @@ def test_probes_in_a_recipe_do_not_make_it_another_run(done):
     run(load(done.parents[3] / "toy.toml", installed())[0])
 
 
-def test_what_is_no_run(tmp_path):
+def test_a_folder_without_a_run(tmp_path):
     result = probed(str(tmp_path))
     assert result.exit_code == 1
     assert (

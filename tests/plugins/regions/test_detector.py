@@ -134,7 +134,7 @@ def test_classes_are_the_detectors_distribution_over_things(make, pictures, tmp_
     assert record.classes.error(12) == ""
 
 
-def test_a_kept_query_brings_its_own_state(pictures, tmp_path):
+def test_a_selected_query_has_its_own_state(pictures, tmp_path):
     model, processor = saved(tmp_path, detr)
     (record,) = Detector(model=str(tmp_path), max_regions=12).build().records(pictures[1:2])
     inputs = processor(images=pictures[1].load(), return_tensors="pt")

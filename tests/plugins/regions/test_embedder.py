@@ -1,4 +1,4 @@
-"""Regions: W and its reader, and the store's checks against what W was learnt from."""
+"""Regions: W and its reader, and the checks of a store against the training features."""
 
 import pickle
 
@@ -145,19 +145,19 @@ def test_no_more_than_max_regions(store):
     assert len(model.describe(example("9"))["boxes"]) == 4
 
 
-def test_a_record_that_an_example_carries_is_cut_once_and_whole(store):
+def test_a_record_inside_an_example_is_cut_once(store):
     scores, labels = np.linspace(1, 0, 9, dtype=np.float32), tuple("abcdefghi")
     classes = Classes(("cat", "dog"), np.zeros((9, 1), np.int32), np.full((9, 1), 0.5, np.float32))
-    given = record("9", 9, seed=9, scores=scores, labels=labels, classes=classes)
+    nine_regions = record("9", 9, seed=9, scores=scores, labels=labels, classes=classes)
     model = embedder(features=store, max_regions=4)
-    (cut,) = model.reader.records(Example("x", {"image": given}))
+    (cut,) = model.reader.records(Example("x", {"image": nine_regions}))
     counts = [len(values) for values in (cut.features, cut.boxes, cut.scores, cut.labels, cut.classes.ids)]
     assert counts == [4] * 5 and cut.labels == ("a", "b", "c", "d")
     (stored,) = model.reader.read(example("9"))
-    (regions,) = model.reader.read(Example("x", {"image": given}))
+    (regions,) = model.reader.read(Example("x", {"image": nine_regions}))
     assert np.array_equal(regions.features, stored.features) and len(regions.classes.ids) == 4
-    (uncut,) = embedder(features=store, max_regions=9).reader.records(Example("x", {"image": given}))
-    assert uncut is given
+    (uncut,) = embedder(features=store, max_regions=9).reader.records(Example("x", {"image": nine_regions}))
+    assert uncut is nine_regions
 
 
 def test_without_boxes(store, tmp_path):

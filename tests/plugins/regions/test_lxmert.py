@@ -1,4 +1,4 @@
-"""Published features in HDF5, with the row of an image in a file beside it."""
+"""Published features in HDF5, with an index file of the images' rows."""
 
 import json
 import pickle

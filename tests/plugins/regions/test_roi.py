@@ -24,7 +24,7 @@ def roi():
     return Roi(image_size=64).build()
 
 
-def test_given_boxes_and_labels(roi):
+def test_boxes_and_labels_of_a_picture(roi):
     (regions,) = roi.records([picture(boxes=BOXES, labels=["a", "b", "all"])])
     assert regions.features.shape == (3, 576) and np.isfinite(regions.features).all()
     assert np.allclose(regions.boxes, BOXES) and regions.labels == ("a", "b", "all")
@@ -103,7 +103,7 @@ def test_skipped_and_broken(roi):
 
 
 @pytest.mark.slow
-def test_fingerprint_says_what_made_the_features(roi, tmp_path):
+def test_fingerprint_has_model_and_settings(roi, tmp_path):
     assert roi.fingerprint == Roi(image_size=64, batch_size=3).build().fingerprint
     assert roi.fingerprint["digest"] != Roi(image_size=64, seed=1).build().fingerprint["digest"]
     settings = roi.fingerprint["settings"]

@@ -133,7 +133,7 @@ def test_tsv_into_a_store_with_everything_wrong_counted(tmp_path):
     assert list(FeatureStore(tmp_path / "s.h5")) == ["1", "3", "5"]
 
 
-def test_truncated_gzip_keeps_what_was_read_and_goes_on_with_the_whole_file(tmp_path):
+def test_truncated_gzip_stores_the_first_images_and_continues_with_the_full_file(tmp_path):
     big = [RNG.random((3, 3000)).astype(np.float32) for _ in range(30)]
     path = tsv(tmp_path / "f.tsv.gz", *(row(str(number), values) for number, values in enumerate(big)))
     content = path.read_bytes()
