@@ -67,7 +67,7 @@ class Query:
         for name, value in self.inputs.items():
             for text in _texts(value):
                 if len(text) > LONGEST:
-                    raise DataError(f"{self.where}: '{name}' has {len(text):,} letters, and may have {LONGEST:,}")
+                    raise DataError(f"{self.where}: '{name}' has {len(text):,} characters; the limit is {LONGEST:,}")
                 if any("\ud800" <= letter <= "\udfff" for letter in text):
                     raise DataError(f"{self.where}: '{name}' contains half a character ({text!r:.60}); give whole ones")
 

@@ -1,1 +1,1 @@
-"""Reading: published formats. Files that others wrote are asked for in one message, and refused by file and line."""
+"""Reading: published formats. One message names all missing files; an error names the file and the line."""

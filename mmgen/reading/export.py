@@ -1,4 +1,4 @@
-"""Data sets written in the formats that others are published in: the contract of those who write one."""
+"""Exporters: the contract of parts that write a data set in a published format."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Box = Sequence[float]
 
 @dataclass(frozen=True)
 class ExportedPicture:
-    """A picture whose file is written. `boxes` are relative to its size, as those of `parts.Picture`."""
+    """A picture whose file is written. `boxes` are relative to the picture's size, as in `parts.Picture`."""
 
-    file: str  # its name in the exporter's folder of pictures
+    file: str  # name in the exporter's folder of pictures
     width: int
     height: int
     boxes: Sequence[Box] = ()
@@ -34,7 +34,7 @@ class ExportedPicture:
 
 @dataclass(frozen=True)
 class Exported:
-    """What is to be written: the examples of each split, what there is to choose from, pictures by key."""
+    """The data to write: the examples of each split, the vocabularies, and the pictures by key."""
 
     splits: Mapping[str, Sequence[Example]]
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -42,11 +42,11 @@ class Exported:
 
 
 class Exporter(abc.ABC):
-    """Writes the files of one format. The config of the data set that reads them has it (`DatasetConfig.exporters`).
+    """Writes the files of one format. The config of the data set that reads them lists it (`DatasetConfig.exporters`).
 
-    name    what `mmgen data export --as` calls the format
+    name    of the format in `mmgen data export --as`
     labels  names of the labels that examples must have
-    images  the folder of pictures, below the one that is written
+    images  the subfolder for pictures
     """
 
     name: ClassVar[str]
@@ -54,18 +54,18 @@ class Exporter(abc.ABC):
     images: ClassVar[str] = "images"
 
     def config(self, config: DatasetConfig, split: str) -> DatasetConfig:
-        """The config under which a data set has all of a split that is to be written."""
+        """The config that makes a data set load every example of the split."""
         return config.model_copy(update={"evaluate": split})
 
     @abc.abstractmethod
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
-        """Writes into the folder, which has the pictures already. Returns the keys of a recipe's `[data]` that read
-        what is written, but for `folder`. Raises DataError for what the format cannot say."""
+        """Writes into the folder, where the pictures already are. Returns the keys of a recipe's `[data]` that read the
+        written files, without `folder`. Raises DataError for what the format cannot express."""
 
 
-def number_or_text(own: str) -> int | str:
-    """An id as published files have it: a number where it is one."""
-    return int(own) if own.isascii() and own.isdigit() and str(int(own)) == own else own
+def number_or_text(text: str) -> int | str:
+    """An id as published files have it: a number if the text is one."""
+    return int(text) if text.isascii() and text.isdigit() and str(int(text)) == text else text
 
 
 def save_json(path: Path, value: Any) -> None:
@@ -77,9 +77,9 @@ def save_json_lines(path: Path, rows: Iterable[Any]) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
-def told(example: Example, field: str) -> str:
-    """A text among an example's inputs. Raises DataError without."""
+def text_input(example: Example, field: str) -> str:
+    """The text that an example has for a field. Raises DataError if the field has no single text."""
     value = example.inputs.get(field)
     if not isinstance(value, str):
-        raise DataError(f"example '{example.id}' has no one text or key '{field}'; this format needs it")
+        raise DataError(f"example '{example.id}' has no single text or key '{field}', which this format needs")
     return value

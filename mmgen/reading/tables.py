@@ -1,4 +1,4 @@
-"""Tables with a header: the rows of a CSV file, or of a TSV file."""
+"""Tables with a header: the rows of a CSV or TSV file."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ TABS = (".tsv", ".tab")
 
 
 def is_table(path: Path) -> bool:
-    """By its name, which may end in .gz."""
-    return _plain(path).suffix.lower() in (".csv", *TABS)
+    """Whether a file is a table, by its name, which may end in .gz."""
+    return _without_gz(path).suffix.lower() in (".csv", *TABS)
 
 
-def _plain(path: Path) -> Path:
+def _without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
 
 
 def rows(path: Path) -> Iterator[tuple[int, Sequence[str]]]:
-    """The header and then the rows of a table, each with the line that it ends on. Every row has as many cells as the
-    header. They are divided by tabs where the file's name says so, by commas elsewhere. Raises DataError."""
-    tabs = _plain(path).suffix.lower() in TABS
-    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter="\t" if tabs else ",")
-    filled = filter(None, reader)  # without empty lines
+    """The header and then the rows of a table, each with the number of its last line. Every row has as many cells as
+    the header. A .tsv or .tab file is split at tabs, any other at commas. Raises DataError."""
+    by_tabs = _without_gz(path).suffix.lower() in TABS
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True, delimiter="\t" if by_tabs else ",")
+    filled_rows = filter(None, reader)  # without empty lines
     try:
-        header = [name.strip() for name in next(filled, [])]
+        header = [name.strip() for name in next(filled_rows, [])]
         yield max(1, reader.line_num), header
-        for cells in filled:
+        for cells in filled_rows:
             if len(cells) != len(header):
                 raise DataError(
-                    f"{path}:{reader.line_num}: {_count(cells, 'value')} under {_count(header, 'column')}; questions "
-                    f"with {'a tab' if tabs else 'a comma'} stand in quotation marks"
+                    f"{path}:{reader.line_num}: {_count(cells, 'value')} under {_count(header, 'column')}; put texts "
+                    f"with {'a tab' if by_tabs else 'a comma'} in quotation marks"
                 )
             yield reader.line_num, cells
     except csv.Error as error:
-        raise DataError(f"{path}:{max(1, reader.line_num)}: {_of_quotes(error)}") from None
+        raise DataError(f"{path}:{max(1, reader.line_num)}: {_quoting_problem(error)}") from None
 
 
-def _count(things: Sequence[str], name: str) -> str:
-    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
+def _count(items: Sequence[str], name: str) -> str:
+    return f"{len(items)} {name}{'s' * (len(items) != 1)}"
 
 
-def _of_quotes(error: csv.Error) -> str:
-    """What is wrong with a line, and what to do."""
+def _quoting_problem(error: csv.Error) -> str:
+    """What is wrong with the quotation marks of a line, and what to do."""
     text = str(error)
     if text == "unexpected end of data":
-        return "a quotation mark is opened and not closed before the file's end; close it"
+        return "a quotation mark is not closed before the end of the file; close it"
     if text.startswith("field larger than"):
-        return f"a cell of more than {csv.field_size_limit():,} letters; is a quotation mark before it not closed?"
+        return f"a cell has more than {csv.field_size_limit():,} characters; is a quotation mark before it not closed?"
     if "expected after" in text:
-        return "a closing quotation mark has text behind it; inside a cell in quotation marks, write each of them twice"
+        return "text follows a closing quotation mark; inside a quoted cell, write every quotation mark twice"
     return text

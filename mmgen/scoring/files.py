@@ -294,5 +294,5 @@ def _texts(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str
     if not texts or not all(isinstance(text, str) for text in texts):
         raise DataError(f"{place}: {name}: give a text, or a list of them, not {json.dumps(row[name])[:40]}")
     if (longest := max(map(len, texts))) > LONGEST:
-        raise DataError(f"{place}: {name} has {longest:,} letters, and may have {LONGEST:,}; the file is damaged")
+        raise DataError(f"{place}: {name} has {longest:,} characters; the limit is {LONGEST:,}; the file is damaged")
     return texts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mmgen.errors import DataError, did_you_mean
 from mmgen.reading.tables import BETWEEN, rows
-from mmgen.reading.text import image_id, shown, tidy
+from mmgen.reading.text import image_id, join_names, tidy
 
 from .formats import Entry, Read
 
@@ -74,7 +74,8 @@ def _places(header: Sequence[str], columns: Columns) -> dict[str, int]:
     for name in [*named.values(), *([] if "questions" in named else ["questions"])]:
         if name not in header:
             raise DataError(
-                f"no column '{name}'{did_you_mean(name, header)}; the columns are: {shown(header)}; {columns.advice}"
+                f"no column '{name}'{did_you_mean(name, header)}; the columns are: {join_names(header)}; "
+                f"{columns.advice}"
             )
         if header.count(name) > 1:
             raise DataError(f"the column '{name}' is there {header.count(name)} times; keep one of them")

@@ -14,7 +14,7 @@ from mmgen_vl.published import PublishedFiles, Split, counted
 
 from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import shown
+from mmgen.reading.text import join_names
 from mmgen.tensors import Example
 
 from . import Csv, Questions
@@ -111,7 +111,7 @@ class QuestionFiles(PublishedFiles):
         counts.update({key: len(images) for key, images in lacking.items()})
         self._check(name, examples, counts)
         if read.passed and self.release.format == "csv":
-            log.info("%s: columns that nobody reads: %s", questions, shown(read.passed))
+            log.info("%s: columns that nobody reads: %s", questions, join_names(read.passed))
         return Split(tuple(examples), counts, lacking)
 
     def _read(self, path: Path) -> Read:
@@ -144,7 +144,7 @@ class QuestionFiles(PublishedFiles):
         place = f"{self.name} {name}" + (f" ({images})" if images else "")
         if not examples:
             joined = [*caption_files, *([self.config.folder / self.config.images] if self.config.images else [])]
-            partners = f"; are {shown(joined)} of other images?" if lacking else ""
+            partners = f"; are {join_names(joined)} of other images?" if lacking else ""
             raise DataError(
                 f"{questions}: no example is left for the split '{name}': "
                 f"{lacking or odd or 'the file is empty'}{partners}"

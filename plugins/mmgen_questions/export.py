@@ -10,7 +10,7 @@ from typing import Any
 from mmgen_vl.coco import CAPTIONS, YEARS, save_captions
 
 from mmgen.errors import DataError
-from mmgen.reading.export import Exported, Exporter, told
+from mmgen.reading.export import Exported, Exporter, text_input
 
 from .columns import BETWEEN
 
@@ -30,7 +30,7 @@ class VqgTables(Exporter):
             rows.writerow(("image_id", "image_url", "questions"))
             seen: set[str] = set()
             for example in examples:
-                key = told(example, "image")
+                key = text_input(example, "image")
                 if key in seen or not example.targets or any(BETWEEN in question for question in example.targets):
                     raise DataError(
                         f"example '{example.id}': VQG has one row a picture, with questions that have no {BETWEEN}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.errors import DataError
-from mmgen.reading.text import each, image_id, json_lines, listed, tidy, wanted
+from mmgen.reading.text import image_id, json_lines, read_items, read_list, require_keys, tidy
 
 
 @dataclass
@@ -45,13 +45,13 @@ class Read:
 
 def read_vqa(path: Path) -> Read:
     """`*_questions.json` of VQA 1.0, VQA 2.0 and OK-VQA; the questions of an image come together."""
-    table, questions = listed(path, "questions", "VQA questions")
+    table, questions = read_list(path, "questions", "VQA questions")
     entries: dict[str, Entry] = {}
     seen: dict[str, tuple[str, str]] = {}
     counts: Counter = Counter()
 
     def take(item: Any) -> None:
-        wanted(item, "image_id", "question")
+        require_keys(item, "image_id", "question")
         key, question = image_id(item["image_id"], "image_id"), tidy(item["question"], "question")
         if "question_id" in item:
             own = image_id(item["question_id"], "question_id", plain=True)
@@ -63,7 +63,7 @@ def read_vqa(path: Path) -> Read:
             seen[own] = key, question
         entries.setdefault(key, Entry(key, key)).add(question, counts)
 
-    each(questions, path, "questions", take)
+    read_items(questions, path, "questions", take)
     licence = table.get("license")
     name = licence.get("name") if isinstance(licence, dict) else None
     return Read([*entries.values()], counts, name if isinstance(name, str) else None)
@@ -87,7 +87,7 @@ def read_jsonl(path: Path) -> Read:
 
 
 def _entry(item: Any, counts: Counter) -> Entry:
-    wanted(item, "id", "questions")
+    require_keys(item, "id", "questions")
     more = dict(item)
     own = image_id(more.pop("id"), "id", plain=True)
     image = more.pop("image", None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mmgen.errors import DataError
-from mmgen.reading.text import unpacked
+from mmgen.reading.text import read_unpacked
 
 PICKLES = (".p", ".pkl", ".pickle")  # how their names end
 MOST_BYTES = 1 << 28
@@ -37,7 +37,7 @@ class _Plain(pickle.Unpickler):
 def read_pickle(path: Path) -> Any:
     """The value of a pickle, also gzipped; texts of Python 2 are taken for UTF-8. Values may stand in it several times,
     and inside themselves: who reads it goes no deeper than its form. Raises DataError with the byte that is wrong."""
-    data = bytes(unpacked(path))
+    data = bytes(read_unpacked(path))
     if len(data) > MOST_BYTES:
         raise DataError(f"{path}: over {MOST_BYTES >> 20} MB; that is no file of expressions")
     _check(data, path)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmgen.errors import DataError
-from mmgen.reading.export import Exported, number_or_text, save_json, told
-from mmgen.reading.text import each, image_id, listed, tidy, wanted
+from mmgen.reading.export import Exported, number_or_text, save_json, text_input
+from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
 from mmgen.tensors import Example
 
 CAPTIONS = "captions_{year}.json"
@@ -31,7 +31,7 @@ def read_captions(paths: Iterable[Path]) -> Captions:
     counts: Counter = Counter()
 
     def take(item: Any, path: Path) -> None:
-        wanted(item, "image_id", "caption")
+        require_keys(item, "image_id", "caption")
         key, caption = image_id(item["image_id"], "image_id"), tidy(item["caption"], "caption")
         if "id" in item:
             caption_key = key, image_id(item["id"], "id", plain=True)
@@ -46,7 +46,9 @@ def read_captions(paths: Iterable[Path]) -> Captions:
             counts["empty_captions"] += 1
 
     for path in paths:
-        each(listed(path, "annotations", "captions", bare=True)[1], path, "annotations", partial(take, path=path))
+        read_items(
+            read_list(path, "annotations", "captions", bare=True)[1], path, "annotations", partial(take, path=path)
+        )
     return Captions(of, counts)
 
 
@@ -80,5 +82,5 @@ def _captions(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
     for example in examples:
         captions = example.inputs.get("caption", ())
         several = (captions,) if isinstance(captions, str) else captions
-        captions_by_image.setdefault(told(example, "image"), {}).update(dict.fromkeys(several))
+        captions_by_image.setdefault(text_input(example, "image"), {}).update(dict.fromkeys(several))
     return {key: captions for key, captions in captions_by_image.items() if captions}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from xml.parsers import expat
 
 from mmgen.errors import DataError
-from mmgen.reading.text import read_text, tidy, unpacked
+from mmgen.reading.text import read_text, read_unpacked, tidy
 
 from .boxes import Box, relative, union
 
@@ -127,7 +127,7 @@ class _Objects:
 def read_annotation(path: Path) -> Annotation:
     """An image's boxes. Pixels count from 1 in the file. XML that declares anything is refused: entities may grow
     without end. Raises DataError."""
-    data, objects, parser = bytes(unpacked(path)), _Objects(), expat.ParserCreate()
+    data, objects, parser = bytes(read_unpacked(path)), _Objects(), expat.ParserCreate()
 
     def refuse(*declared: Any) -> None:
         raise DataError("declares a document type; annotations have none, and it is not read")

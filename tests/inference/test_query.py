@@ -24,7 +24,7 @@ def test_a_list_of_nothing_is_nothing_given():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("a " * 600_000, "q: 'caption' has 1,200,000 letters, and may have 1,000,000"),
+        ("a " * 600_000, "q: 'caption' has 1,200,000 characters; the limit is 1,000,000"),
         (["a", "\ud800"], "q: 'caption' contains half a character ('\\ud800'); give whole ones"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Files of a data set: found under any of their names, and told in one message where they are not."""
+"""Files of a data set: found under any of their names; one message lists those that are missing."""
 
 import gzip
 
@@ -9,21 +9,21 @@ from mmgen.reading.finding import Finder
 from mmgen.reading.text import json_lines
 
 
-def test_a_file_is_found_under_its_other_names_in_a_subfolder_and_gzipped(tmp_path):
+def test_a_file_is_found_by_its_second_name_in_a_subfolder_and_gzipped(tmp_path):
     (tmp_path / "annotations").mkdir()
     (tmp_path / "annotations/b.json.gz").write_bytes(gzip.compress(b"[1]\n\n[2]"))
     finder = Finder("A set", tmp_path)
-    found = finder.file(["a.json", "b.json"], "nowhere")
+    path = finder.file(["a.json", "b.json"], "nowhere")
     finder.finish("")
-    assert found == tmp_path / "annotations/b.json.gz"
-    assert list(json_lines(found)) == [(1, [1]), (3, [2])]
+    assert path == tmp_path / "annotations/b.json.gz"
+    assert list(json_lines(path)) == [(1, [1]), (3, [2])]
 
 
-def test_all_that_is_missing_is_told_at_once_with_what_to_do(tmp_path):
-    (tmp_path / "there.json").touch()
+def test_one_message_lists_all_missing_files_and_what_to_do(tmp_path):
+    (tmp_path / "existing.json").touch()
     (tmp_path / "photos").touch()
     finder = Finder("A set", tmp_path)
-    assert finder.file(["there.json"], "x.org") == tmp_path / "there.json"
+    assert finder.file(["existing.json"], "x.org") == tmp_path / "existing.json"
     assert finder.file(["a.json", "b.json"], "x.org/a") == tmp_path / "a.json"
     finder.file(["c.json"], "")
     finder.subfolder("photos", "data.images names it")
@@ -31,5 +31,5 @@ def test_all_that_is_missing_is_told_at_once_with_what_to_do(tmp_path):
         finder.finish("put them there")
     assert str(error.value) == (
         f"A set: 2 files are missing:\n  {tmp_path}/a.json  <- x.org/a\n  {tmp_path}/c.json\n  put them there\n"
-        f"A set: {tmp_path}/photos: is no folder; data.images names it"
+        f"A set: {tmp_path}/photos: is not a folder; data.images names it"
     )

@@ -121,9 +121,9 @@ def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, name, text):
         ("key,questions\n9,a dog?\n", "2: no id; give one of image_id, id, image, question_id; it has key, questions"),
         ("id,text\n9,a dog?\n,cats?\n", '3: "id" is empty'),
         ("id,text,text\n9,a,b\n", "1: the column 'text' is there several times; keep one of them"),
-        ("id,text\n9,a,b\n", "2: 3 values under 2 columns; questions with a comma stand in quotation marks"),
+        ("id,text\n9,a,b\n", "2: 3 values under 2 columns; put texts with a comma in quotation marks"),
         ("\nid,text\n9\n", "3: 1 value under 2 columns; "),
-        ('id,text\n9,"a\n', "2: a quotation mark is opened and not closed before the file's end; close it"),
+        ('id,text\n9,"a\n', "2: a quotation mark is not closed before the end of the file; close it"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_told_by_its_line(tmp_path, text, told):
@@ -227,7 +227,7 @@ def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_pa
         ("", "p.jsonl: there are no predictions in it"),
         (
             json.dumps({"id": "b", "texts": ["x", "x" * 1_000_001]}),
-            "p.jsonl, entry 1: texts has 1,000,001 letters, and may have 1,000,000; the file is damaged",
+            "p.jsonl, entry 1: texts has 1,000,001 characters; the limit is 1,000,000; the file is damaged",
         ),
     ],
     ids=["no text", "no id", "cut short", "a number", "a bare text", "empty", "a text without end"],

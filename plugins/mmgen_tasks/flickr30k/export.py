@@ -14,7 +14,7 @@ from mmgen.reading.export import (
     Exported,
     ExportedPicture,
     Exporter,
-    told,
+    text_input,
 )
 from mmgen.tensors import Example
 
@@ -33,7 +33,7 @@ class Flickr30k(Exporter):
         for split, examples in exported.splits.items():
             images: dict[str, dict[str, list[Example]]] = {}
             for example in examples:  # each a phrase; those of a caption have its words
-                captions = images.setdefault(told(example, "image"), {})
+                captions = images.setdefault(text_input(example, "image"), {})
                 captions.setdefault(example.id.rpartition("-")[0], []).append(example)
             (folder / f"{split}.txt").write_text("".join(f"{key}\n" for key in images), encoding="utf-8")
             for key, captions in images.items():
@@ -47,10 +47,10 @@ class Flickr30k(Exporter):
 
 def _marked(phrases: Sequence[Example], chains: dict[tuple[float, ...], int]) -> str:
     """A caption with its phrases marked. `chains`: box -> its number."""
-    caption, line, end = told(phrases[0], "caption"), "", 0
+    caption, line, end = text_input(phrases[0], "caption"), "", 0
     for example in phrases:
         for first, last, box in example.labels["phrases"]:
-            if first < end or told(example, "caption") != caption:
+            if first < end or text_input(example, "caption") != caption:
                 raise DataError(f"example '{example.id}': phrases of a caption must stand behind one another")
             chain = chains.setdefault(tuple(box), len(chains) + 1)
             kind = str(example.facts.get("type", "other")).replace(" ", "")

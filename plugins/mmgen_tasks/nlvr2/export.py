@@ -10,7 +10,7 @@ from mmgen.reading.export import (
     Exported,
     Exporter,
     save_json_lines,
-    told,
+    text_input,
 )
 
 from ..export import named
@@ -34,7 +34,7 @@ class Nlvr2(Exporter):
                         f"example '{example.id}': NLVR2's ids are split-set-pair-sentence, and its pictures "
                         "split-set-pair-img0 and -img1"
                     )
-                row = {"identifier": example.id, "sentence": told(example, "statement")}
+                row = {"identifier": example.id, "sentence": text_input(example, "statement")}
                 rows.append(row | {"label": str(example.labels["truth"])})
             save_json_lines(folder / f"{DEV.get(split, split)}.json", rows)
         return {"type": "nlvr2", **named([*exported.splits], DEV)}

@@ -11,7 +11,7 @@ from mmgen_vl.published import read_rows
 
 from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import json_lines, kind, tidy, wanted
+from mmgen.reading.text import json_lines, kind, require_keys, tidy
 from mmgen.tensors import All, Example
 
 from ..dataset import PublishedDataset, Read
@@ -68,7 +68,7 @@ class Nlvr2Files(PublishedDataset):
 
 def read_example(row: Any) -> Example:
     """A line's example. Raises DataError."""
-    wanted(row, "identifier", "sentence")
+    require_keys(row, "identifier", "sentence")
     own, sentence = tidy(row["identifier"], "identifier"), tidy(row["sentence"], "sentence")
     split, group, _, number = _parts(own)
     labels = {}

@@ -13,7 +13,7 @@ from mmgen.reading.export import (
     Exporter,
     number_or_text,
     save_json,
-    told,
+    text_input,
 )
 
 from ..export import named
@@ -50,7 +50,11 @@ class RefcocoPlus(Exporter):
                 annotated(key, picture, box, picture.labels[place] if picture.labels else "thing")
         for split, examples in exported.splits.items():
             for example in examples:
-                key, box, text = told(example, "image"), tuple(example.labels["box"]), told(example, "expression")
+                key, box, text = (
+                    text_input(example, "image"),
+                    tuple(example.labels["box"]),
+                    text_input(example, "expression"),
+                )
                 if (key, box) not in things:
                     annotated(key, exported.pictures[key], box, "thing")
                 sentence = {"sent_id": number_or_text(example.id), "sent": text, "raw": text, "tokens": text.split()}

@@ -12,7 +12,7 @@ from mmgen_vl.boxes import Box, relative
 from mmgen.errors import DataError
 from mmgen.files import image_key
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import each, image_id, kind, listed, parse_json, read_text, tidy, wanted
+from mmgen.reading.text import image_id, kind, parse_json, read_items, read_list, read_text, require_keys, tidy
 from mmgen.tensors import Example
 
 from ..dataset import PublishedDataset, Read, numbers
@@ -115,12 +115,12 @@ class RefcocoFiles(PublishedDataset):
         seen: set[str] = set()
 
         def take(ref: Any) -> None:
-            wanted(ref, "split", "ann_id", "sentences")
+            require_keys(ref, "split", "ann_id", "sentences")
             split = tidy(ref["split"], "split")
             if split in self.files:
                 _take(ref, self._instances, seen, found.setdefault(split, Read([], Counter())))
 
-        each(refs, path, "refs", take)
+        read_items(refs, path, "refs", take)
         return found
 
 
@@ -137,7 +137,7 @@ def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: Read)
         raise DataError(f"sentences must be a list, not {kind(ref['sentences'])}")
     for number, sentence in enumerate(ref["sentences"]):
         try:
-            wanted(sentence, "sent_id", "sent")
+            require_keys(sentence, "sent_id", "sent")
             name = image_id(sentence["sent_id"], "sent_id", plain=True)
             text = tidy(sentence["sent"], "sent")
         except DataError as error:
@@ -154,13 +154,13 @@ def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: Read)
 
 def read_instances(path: Path) -> Instances:
     """Pictures, categories and boxes in COCO's format. Raises DataError."""
-    table, annotations = listed(path, "annotations", "COCO annotations")
+    table, annotations = read_list(path, "annotations", "COCO annotations")
     sizes: dict[str, tuple[float, ...]] = {}
     names: dict[str, str] = {}
     found = Instances({}, {}, {})
 
     def picture(row: Any) -> None:
-        wanted(row, "id", "width", "height")
+        require_keys(row, "id", "width", "height")
         own = image_id(row["id"], "id", plain=True)
         sizes[own] = width, height = numbers([row["width"], row["height"]], 2, "width and height")
         if width <= 0 or height <= 0:
@@ -168,11 +168,11 @@ def read_instances(path: Path) -> Instances:
         found.keys[own] = image_key(tidy(row["file_name"], "file_name")) if row.get("file_name") else own
 
     def category(row: Any) -> None:
-        wanted(row, "id", "name")
+        require_keys(row, "id", "name")
         names[image_id(row["id"], "id", plain=True)] = tidy(row["name"], "name")
 
     def thing(row: Any) -> None:
-        wanted(row, "id", "image_id", "bbox")
+        require_keys(row, "id", "image_id", "bbox")
         own, image = (image_id(row[key], key, plain=True) for key in ("id", "image_id"))
         if image not in sizes:
             raise DataError(f"image_id {image:.60} is not among the images")
@@ -186,6 +186,6 @@ def read_instances(path: Path) -> Instances:
     for key, take in (("images", picture), ("categories", category)):
         if not isinstance(table.get(key), list):
             raise DataError(f"{path}: not a file of COCO annotations: it has no list '{key}'")
-        each(table[key], path, key, take)
-    each(annotations, path, "annotations", thing)
+        read_items(table[key], path, key, take)
+    read_items(annotations, path, "annotations", thing)
     return found

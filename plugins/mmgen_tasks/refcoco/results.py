@@ -9,7 +9,7 @@ from typing import Any
 
 from mmgen.errors import DataError
 from mmgen.reading.results import ResultFiles
-from mmgen.reading.text import each, image_id, listed, tidy, wanted
+from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
 from mmgen.tensors import Example
 
 from ..results import prediction_of, put
@@ -26,10 +26,10 @@ class BoxResults(ResultFiles):
         found: dict[str, Any] = {}
 
         def take(row: Any) -> None:
-            wanted(row, "id", self.key)
+            require_keys(row, "id", self.key)
             put(found, image_id(row["id"], "id", plain=True), self.value(row[self.key]))
 
-        each(listed(path, "results", "results", bare=True)[1], path, "results", take)
+        read_items(read_list(path, "results", "results", bare=True)[1], path, "results", take)
         return found
 
     def value(self, told: Any) -> Any:
@@ -40,14 +40,14 @@ class BoxResults(ResultFiles):
         found: dict[str, Example] = {}
 
         def take(row: Any) -> None:
-            wanted(row, "id", "box")
+            require_keys(row, "id", "box")
             own, image = image_id(row["id"], "id", plain=True), row.get("image")
             facts = {"image": image_id(image, "image")} if image is not None else {}
             if row.get("type") is not None:
                 facts["type"] = tidy(row["type"], "type")
             put(found, own, Example(own, {}, (), facts, self.labels(tuple(four_numbers(row["box"])))))
 
-        each(listed(path, "references", "references", bare=True)[1], path, "references", take)
+        read_items(read_list(path, "references", "references", bare=True)[1], path, "references", take)
         return [*found.values()]
 
     def labels(self, box: tuple[float, ...]) -> dict[str, Any]:

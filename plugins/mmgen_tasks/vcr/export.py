@@ -8,7 +8,7 @@ from typing import Any
 
 from mmgen.configs import DatasetConfig
 from mmgen.errors import DataError
-from mmgen.reading.export import Exported, ExportedPicture, Exporter, save_json, save_json_lines, told
+from mmgen.reading.export import Exported, ExportedPicture, Exporter, save_json, save_json_lines, text_input
 from mmgen.tensors import Example
 
 from ..export import named
@@ -59,9 +59,9 @@ def _objects(picture: ExportedPicture) -> Sequence[Sequence[float]]:
 def _row(
     own: str, answer: Example, rationale: Example, exported: Exported, objects: dict[str, list[str]]
 ) -> dict[str, Any]:
-    key = told(answer, "image")
+    key = text_input(answer, "image")
     picture = exported.pictures[key]
-    question = Text(told(answer, "question"), tuple(answer.shown("question_mentions")))
+    question = Text(text_input(answer, "question"), tuple(answer.shown("question_mentions")))
     texts = [question]
     for example in (answer, rationale):
         pairs = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)

@@ -16,7 +16,7 @@ from mmgen_vl.published import read_rows
 from mmgen.errors import DataError
 from mmgen.files import image_key
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import json_lines, kind, parse_json, read_text, tidy, wanted
+from mmgen.reading.text import json_lines, kind, parse_json, read_text, require_keys, tidy
 from mmgen.tensors import All, Example
 
 from ..dataset import PublishedDataset, Read, numbers
@@ -135,7 +135,7 @@ class VcrTextFiles(VcrFiles):
 
 def read_item(row: Any) -> Item:
     """A line's item. Raises DataError."""
-    wanted(row, "annot_id", "img_fn", "objects", "question", *TEXTS)
+    require_keys(row, "annot_id", "img_fn", "objects", "question", *TEXTS)
     own = tidy(row["annot_id"], "annot_id")
     if not own:
         raise DataError("annot_id is empty")
@@ -201,7 +201,7 @@ def _label(row: dict[str, Any], name: str) -> int | None:
 
 def read_boxes(table: Any) -> tuple[list[Box], list[str]]:
     """Boxes and names of a still's objects, from its metadata. Raises DataError."""
-    wanted(table, "boxes", "names", "width", "height")
+    require_keys(table, "boxes", "names", "width", "height")
     width, height = numbers([table["width"], table["height"]], 2, "width and height")
     boxes, called = table["boxes"], table["names"]
     if width <= 0 or height <= 0:

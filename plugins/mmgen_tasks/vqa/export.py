@@ -13,7 +13,7 @@ from mmgen.reading.export import (
     Exporter,
     number_or_text,
     save_json,
-    told,
+    text_input,
 )
 from mmgen.tensors import Example
 
@@ -44,8 +44,8 @@ class Vqa2(Exporter):
 
 
 def _question(example: Example) -> dict[str, Any]:
-    ids = {"question_id": number_or_text(example.id), "image_id": number_or_text(told(example, "image"))}
-    return {**ids, "question": told(example, "question")}
+    ids = {"question_id": number_or_text(example.id), "image_id": number_or_text(text_input(example, "image"))}
+    return {**ids, "question": text_input(example, "question")}
 
 
 def _answers(example: Example) -> dict[str, Any]:
@@ -54,6 +54,6 @@ def _answers(example: Example) -> dict[str, Any]:
         for place, answer in enumerate(example.targets, 1)
     ]
     known = {name: example.facts[name] for name in ("question_type", "answer_type") if name in example.facts}
-    row = {"question_id": number_or_text(example.id), "image_id": number_or_text(told(example, "image")), **known}
+    row = {"question_id": number_or_text(example.id), "image_id": number_or_text(text_input(example, "image")), **known}
     common = example.inputs.get("answer") or Counter(example.targets).most_common(1)[0][0]
     return {**row, "multiple_choice_answer": common, "answers": given}

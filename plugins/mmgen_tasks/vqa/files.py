@@ -16,7 +16,7 @@ from mmgen_vl.coco import YEARS
 
 from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import each, image_id, kind, listed, tidy, wanted
+from mmgen.reading.text import image_id, kind, read_items, read_list, require_keys, tidy
 from mmgen.tensors import Example
 
 from ..dataset import PublishedDataset, Read, read_images
@@ -106,7 +106,7 @@ class VqaFiles(PublishedDataset):
         counts: Counter[str] = Counter()
 
         def take(row: Any) -> None:
-            wanted(row, "question_id", "image_id", "question")
+            require_keys(row, "question_id", "image_id", "question")
             own = image_id(row["question_id"], "question_id", plain=True)
             key, question = image_id(row["image_id"], "image_id"), tidy(row["question"], "question")
             if own in found:
@@ -117,7 +117,7 @@ class VqaFiles(PublishedDataset):
                 found[own] = self._example(split, own, key, question, annotated.get(own))
 
         for path in files.questions:
-            each(listed(path, "questions", "VQA questions")[1], path, "questions", take)
+            read_items(read_list(path, "questions", "VQA questions")[1], path, "questions", take)
         return Read(self._kept(split, [*found.values()]), counts)
 
     def _kept(self, split: str, examples: list[Example]) -> list[Example]:
@@ -169,14 +169,14 @@ class VqaFiles(PublishedDataset):
             found: dict[str, Annotation] = {}
 
             def take(row: Any) -> None:
-                wanted(row, "question_id", "answers")
+                require_keys(row, "question_id", "answers")
                 own = image_id(row["question_id"], "question_id", plain=True)
                 if own in found:
                     raise DataError(f"question_id {own:.60} came before")
                 found[own] = read_annotation(row)
 
             for path in self.files[split].annotations:
-                each(listed(path, "annotations", "VQA annotations")[1], path, "annotations", take)
+                read_items(read_list(path, "annotations", "VQA annotations")[1], path, "annotations", take)
             self._annotations[split] = found
         return self._annotations[split]
 
@@ -199,7 +199,7 @@ def read_annotation(row: Any) -> Annotation:
 def _answers(rows: list[Any]) -> Iterator[str]:
     for number, row in enumerate(rows):
         try:
-            wanted(row, "answer")
+            require_keys(row, "answer")
             tidy(row["answer"], "answer")  # raises
             yield intern(on_one_line(row["answer"]))  # as the official evaluation: two blanks stay two
         except DataError as error:

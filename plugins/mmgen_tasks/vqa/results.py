@@ -9,7 +9,7 @@ from typing import Any
 
 from mmgen.errors import DataError
 from mmgen.reading.results import ResultFiles
-from mmgen.reading.text import each, image_id, kind, listed, wanted
+from mmgen.reading.text import image_id, kind, read_items, read_list, require_keys
 from mmgen.tensors import Example
 
 from ..results import label_of, prediction_of, put
@@ -25,17 +25,17 @@ class VqaResults(ResultFiles):
         found: dict[str, Any] = {}
 
         def take(row: Any) -> None:
-            wanted(row, "question_id", "answer")
+            require_keys(row, "question_id", "answer")
             put(found, image_id(row["question_id"], "question_id", plain=True), _text(row["answer"], "answer"))
 
-        each(listed(path, "results", "VQA results", bare=True)[1], path, "results", take)
+        read_items(read_list(path, "results", "VQA results", bare=True)[1], path, "results", take)
         return found
 
     def read_references(self, path: Path) -> list[Example]:
         found: dict[str, Example] = {}
 
         def take(row: Any) -> None:
-            wanted(row, "question_id", "answers")
+            require_keys(row, "question_id", "answers")
             own = image_id(row["question_id"], "question_id", plain=True)
             known = read_annotation(row)
             facts = {**known.facts}
@@ -43,7 +43,7 @@ class VqaResults(ResultFiles):
                 facts["image"] = image_id(row["image_id"], "image_id")
             put(found, own, Example(own, {}, known.answers, facts))
 
-        each(listed(path, "annotations", "VQA annotations")[1], path, "annotations", take)
+        read_items(read_list(path, "annotations", "VQA annotations")[1], path, "annotations", take)
         return [*found.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:

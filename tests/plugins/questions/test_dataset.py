@@ -247,16 +247,16 @@ def test_jsonl_with_an_input_of_its_own(tmp_path):
         ('{"id": 2, "questions": ["a"]', ":2: not valid JSON: Expecting ',' delimiter (column 29)"),
         (
             '{"id": 2, "questions": ["\\u0000"]}',
-            ":2: questions[0] holds '\\x00', which is no character; the file is damaged",
+            ":2: questions[0] holds '\\x00', which is not a valid character; the file is damaged",
         ),
         (
             '{"id": 2, "questions": ["\\ud800"]}',
-            ":2: questions[0] holds '\\ud800', which is no character; the file is damaged",
+            ":2: questions[0] holds '\\ud800', which is not a valid character; the file is damaged",
         ),
         ("[" * 100_000, ":2: not usable JSON: "),
         (
             '{"id": 2, "questions": ["' + "a" * 1_000_001 + '"]}',
-            ":2: questions[0] has 1,000,001 letters, and may have 1,000,000; the file is damaged",
+            ":2: questions[0] has 1,000,001 characters; the limit is 1,000,000; the file is damaged",
         ),
     ],
     ids=lambda value: value[:40],
@@ -414,29 +414,28 @@ def test_bad_vqa(tmp_path, text, error):
         ("", ":1: no column 'image_id'; the columns are: none; VQG's are: image_id, image_url, questions"),
         (
             f"{HEADER}\n1,u,What?\n2,u\n",
-            ":3: 2 values under 3 columns; questions with a comma stand in quotation marks",
+            ":3: 2 values under 3 columns; put texts with a comma in quotation marks",
         ),
         (
             f"{HEADER}\n1,u,Yes, what?\n",
-            ":2: 4 values under 3 columns; questions with a comma stand in quotation marks",
+            ":2: 4 values under 3 columns; put texts with a comma in quotation marks",
         ),
         (
             f'{HEADER}\n1,u,"What?\n2,u,Who?\n',
-            ":3: a quotation mark is opened and not closed before the file's end; close it",
+            ":3: a quotation mark is not closed before the end of the file; close it",
         ),
         (
             f'{HEADER}\n1,u,"What "he" did?"\n',
-            ":2: a closing quotation mark has text behind it; inside a cell in quotation marks, write each of them "
-            "twice",
+            ":2: text follows a closing quotation mark; inside a quoted cell, write every quotation mark twice",
         ),
         (
             f"{HEADER}\n1,u,{'x' * 131_073}\n",
-            ":2: a cell of more than 131,072 letters; is a quotation mark before it not closed?",
+            ":2: a cell has more than 131,072 characters; is a quotation mark before it not closed?",
         ),
         (f"{HEADER}\n,u,What?\n", ":2: image_id is empty"),
-        (f"{HEADER}\n1,u,Wh\0at?\n", ":2: a NUL byte; the file is damaged, or not a text"),
-        (f"{HEADER}\n1,u,What?\n".encode("utf-16"), ":1: this is UTF-16; save the file as UTF-8"),
-        (f"{HEADER}\n1,u,caf\xe9?\n".encode("latin-1"), ":2: not UTF-8; save the file as UTF-8"),
+        (f"{HEADER}\n1,u,Wh\0at?\n", ":2: contains a NUL byte; the file is damaged or is not a text file"),
+        (f"{HEADER}\n1,u,What?\n".encode("utf-16"), ":1: the encoding is UTF-16; save the file as UTF-8"),
+        (f"{HEADER}\n1,u,caf\xe9?\n".encode("latin-1"), ":2: the encoding is not UTF-8; save the file as UTF-8"),
     ],
 )
 def test_bad_csv(tmp_path, text, error):
@@ -507,7 +506,7 @@ def test_a_gzipped_file_that_is_cut_short(tmp_path):
     (tmp_path / "q.json.gz").write_bytes(packed[:-100])
     text = refused(vqa(tmp_path))
     assert text.startswith(f"{tmp_path / 'q.json.gz'}: cannot be unpacked (") and text.endswith(
-        "; it may be cut short: get it again"
+        "; the file may be cut short: get it again"
     )
 
 

@@ -38,7 +38,7 @@ def test_latin_1_is_one_line_with_the_file(tmp_path, read):
     folder = published.flickr30k(tmp_path)
     path = folder / "Sentences/1000.txt"
     path.write_bytes("A plain line .\n[/EN#1/people A señora] .\n".encode("latin-1"))
-    assert refusal(read, folder) == f"{path}:2: not UTF-8; save the file as UTF-8"
+    assert refusal(read, folder) == f"{path}:2: the encoding is not UTF-8; save the file as UTF-8"
     published.flickr30k(tmp_path)
     path = folder / "Annotations/1000.xml"
     path.write_bytes(path.read_bytes().replace(b"1000.jpg", "señora.jpg".encode("latin-1")))
