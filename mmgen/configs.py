@@ -46,7 +46,7 @@ class SequenceConfig(Config):
 
     open: bool = Field(True, description="[CLS] opens the inputs")
     close: bool = Field(False, description="a last [SEP] closes the inputs; the paper writes none")
-    written_type: int = Field(0, ge=0, description="token type of what is written")
+    target_token_type: int = Field(0, ge=0, description="token type of what is written")
 
 
 class RelativeTo:
@@ -128,12 +128,12 @@ class FeaturesConfig(EmbedderConfig):
     )
     extractor: SerializeAsAny[ExtractorConfig] | None = Field(None, description="makes the features from raw images")
     boxes: bool = Field(True, description="append a region's box, four numbers relative to the image's size")
-    normalise: Literal["none", "length", "standard"] = Field(
+    normalize: Literal["none", "length", "standard"] = Field(
         "none",
         description="features as they are; each region's scaled to length 1; or each dimension to mean 0 and deviation "
         "1 over the store",
     )
-    blind: bool = Field(
+    zero_features: bool = Field(
         False, description="features are read as 0, and only where regions are is left: for a row that sees nothing"
     )
     allow_other_features: bool = Field(
@@ -162,7 +162,7 @@ class ObjectiveConfig(PartConfig):
     labels      names of the labels that examples must have
     makes_rows  whether an example becomes rows of its making (`objectives.TargetReader.rows`)
     pools       whether it reads `parts.Backbone.pooled`
-    lends       whether the head of an objective with a key `begins_as` may begin with its `Objective.hidden_layer`
+    lends       whether the head of an objective with a key `init_from` may begin with its `Objective.hidden_layer`
     """
 
     kind: ClassVar[str] = "objective"

@@ -74,10 +74,10 @@ class Model(nn.Module):
         for name, embedder in embedders.items():
             _check(name, embedder, sharing_problem(embedder, backbone))
         self.backbone, self.generator, self.sequence = backbone, generator, sequence or SequenceConfig()
-        if self.sequence.written_type >= (backbone.types or 1):
+        if self.sequence.target_token_type >= (backbone.types or 1):
             raise DataError(
-                f"sequence.written_type = {self.sequence.written_type}, and the backbone {types_of(backbone)}; lower "
-                "it, or give the backbone more"
+                f"sequence.target_token_type = {self.sequence.target_token_type}, and the backbone "
+                f"{types_of(backbone)}; lower it, or give the backbone more"
             )
         try:
             self.embedders = Embedders(embedders)
@@ -197,7 +197,7 @@ class Model(nn.Module):
         states = self.backbone.embed(ids)
         if prefix.term is not None:
             states = states + prefix.term.unsqueeze(1)
-        return Slots(states, prefix.free + offsets, torch.full_like(ids, self.sequence.written_type), layout)
+        return Slots(states, prefix.free + offsets, torch.full_like(ids, self.sequence.target_token_type), layout)
 
     def _special(self, token: int, rows: int) -> Segment:
         ids = torch.full((rows, 1), token, device=self.device)

@@ -76,7 +76,7 @@ def model(generator, backbone=Bert, position=0, seed=0, **more):
         "extra_positions": 2,
     }
     inputs = {"caption": Text(), "things": Bag(reads=("caption",), position=position, token_type=2)}
-    sequence = SequenceConfig(written_type=1, **more)
+    sequence = SequenceConfig(target_token_type=1, **more)
     made = compose(backbone(**sizes), inputs, generator, texts=[" ".join(toys.WORDS)] * 3, sequence=sequence)
     with torch.no_grad():
         for parameter in made.parameters():
@@ -268,8 +268,10 @@ def test_what_the_backbone_has_not_is_told(settings, wrong):
 
 
 def test_a_type_of_what_is_written_that_the_backbone_has_not_is_told():
-    with pytest.raises(DataError, match="sequence.written_type = 2, and the backbone has token types 0 to 1; lower it"):
-        compose(Tiny(), {"caption": Words()}, Masked(), sequence=SequenceConfig(written_type=2))
+    with pytest.raises(
+        DataError, match="sequence.target_token_type = 2, and the backbone has token types 0 to 1; lower it"
+    ):
+        compose(Tiny(), {"caption": Words()}, Masked(), sequence=SequenceConfig(target_token_type=2))
 
 
 def test_terms_of_other_shapes_are_told():

@@ -45,7 +45,7 @@ class StoreReader(Reader):
     most: int | None = None
 
     def __init__(self, config: FeaturesConfig, limit: int | None = None) -> None:
-        self.field, self.limit, self.boxes, self.blind = config.reads[0], limit, config.boxes, config.blind
+        self.field, self.limit, self.boxes, self.blind = config.reads[0], limit, config.boxes, config.zero_features
         self.allow_other = config.allow_other_features
         self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
         self.path = Path(config.features) if config.features is not None else None
@@ -222,7 +222,7 @@ class StoredEmbedder(Embedder):
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             self.reader.classes = store.class_names or None
             statistics = measure(store, None if self.measures_all else self.reader.limit)
-        self.normalise = config.normalise
+        self.normalise = config.normalize
         width, places = self.width, self.places * self.reader.boxes
         if self.normalise == "standard":
             mean, deviation = (torch.zeros(width), torch.ones(width)) if statistics is None else statistics

@@ -38,7 +38,7 @@ def result_file(
     steps  whose predictions, by default the last step's that makes such; what an earlier one of several has predicted,
            the later ones are not asked
     split  of what a step is scored on, by default the one that it is scored on
-    sets   settings of the data ("data.asks=every"), and those of `load_run`
+    sets   settings of the data ("data.subtask=every"), and those of `load_run`
 
     Raises RunError, RecipeError, DataError."""
     folder, registry, progress = RunFolder(Path(path)), installed(), progress or Progress()

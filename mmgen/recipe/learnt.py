@@ -40,7 +40,7 @@ def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[Wrong]:
 def _unlent(step: Step, known: Mapping[str, ObjectiveConfig | GeneratorConfig | None]) -> Iterator[str]:
     """What is wrong with the objectives that heads of a step begin as."""
     for each in step.objectives:
-        wanted = getattr(known.get(each), "begins_as", "")
+        wanted = getattr(known.get(each), "init_from", "")
         lender = known.get(wanted)
         if wanted and wanted not in known:
             yield f"'{each}' begins as '{wanted}', which is no objective{did_you_mean(wanted, [*known])}"

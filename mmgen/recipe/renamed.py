@@ -25,6 +25,35 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # an old key -> what it may be calle
     "width": ("hidden_size",),
     # steps
     "learn": ("train",),
+    "written_type": ("target_token_type",),
+    # inputs
+    "blind": ("zero_features",),
+    "normalise": ("normalize",),
+    "whole": ("whole_image",),
+    # objectives
+    "begins_as": ("init_from",),
+    "mask": ("mask_replace_prob",),
+    "other": ("negative_ratio",),
+    "random": ("random_replace_prob",),
+    "rate": ("mlm_probability", "mask_probability"),
+    "told": ("top_k",),
+    "whole_words": ("whole_word_mask",),
+    # data sets
+    "answers": ("num_answers",),
+    "asks": ("subtask",),
+    "between": ("separator",),
+    "items": ("questions",),
+    "learn_from": ("train_targets",),
+    "unlike": ("same_kind",),
+    "without": ("exclude_images",),
+    "write": ("targets",),
+    # metrics and probes
+    "active": ("active_threshold",),
+    "best": ("top_heads",),
+    "iou": ("iou_threshold",),
+    "patience": ("timeout",),
+    "question_types": ("by_question_type",),
+    "types": ("by_phrase_type",),
 }
 
 

@@ -17,7 +17,7 @@ class CaptionScores(mmgen.MetricConfig):
     meteor: bool = Field(
         True, description="also METEOR, which needs Java, up to 2 GB of memory and some seconds to start"
     )
-    patience: float = Field(120.0, gt=0, description="seconds to wait for an answer from Java")
+    timeout: float = Field(120.0, gt=0, description="seconds to wait for an answer from Java")
 
     def build(self):
         from .metric import CaptionMetric

@@ -37,7 +37,7 @@ class CaptionMetric(Metric):
         self.tokeniser = ""  # which tokeniser produced the words
         self.segments: dict[tuple[str, ...], np.ndarray] = {}  # a text and its references -> METEOR's statistics
         self.meteor_failure = ""
-        self.program = Program(config.patience)
+        self.program = Program(config.timeout)
         weakref.finalize(self, self.program.close)
 
     def score(self, generations: Sequence[Generation], examples: Sequence[Example]) -> Scores:
@@ -72,9 +72,7 @@ class CaptionMetric(Metric):
         if new and self.tokeniser in ("", "Java's") and self.config.tokenizer != "own":
             try:
                 self.words.update(
-                    zip(
-                        new, java.tokenise_all([java.one_line(text) for text in new], self.config.patience), strict=True
-                    )
+                    zip(new, java.tokenise_all([java.one_line(text) for text in new], self.config.timeout), strict=True)
                 )
                 self.tokeniser, new = "Java's", []
             except UnavailableError as error:

@@ -19,10 +19,12 @@ class MaskedWords(mmgen.ObjectiveConfig):
     inputs: tuple[str, ...] = Field(
         (), description="text inputs with hidden words; by default every text input of the step"
     )
-    rate: float = Field(0.15, gt=0, le=1, description="share of the words that are predicted")
-    mask: Share = Field(0.8, description="of those, the share replaced by [MASK]")
-    random: Share = Field(0.1, description="of those, the share replaced by a random word; the rest stays unchanged")
-    whole_words: bool = Field(False, description="hide all word pieces of a word, or none of them")
+    mlm_probability: float = Field(0.15, gt=0, le=1, description="share of the words that are predicted")
+    mask_replace_prob: Share = Field(0.8, description="of those, the share replaced by [MASK]")
+    random_replace_prob: Share = Field(
+        0.1, description="of those, the share replaced by a random word; the rest stays unchanged"
+    )
+    whole_word_mask: bool = Field(False, description="hide all word pieces of a word, or none of them")
 
     def build(self, backbone, labels):
         from .masked_words import MaskedWordsObjective
@@ -44,8 +46,10 @@ class MaskedWords(mmgen.ObjectiveConfig):
 
     @model_validator(mode="after")
     def _shares(self):
-        if self.mask + self.random > 1:
-            raise ValueError("mask + random must be at most 1, because both are shares of the same words")
+        if self.mask_replace_prob + self.random_replace_prob > 1:
+            raise ValueError(
+                "mask_replace_prob + random_replace_prob must be at most 1, because both are shares of the same words"
+            )
         return self
 
 
@@ -59,7 +63,7 @@ class SentenceImage(mmgen.ObjectiveConfig):
 
     caption: str = Field("caption", description="field of an example with its captions")
     second: str = Field("second", description="field for the second caption")
-    other: float = Field(0.5, gt=0, lt=1, description="share of second captions from another picture")
+    negative_ratio: float = Field(0.5, gt=0, lt=1, description="share of second captions from another picture")
 
     def build(self, backbone, labels):
         from .sentence_image import SentenceImageObjective
@@ -84,8 +88,8 @@ class MaskedRegions(mmgen.ObjectiveConfig):
     lends = True
 
     input: str = Field("image", description="input with hidden regions; its store has their classes")
-    rate: float = Field(0.15, gt=0, le=1, description="share of the regions that are predicted")
-    mask: Share = Field(0.9, description="of those, the share that is hidden; the rest stays unchanged")
+    mask_probability: float = Field(0.15, gt=0, le=1, description="share of the regions that are predicted")
+    mask_replace_prob: Share = Field(0.9, description="of those, the share that is hidden; the rest stays unchanged")
 
     def build(self, backbone, labels):
         from .masked_regions import MaskedRegionsObjective

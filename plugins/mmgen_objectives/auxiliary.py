@@ -22,7 +22,7 @@ class RegionClasses(mmgen.ObjectiveConfig):
     first_object: int = Field(
         0, ge=0, description="index of the first object's region, not counting the whole picture that VL-BERT adds"
     )
-    begins_as: str = Field(
+    init_from: str = Field(
         "", description="masked_regions objective whose hidden layer initialises this one, as in VL-BERT's code"
     )
     dropout: float = Field(0.0, ge=0, lt=1, description="dropout after the hidden layer, in training")

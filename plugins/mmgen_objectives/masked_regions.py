@@ -22,7 +22,7 @@ class HiddenRegions(TargetReader):
     """Collects the labels of hidden regions, in loader workers."""
 
     def __init__(self, config: MaskedRegions) -> None:
-        self.input, self.hiding = config.input, Hiding(config.rate, (config.mask, 0.0))
+        self.input, self.hiding = config.input, Hiding(config.mask_probability, (config.mask_replace_prob, 0.0))
 
     def hides(self, readers: Mapping[str, Reader]) -> Mapping[str, Hiding]:
         reader = readers.get(self.input)

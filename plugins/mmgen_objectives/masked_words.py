@@ -19,7 +19,9 @@ class HiddenWords(TargetReader):
 
     def __init__(self, config: MaskedWords) -> None:
         self.inputs = config.inputs
-        self.hiding = Hiding(config.rate, (config.mask, config.random), config.whole_words)
+        self.hiding = Hiding(
+            config.mlm_probability, (config.mask_replace_prob, config.random_replace_prob), config.whole_word_mask
+        )
 
     def hides(self, readers: Mapping[str, Reader]) -> Mapping[str, Hiding]:
         texts = [name for name, reader in readers.items() if reader.hides == "words"]

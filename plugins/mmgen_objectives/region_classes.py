@@ -63,7 +63,7 @@ class RegionClassesObjective(Objective):
         self.head = nn.Sequential(layers)
 
     def begin(self, model: Sequencer) -> None:
-        begin_as(self.head[0], model, self.config.begins_as)
+        begin_as(self.head[0], model, self.config.init_from)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The hidden layer of VL-BERT's masked-region head, to initialise this head's hidden layer."""

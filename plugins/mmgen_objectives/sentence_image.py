@@ -28,7 +28,7 @@ class TwoCaptions(TargetReader):
     makes_rows = True
 
     def __init__(self, config: SentenceImage) -> None:
-        self.caption, self.second, self.other = config.caption, config.second, config.other
+        self.caption, self.second, self.other = config.caption, config.second, config.negative_ratio
 
     def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         captions = self._captions(example)

@@ -68,13 +68,13 @@ class Grounding(mmgen.ProbeConfig):
         "mean",
         description="the query of a phrase: the mean of its word pieces, its last piece, or each piece separately",
     )
-    iou: float = Field(
+    iou_threshold: float = Field(
         0.5, gt=0, le=1, description="least overlap (intersection over union) of a correct region with a phrase's box"
     )
-    active: float = Field(
+    active_threshold: float = Field(
         0.2, ge=0, lt=1, description="a head is active when more than this share of its attention goes to regions"
     )
-    best: int = Field(3, ge=1, description="active heads per step in the table")
+    top_heads: int = Field(3, ge=1, description="active heads per step in the table")
     batch_size: int = Field(32, ge=1, description="captions at a time")
 
     def build(self):

@@ -49,11 +49,13 @@ class GroundingProbe(Probe):
         entities = {step: tallies.pop(ENTITIES) for step, tallies in tallies_by_step.items()}
         plots = {
             "Entity grounding by layer": draw(
-                [(by_name[step], tally) for step, tally in entities.items()], self.config.active, out
+                [(by_name[step], tally) for step, tally in entities.items()], self.config.active_threshold, out
             )
         }
         tables = {
-            "Entity grounding, % of phrases: best heads": best_heads(entities, self.config.active, self.config.best)
+            "Entity grounding, % of phrases: best heads": best_heads(
+                entities, self.config.active_threshold, self.config.top_heads
+            )
         }
         relations = {
             step: dict(sorted(tallies.items(), key=lambda pair: -pair[1].count)[:RELATIONS])
@@ -62,26 +64,26 @@ class GroundingProbe(Probe):
         for step, tallies in relations.items():
             if tallies:
                 tables[f"Grounding by relation, % of words: best active heads of {step}"] = relations_table(
-                    tallies, self.config.active
+                    tallies, self.config.active_threshold
                 )
                 plots[f"Grounding by relation of {step}"] = draw_relations(
-                    by_name[step], tallies, self.config.active, out
+                    by_name[step], tallies, self.config.active_threshold, out
                 )
         if parsed and not any(relations.values()):
             notes.append(f"no sentence of {self.config.parses} matches a caption with known phrases")
         write_json(
             out / "grounding.json",
             {
-                step: summary({ENTITIES: entities[step], **tallies_by_step[step]}, self.config.active)
+                step: summary({ENTITIES: entities[step], **tallies_by_step[step]}, self.config.active_threshold)
                 for step in tallies_by_step
             },
         )
         notes += [
-            f"a head is active when over {100 * self.config.active:g} % of its attention goes to regions; heads are "
-            "named layer-head, from 1",
-            f"correct: the most attended region overlaps one of the phrase's boxes (IoU {self.config.iou:g}); 'surest "
-            "region': the detector's most confident region instead; 'any region': a random region; 'at best': phrases "
-            "with at least one correct region",
+            f"a head is active when over {100 * self.config.active_threshold:g} % of its attention goes to regions; "
+            "heads are named layer-head, from 1",
+            f"correct: the most attended region overlaps one of the phrase's boxes (IoU {self.config.iou_threshold:g}); "
+            "'surest region': the detector's most confident region instead; 'any region': a random region; 'at best': "
+            "phrases with at least one correct region",
         ]
         if not any(tally.scored for tally in entities.values()):
             notes.append(
@@ -166,7 +168,7 @@ class GroundingProbe(Probe):
         scores = [description["scores"][index] for index in regions] if description.get("scores") else None
         surest = max(range(len(regions)), key=scores.__getitem__) if scores else 0
         for query in self._queries(caption, spans, parsed):
-            fits = iou(boxes, query.boxes).max(1) >= self.config.iou  # (R,)
+            fits = iou(boxes, query.boxes).max(1) >= self.config.iou_threshold  # (R,)
             weights = seen[:, :, list(query.slots)].mean(2)  # (layers, heads, R)
             tallies.setdefault(query.name, Tally()).add(weights, torch.from_numpy(fits), surest, bool(scores))
 

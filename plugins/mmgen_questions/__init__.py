@@ -32,7 +32,7 @@ class Questions(Published):
         description="of several captions: draw one a visit (the first in evaluation), only the first, or each an input "
         "of its own",
     )
-    write: Literal["questions", "captions"] = Field(
+    targets: Literal["questions", "captions"] = Field(
         "questions",
         description="what the targets are; with captions (of the images that have questions) an input learns to say "
         "what it sees: a warm start",
@@ -113,7 +113,9 @@ class Csv(Questions):
         description='"id", "image", "caption", "questions" or another input -> its column; other columns are passed '
         "over, and named in a line",
     )
-    between: str = Field("---", description='what stands between several texts in one cell; "" where none has several')
+    separator: str = Field(
+        "---", description='what stands between several texts in one cell; "" where none has several'
+    )
 
     @property
     def published(self) -> Release:

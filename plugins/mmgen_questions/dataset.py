@@ -116,7 +116,7 @@ class QuestionFiles(PublishedFiles):
 
     def _read(self, path: Path) -> Read:
         if isinstance(self.config, Csv):
-            return read_columns(path, Columns(self.config.columns, between=self.config.between))
+            return read_columns(path, Columns(self.config.columns, between=self.config.separator))
         return READERS[self.release.format](path)
 
     def _captions_of(self, files: tuple[Path, ...]) -> Captions:
@@ -161,7 +161,7 @@ def _examples(split: str, entry: Entry, config: Questions) -> Iterator[Example]:
     """The example of an entry, or one a caption."""
     base = {**entry.more} if entry.image is None else {"image": entry.image, **entry.more}
     own, targets = f"{split}-{entry.id}", tuple(entry.questions)
-    if config.write == "captions":
+    if config.targets == "captions":
         if entry.captions:
             yield Example(own, base, entry.captions)
     elif config.captions == "all" and entry.captions:

@@ -37,7 +37,7 @@ class VlBertRegions(MentionsConfig):
     max_regions: int = Field(
         100, ge=1, description="regions of an image at most; a store has them by falling confidence"
     )
-    whole: Literal["mean", "first"] = Field(
+    whole_image: Literal["mean", "first"] = Field(
         "mean",
         description="what the whole picture looks like: the mean of its regions, which goes in front of them; or "
         "first, where a store's first region is the whole picture",

@@ -34,7 +34,7 @@ class RegionReader(MentionedReader):
     hides = "regions"
 
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
-        self.adds_whole = config.whole == "mean"
+        self.adds_whole = config.whole_image == "mean"
         mentions = Mentions(config.mentions, config.first_object + self.adds_whole, backbone.tokenizer)
         super().__init__(config, config.max_regions, mentions)
 

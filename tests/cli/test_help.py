@@ -102,7 +102,7 @@ def test_keys_of_a_part(monkeypatch):
     assert said("plugins", "diversity", "captioneval").replace(VERSION, "VERSION") == SHOWN
     assert said("plugins", "bench").endswith("\n  `mmgen bench --help` shows its options.\n\n")
     assert "must be given: text" in said("plugins", "jsonl")
-    assert 'normalise = "none"' in said("plugins", "regions") and '"none", "length", "standard"' in said(
+    assert 'normalize = "none"' in said("plugins", "regions") and '"none", "length", "standard"' in said(
         "plugins", "grid"
     )
     assert ".py:" not in said("plugins", "bert") and ".py:" in said("plugins", "bert", "--paths")
@@ -132,7 +132,7 @@ captioneval: metric, [metrics.NAME]
   meteor = true         true or false
       also METEOR, which needs Java, up to 2 GB of
       memory and some seconds to start
-  patience = 120.0      number, over 0
+  timeout = 120.0       number, over 0
       seconds to wait for an answer from Java
 
 """

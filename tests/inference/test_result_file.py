@@ -75,7 +75,7 @@ RECIPE = toys.recipe(
         "answers": {"inputs": ["question"], "train": ["backbone"], "objectives": ["answers"]},
         "words": {"inputs": ["question"], "train": ["backbone"]},
         "pick": choosing(),
-        "why": choosing(asks="rationale"),
+        "why": choosing(subtask="rationale"),
     },
     data={"type": "scene_answers", "train_size": 20, "test_size": 12},
     metrics={"accuracy": {"type": "vqa_accuracy"}, "choices": {"type": "choice_accuracy"}},
@@ -122,7 +122,7 @@ def test_another_split_can_be_asked_for(folder, known):
 
 
 def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, known, tmp_path):
-    sets = ["steps.why.data.asks=every"]
+    sets = ["steps.why.data.subtask=every"]
     (tmp_path / "o.csv").write_text(result_file(folder.path, "vcr", ["pick", "why"], sets=sets))
     rows = list(csv.DictReader((tmp_path / "o.csv").read_text().splitlines()))
     assert [row["annot_id"] for row in rows] == [f"test-{n}" for n in range(5)] and len(rows[0]) == 21

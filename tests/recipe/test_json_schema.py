@@ -60,7 +60,7 @@ def test_a_profile_may_change_one_key_of_a_table():
         check(
             tomllib.loads(
                 "[profiles.sample.backbone]\nnum_hidden_layers = 2\n"
-                "[profiles.sample.inputs.image]\nnormalise = 'standard'"
+                "[profiles.sample.inputs.image]\nnormalize = 'standard'"
             )
         )
         == []

@@ -144,7 +144,7 @@ def test_captions_are_what_is_written(tmp_path):
         '{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": '
         '"b.jpg", "questions": ["q ?"]}\n'
     )
-    dataset = Jsonl(folder=tmp_path, evaluate="train", validate_on="", write="captions").build()
+    dataset = Jsonl(folder=tmp_path, evaluate="train", validate_on="", targets="captions").build()
     assert [(example.inputs, example.targets) for example in dataset.split("train")] == [
         ({"image": "a"}, ("one", "two"))
     ]

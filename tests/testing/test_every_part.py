@@ -52,7 +52,7 @@ class Stored(EmbedderSuite):
 
 class TestRegions(Stored):
     def config(self):
-        return Regions(features=self.file, reads=("image",), normalise="standard", extractor=Roi(image_size=64))
+        return Regions(features=self.file, reads=("image",), normalize="standard", extractor=Roi(image_size=64))
 
 
 class TestGrid(Stored):

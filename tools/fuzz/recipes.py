@@ -30,7 +30,7 @@ num_attention_heads = 2
 [inputs.image]
 type = "regions"
 max_regions = 8
-normalise = "length"
+normalize = "length"
 [inputs.image.extractor]
 type = "roi"
 spread = 2

@@ -199,7 +199,7 @@ def _nlvr2(path: Path) -> Any:
 def _vcr(path: Path) -> Any:
     from mmgen_tasks import Vcr
 
-    dataset = Vcr(folder=path.parent, evaluate="train", validate_on="", asks="every").build()
+    dataset = Vcr(folder=path.parent, evaluate="train", validate_on="", subtask="every").build()
     return {
         own: (inputs["image"], inputs["question"], labels["choices"], labels.get("choice"))
         for own, (inputs, _, labels) in _examples(dataset).items()

@@ -25,7 +25,7 @@ class CocoCaptions(Published):
     files: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
         {}, description="split -> its files of captions, instead of the published name"
     )
-    without: Annotated[Path | None, RelativeTo("folder")] = Field(
+    exclude_images: Annotated[Path | None, RelativeTo("folder")] = Field(
         None, description="images that no split but `evaluate` has: a text file, an image's number a line"
     )
 

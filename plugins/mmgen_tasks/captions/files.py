@@ -35,7 +35,9 @@ class CocoCaptionFiles(PublishedDataset):
 
     def finder(self) -> Finder:
         finder = super().finder()
-        self.left_out = finder.file([self.config.without], "") if self.config.without is not None else None
+        self.left_out = (
+            finder.file([self.config.exclude_images], "") if self.config.exclude_images is not None else None
+        )
         return finder
 
     def find(self, finder: Finder, split: str) -> tuple[Path, ...]:

@@ -70,7 +70,7 @@ class PhraseRecall(mmgen.MetricConfig):
     judges = frozenset({"boxes"})
     labels = ("phrases",)
 
-    types: bool = Field(False, description="a column of R@1 for each type of phrase too")
+    by_phrase_type: bool = Field(False, description="a column of R@1 for each type of phrase too")
 
     @classmethod
     def result_files(cls):
@@ -81,7 +81,7 @@ class PhraseRecall(mmgen.MetricConfig):
     def build(self):
         from .metric import PhraseRecallMetric
 
-        return PhraseRecallMetric(self.types)
+        return PhraseRecallMetric(self.by_phrase_type)
 
 
 class ScenePhrases(Proposals):

@@ -71,10 +71,10 @@ class RegionChoice(mmgen.ObjectiveConfig):
         "bce", description="bce: each region by itself, a mean over regions; softmax: all right ones against the others"
     )
     transform: bool = Field(True, description="the head has a hidden layer, as wide as the states")
-    begins_as: str = Field(
+    init_from: str = Field(
         "", description="the masked_regions objective whose hidden layer this one begins with, as in VL-BERT's code"
     )
-    whole: bool = Field(
+    whole_image: bool = Field(
         False,
         description="the whole picture, which VL-BERT has in front of its regions, may be chosen too, as in its code",
     )
@@ -82,8 +82,8 @@ class RegionChoice(mmgen.ObjectiveConfig):
 
     @model_validator(mode="after")
     def _hidden(self):
-        if self.begins_as and not self.transform:
-            raise ValueError("begins_as is about the hidden layer, and transform = false leaves that out; drop one")
+        if self.init_from and not self.transform:
+            raise ValueError("init_from is about the hidden layer, and transform = false leaves that out; drop one")
         return self
 
     def build(self, backbone, labels):
@@ -124,7 +124,7 @@ class SceneExpressions(Proposals):
     type: Literal["scene_expressions"] = "scene_expressions"
     labels: ClassVar[tuple[str, ...]] = ("box",)
     proposals: int = Field(0, ge=0, le=100, description=Proposals.model_fields["proposals"].description)
-    unlike: int = Field(3, ge=2, le=4, description="things of one kind, not all alike, that a scene has")
+    same_kind: int = Field(3, ge=2, le=4, description="things of one kind, not all alike, that a scene has")
     expressions: int = Field(2, ge=1, le=4, description="expressions a scene at most, each an example")
 
     def build(self):

@@ -33,7 +33,7 @@ class DrawnExpressions(DrawnDataset):
         config = self.config
         rng = Random(f"{config.seed}/{split}/{i}/expressions")
         name = f"expressions{config.proposals or ''}-{split}-{i:05d}"
-        scene = sample(rng, name, config.min_things, config.max_things, unlike(rng, config.unlike))
+        scene = sample(rng, name, config.min_things, config.max_things, unlike(rng, config.same_kind))
         known = things(scene)
         examples = tuple(
             Example(

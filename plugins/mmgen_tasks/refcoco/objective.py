@@ -27,7 +27,7 @@ class RightRegions(TargetReader):
     """Which regions of every row are right, in loader workers."""
 
     def __init__(self, config: RegionChoice) -> None:
-        self.image, self.whole, self.by_region = config.image, config.whole, config.loss == "bce"
+        self.image, self.whole, self.by_region = config.image, config.whole_image, config.loss == "bce"
 
     def collate(self, rows: Rows) -> Targets:
         boxes, mask = regions_of(rows, self.image), choosable(rows.inputs[self.image], self.whole)
@@ -62,7 +62,7 @@ class RegionChoiceObjective(Objective):
 
     def begin(self, model: Sequencer) -> None:
         if self.config.transform:
-            begin_as(self.head[0], model, self.config.begins_as)
+            begin_as(self.head[0], model, self.config.init_from)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The hidden layer begins as that of VL-BERT's head for masked regions."""
@@ -71,7 +71,7 @@ class RegionChoiceObjective(Objective):
         return published_layer(weights, VLBERT_REGIONS["dense"], "head.1")
 
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
-        mask = choosable(batch.inputs[self.config.image], self.config.whole)
+        mask = choosable(batch.inputs[self.config.image], self.config.whole_image)
         states = region_states(model, batch, self.config.image, mask.shape[1])
         return self.head(states).float().squeeze(-1).masked_fill(~mask, float("-inf"))
 

@@ -19,7 +19,7 @@ class Vcr(FileEach):
     labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
 
     evaluate: str = Field("val", description="the split that every step predicts for and is scored on")
-    asks: Literal["answer", "rationale", "both", "every"] = Field(
+    subtask: Literal["answer", "rationale", "both", "every"] = Field(
         "both",
         description="answers; rationales of the right answer; both; or, as the leaderboard wants it, rationales of "
         "each of the four answers too",
@@ -116,8 +116,8 @@ class SceneChoices(Drawn):
     labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
     min_things: int = Field(6, ge=6, le=7, description="fewest things in a scene")
     max_things: int = Field(7, ge=6, le=7, description="most things in a scene")
-    items: int = Field(2, ge=1, le=2, description="questions a scene")
-    asks: Literal["answer", "rationale", "both", "every"] = Field(
+    questions: int = Field(2, ge=1, le=2, description="questions a scene")
+    subtask: Literal["answer", "rationale", "both", "every"] = Field(
         "both",
         description="answers; rationales of the right answer; both; or, as VCR's leaderboard wants it, rationales of "
         "each of the four answers too",

@@ -43,10 +43,10 @@ class DrawnChoices(DrawnDataset):
         while not items:
             scene = sample(rng, f"choices-{split}-{i:05d}", config.min_things, config.max_things)
             called = NAMES if config.tags == "names" else [f"the {thing.kind}" for thing in scene.things]
-            items = choices.write(rng, scene, config.items, called, first)
+            items = choices.write(rng, scene, config.questions, called, first)
         return Made((scene,), tuple(example for item in items for example in self._examples(scene, item)))
 
     def _examples(self, scene: Scene, item: Item) -> Iterator[Example]:
         objects = item.objects if self.config.tags == "kinds" else (PERSON,) * len(scene.things)
         facts = {**item.facts, "things": things(scene)}
-        return item._replace(objects=objects, facts=facts).examples(self.config.asks)
+        return item._replace(objects=objects, facts=facts).examples(self.config.subtask)

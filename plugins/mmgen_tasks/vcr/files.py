@@ -86,7 +86,7 @@ class VcrFiles(PublishedDataset):
             if item.id in seen:
                 raise DataError(f"annot_id '{item.id:.60}' came before")
             seen.add(item.id)
-            if self.config.asks == "rationale" and item.answer is None:
+            if self.config.subtask == "rationale" and item.answer is None:
                 counts["without_answers"] += 1
             found.extend(self._examples(item))
 
@@ -94,7 +94,7 @@ class VcrFiles(PublishedDataset):
         return Read(found, counts)
 
     def _examples(self, item: Item) -> Iterator[Example]:
-        return item.examples(self.config.asks)
+        return item.examples(self.config.subtask)
 
     def boxes(self, key: str) -> tuple[list[Box], list[str]]:
         path = self.pictures_at[key].with_suffix(".json")

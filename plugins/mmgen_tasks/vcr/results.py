@@ -58,7 +58,7 @@ class VcrResults(ResultFiles):
             elif f"{item}-rationale" in there:
                 raise DataError(
                     f"{path}: '{item}-rationale' is about the right answer, which these examples do not tell; score "
-                    'with examples of both, data.asks = "both"'
+                    'with examples of both, data.subtask = "both"'
                 )
             known = {id_: _choice(each) for id_, each in own.items() if id_ in there}
             found |= known or {item: _choice(shares["answer"])}
@@ -85,8 +85,8 @@ class VcrResults(ResultFiles):
             if missing := [own for own in ids if own not in values]:
                 raise DataError(
                     f"no prediction for '{missing[0]}': VCR's file has the rationales of all four answers; give "
-                    '--set data.asks="every" (of a step with data of its own steps.NAME.data.asks), and the steps of '
-                    "both with --step"
+                    '--set data.subtask="every" (of a step with data of its own steps.NAME.data.subtask), and the '
+                    "steps of both with --step"
                 )
             lines.append(",".join([item, *(repr(share) for own in ids for share in _shares(values[own], own))]))
         return "".join(line + "\n" for line in lines)

@@ -31,7 +31,9 @@ class VqaAnswers(Published):
     annotations: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
         {}, description="split -> its files of answers, instead of the published one; [] for none"
     )
-    answers: int = Field(3129, ge=1, description="answers to choose from: the most common ones of the split `train`")
+    num_answers: int = Field(
+        3129, ge=1, description="answers to choose from: the most common ones of the split `train`"
+    )
     min_count: int = Field(1, ge=1, description="how many questions an answer must be the most common one of")
     vocabulary: Annotated[Path | None, RelativeTo("folder")] = Field(
         None,
@@ -43,7 +45,7 @@ class VqaAnswers(Published):
         description="images to test on, a number a line (a minival): `train` has no question about them, other splits "
         "that have any have no others",
     )
-    learn_from: Literal["most_common", "all"] = Field(
+    train_targets: Literal["most_common", "all"] = Field(
         "most_common", description="targets outside of the split to evaluate: the most common answer, or all ten"
     )
 
@@ -83,7 +85,7 @@ class AnswerClasses(mmgen.ObjectiveConfig):
         False, description="the head begins with a copy of what stands before the words of the masked-LM head"
     )
     dropout: float = Dropout
-    told: int = Field(10, ge=1, description="how many answers a prediction tells the probabilities of")
+    top_k: int = Field(10, ge=1, description="how many answers a prediction tells the probabilities of")
 
     def build(self, backbone, labels):
         from .objective import AnswerClassesObjective
@@ -104,7 +106,7 @@ class VqaAccuracy(mmgen.MetricConfig):
     judges = frozenset({"text", "label"})
     labels = ("answers",)
 
-    question_types: bool = Field(False, description="a column for each question type too; VQA 2.0 has 65")
+    by_question_type: bool = Field(False, description="a column for each question type too; VQA 2.0 has 65")
 
     @classmethod
     def result_files(cls):
@@ -115,7 +117,7 @@ class VqaAccuracy(mmgen.MetricConfig):
     def build(self):
         from .metric import VqaAccuracyMetric
 
-        return VqaAccuracyMetric(self.question_types)
+        return VqaAccuracyMetric(self.by_question_type)
 
 
 class SceneAnswers(Drawn):
@@ -128,7 +130,7 @@ class SceneAnswers(Drawn):
     type: Literal["scene_answers"] = "scene_answers"
     labels: ClassVar[tuple[str, ...]] = ("answers",)
     questions: int = Field(4, ge=1, le=6, description="questions a scene, each an example")
-    learn_from: Literal["most_common", "all"] = Field(
+    train_targets: Literal["most_common", "all"] = Field(
         "most_common", description="targets outside of the split to evaluate: the most common answer, or all ten"
     )
 

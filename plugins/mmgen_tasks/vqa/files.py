@@ -135,7 +135,7 @@ class VqaFiles(PublishedDataset):
         if known is None:
             return Example(own, inputs, (), facts, {"answers": {}})
         inputs |= {"answer": known.common} if known.common else {}
-        learnt = known.answers if self.config.learn_from == "all" else (known.common,)
+        learnt = known.answers if self.config.train_targets == "all" else (known.common,)
         targets = known.answers if split == self.config.evaluate else tuple(filter(None, learnt))
         given = weights(map(normalise, known.answers))
         spelt = {self._spelling[answer]: weight for answer, weight in given.items() if answer in self._spelling}
@@ -152,7 +152,7 @@ class VqaFiles(PublishedDataset):
                 "data.annotations, or a file of answers in data.vocabulary"
             )
         common = (normalise(known.common) for known in self._annotated(split).values())
-        return most_common(common, self.config.answers, self.config.min_count, self.files[split].annotations[0])
+        return most_common(common, self.config.num_answers, self.config.min_count, self.files[split].annotations[0])
 
     @cached_property
     def _spelling(self) -> dict[str, str]:

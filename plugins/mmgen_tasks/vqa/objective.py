@@ -86,7 +86,7 @@ class AnswerClassesObjective(Objective):
         if UNKNOWN in self.reader.known:
             logits[:, self.reader.known[UNKNOWN]] = float("-inf")
         shares = logits.softmax(-1) if self.config.loss == "kl" else logits.sigmoid()
-        best = shares.topk(min(self.config.told, len(self.known)))
+        best = shares.topk(min(self.config.top_k, len(self.known)))
         found = []
         for name, values, places in zip(batch.ids, best.values.tolist(), best.indices.tolist(), strict=True):
             shown = {self.known[place]: value for place, value in zip(places, values, strict=True)}

@@ -56,7 +56,7 @@ def examples(count=6):
 
 class TestMaskedRegions(mmgen.testing.ObjectiveSuite):
     def config(self):
-        return MaskedRegions(rate=0.6)
+        return MaskedRegions(mask_probability=0.6)
 
     def backbone_config(self):
         return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=0.0)
@@ -81,7 +81,9 @@ def compose_model(kind="vlbert", rate=0.5, **settings):
         {"caption": Text(), "image": regions(KINDS[kind], **dropout, **settings)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
-        objectives=Objectives({"regions": MaskedRegions(rate=rate), "words": MaskedWords(rate=0.5)}),
+        objectives=Objectives(
+            {"regions": MaskedRegions(mask_probability=rate), "words": MaskedWords(mlm_probability=0.5)}
+        ),
     )
     with torch.no_grad():
         for parameter in model.parameters():
@@ -128,7 +130,7 @@ def test_labels_are_the_detectors_distributions_and_the_whole_picture_is_never_o
 
 @pytest.mark.parametrize("whole", ["mean", "first"])
 def test_the_whole_picture_is_the_mean_of_visible_regions(whole):
-    reader, example = compose_model(whole=whole).embedders["image"].reader, examples()[2]
+    reader, example = compose_model(whole_image=whole).embedders["image"].reader, examples()[2]
     item, labels = hidden(reader, example, Hiding(0.5, (1.0, 0.0)), seed=1)
     ((regions,), _), marks = item, item[0][0].hidden
     assert marks.any() and not marks.all() and not marks[0] and (labels[0] == -100).all()
@@ -291,7 +293,7 @@ PRETRAINED = {"inputs": ["caption", "image"], "train": ["image", "backbone"], "e
 
 def recipe(**changes):
     return toys.vlbert(
-        objectives={"words": {"type": "masked_words"}, "regions": {"type": "masked_regions", "rate": 0.3}},
+        objectives={"words": {"type": "masked_words"}, "regions": {"type": "masked_regions", "mask_probability": 0.3}},
         data={"train_size": 16, "test_size": 4},
         training={"batch_size": 8, "epochs": 2, "learning_rate": 1e-2},
         steps={

@@ -30,7 +30,7 @@ EXAMPLES = toys.examples(12)
 
 class TestMaskedWords(mmgen.testing.ObjectiveSuite):
     def config(self):
-        return MaskedWords(rate=0.5)
+        return MaskedWords(mlm_probability=0.5)
 
 
 def model(backbone=Bert, seed=0, **objectives):
@@ -168,7 +168,7 @@ def test_a_weight_multiplies_the_gradient_and_not_the_logged_loss():
 
 
 def test_inputs_are_encoded_once_for_several_objectives():
-    composed = model(words=MaskedWords(), more=MaskedWords(rate=0.3))
+    composed = model(words=MaskedWords(), more=MaskedWords(mlm_probability=0.3))
     batch = Collator(composed, ["caption"], ["words"])(EXAMPLES)
     batch = replace(batch, targets={**batch.targets, "more": batch.targets["words"]})
     encode, times = composed.backbone.encode, []
@@ -220,8 +220,12 @@ def check_output(folder, words="", step=""):
             "toy.toml:18: steps.pre.objectives: 'words' hides words of 'image', but the step reads: caption",
         ),
         ("", '[objectives.others]\ntype = "masked_words"', ""),
-        ("mask = 0.8\nrandom = 0.3", "", "toy.toml:12: objectives.words: mask + random must be at most 1"),
-        ("rate = 0.0", "", "toy.toml:14: objectives.words.rate: "),
+        (
+            "mask_replace_prob = 0.8\nrandom_replace_prob = 0.3",
+            "",
+            "toy.toml:12: objectives.words: mask_replace_prob + random_replace_prob must be at most 1",
+        ),
+        ("mlm_probability = 0.0", "", "toy.toml:14: objectives.words.mlm_probability: "),
     ],
 )
 def test_mismatches_are_reported_before_training(tmp_path, words, step, line):

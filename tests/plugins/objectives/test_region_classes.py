@@ -115,7 +115,7 @@ def test_every_region_of_every_choice_is_classified():
     ("settings", "config", "expected"),
     [
         ({}, {}, [0, 1, 2, 0]),
-        ({"whole": "first"}, {}, [0, 1, 2]),
+        ({"whole_image": "first"}, {}, [0, 1, 2]),
         ({"max_regions": 1}, {}, [0, 1]),
         ({}, {"first_object": 1}, [0, 0, 1, 2]),
     ],
@@ -144,7 +144,7 @@ def test_without_objects():
 
 
 def test_the_hidden_layer_is_initialised_from_masked_regions():
-    model = compose_model(RegionClasses(begins_as="regions"))
+    model = compose_model(RegionClasses(init_from="regions"))
     layer, source = model.objective("own").head.dense, model.objective("regions").hidden_layer()
     assert not torch.equal(layer.weight, source.weight)
     model.objective("own").begin(model)
@@ -179,14 +179,14 @@ DRAWN = {"type": "roi", "weights": "random", "image_size": 64}
 SCENES = {"type": "scenes", "train_size": 6, "val_size": 2, "image_size": 64}
 
 
-def recipe(begins_as="regions"):
+def recipe(init_from="regions"):
     image = {"type": "vlbert_regions", "mentions": ["question", "choice"], "extractor": DRAWN}
     pretrained = {"inputs": ["caption", "image"], "train": ["image", "backbone"], "evaluate": False}
     return toys.vlbert(
         inputs=TEXTS | {"image": image},
         objectives={
             "choices": {"type": "multiple_choice"},
-            "classes": {"type": "region_classes", "begins_as": begins_as},
+            "classes": {"type": "region_classes", "init_from": init_from},
         },
         steps={
             "pretrain": pretrained | {"objectives": ["regions"], "data": SCENES},

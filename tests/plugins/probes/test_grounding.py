@@ -342,7 +342,7 @@ def test_a_model_that_looks_at_the_right_region_is_right(tmp_path):
     one_caption = [
         replace(EXAMPLES[0], facts={**FACTS, "captions": FACTS["captions"][:1], "phrases": FACTS["phrases"][:1]})
     ]
-    result = Grounding(best=9).build().run(subject("image caption", models=[bert], examples=one_caption), tmp_path)
+    result = Grounding(top_heads=9).build().run(subject("image caption", models=[bert], examples=one_caption), tmp_path)
     saved = json.loads((tmp_path / "grounding.json").read_text())["s0"]["entities"]
     assert saved["accuracy"][1] == [50.0] * 4 and saved["count"] == 2  # right for the cat, wrong for the water
     assert min(saved["attention_on_regions"][1]) > 90 and {"2-1", "2-2", "2-3", "2-4"} <= set(saved["active"])
@@ -475,7 +475,9 @@ def test_only_parsed_captions_have_relations(drawn, tmp_path):
     (tmp_path / "captions.conllu").write_text(CONLLU)
     out = tmp_path / "out"
     out.mkdir()
-    result = Grounding(parses=tmp_path / "captions.conllu", active=0).build().run(subject("image caption"), out)
+    result = (
+        Grounding(parses=tmp_path / "captions.conllu", active_threshold=0).build().run(subject("image caption"), out)
+    )
     rows = result.tables["Grounding by relation, % of words: best active heads of s0"]
     assert [(row[0], row[4]) for row in rows[1:]] == [("det", "8"), ("nmod", "8"), ("amod", "4"), ("case", "4")]
     assert (out / result.plots["Grounding by relation of s0"]).exists() and (out / "relations-s0.png").exists()
@@ -509,8 +511,8 @@ def test_an_input_that_an_objective_makes_is_left_out(tmp_path):
     """A step that was pretrained with a second caption is looked into with the first."""
     inputs = {**Pictured().inputs(), "second": Text(reads=("second",), token_type=1)}
     bert = compose(Pictured().backbone_config(), inputs, Pictured().generator_config(), texts=TEXTS).eval()
-    result = Grounding(active=0).build().run(subject("image caption second", models=[bert]), tmp_path)
-    alone = Grounding(active=0).build().run(subject("image caption", models=[bert]), tmp_path)
+    result = Grounding(active_threshold=0).build().run(subject("image caption second", models=[bert]), tmp_path)
+    alone = Grounding(active_threshold=0).build().run(subject("image caption", models=[bert]), tmp_path)
     assert result == alone
 
 
@@ -536,7 +538,7 @@ def test_a_damaged_parse_is_named(line, words, tmp_path):
 PROBES = """\
 [probes.heads]
 type = "grounding"
-best = 2
+top_heads = 2
 [probes.looks]
 type = "attention"
 examples = 1
@@ -753,7 +755,9 @@ def test_a_failing_probe_does_not_stop_the_others_and_keeps_old_results(done):
 
 def test_settings_are_laid_over_the_recipes_own(done):
     recipe = load_run(done).recipe
-    assert chosen(recipe, (), ["heads.iou=0.7"], installed())["heads"] == Grounding(best=2, iou=0.7)
+    assert chosen(recipe, (), ["heads.iou_threshold=0.7"], installed())["heads"] == Grounding(
+        top_heads=2, iou_threshold=0.7
+    )
     with pytest.raises(RecipeError) as error:
         chosen(recipe.model_copy(update={"probes": {}}), (), (), installed())
     assert str(error.value) == "the recipe has no [probes]; choose with --probe: attention, grounding, similarity"

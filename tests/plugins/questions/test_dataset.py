@@ -309,7 +309,7 @@ def test_a_table_with_a_question_a_row(tmp_path, caplog):
 def test_a_table_whose_columns_are_named(tmp_path):
     rows = "key\tfile\tq\tdescription\tsound\n7\ta/b.jpg\tWhat?|Who?\ta cat|a pet\tmeow.wav\n8\t\tWhy?\ta dog\t\n"
     columns = {"id": "key", "image": "file", "questions": "q", "caption": "description", "audio": "sound"}
-    one, two = table(tmp_path, rows, "q.tsv", columns=columns, between="|").build().split("train")
+    one, two = table(tmp_path, rows, "q.tsv", columns=columns, separator="|").build().split("train")
     assert (one.id, one.targets) == ("train-7", ("What?", "Who?"))
     assert one.inputs == {"image": "b", "audio": ("meow.wav",), "caption": ("a cat", "a pet")}
     assert (two.id, two.inputs, two.targets) == ("train-8", {"caption": ("a dog",)}, ("Why?",))

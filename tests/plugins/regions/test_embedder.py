@@ -128,7 +128,7 @@ def test_gaps_are_found_among_alternatives_too(store):
 
 
 def test_blind_regions_are_where_they_are_and_look_like_nothing(store):
-    ((visual, boxes, *_),) = embedder(features=store, blind=True).reader.read(example("5"))
+    ((visual, boxes, *_),) = embedder(features=store, zero_features=True).reader.read(example("5"))
     ((_, expected_boxes, *_),) = embedder(features=store).reader.read(example("5"))
     assert not visual.any() and visual.shape == (5, D) and np.array_equal(boxes, expected_boxes)
 
@@ -171,16 +171,16 @@ def test_without_boxes(store, tmp_path):
 
 @pytest.mark.parametrize("normalise", ["none", "length", "standard"])
 def test_begins_as_large_as_words_and_about_zero(store, normalise):
-    segment = states(embedder(features=store, normalise=normalise), *map(str, range(4, 12)))
+    segment = states(embedder(features=store, normalize=normalise), *map(str, range(4, 12)))
     real = segment.states[segment.mask]
     assert 0.025 < real.std() < 0.1  # words: 0.05
     assert real.mean(0).square().mean().sqrt() < 0.03  # regions differ, they do not begin as one vector
 
 
 def test_normalised(store):
-    model = embedder(features=store, normalise="length")
+    model = embedder(features=store, normalize="length")
     assert torch.allclose(model._normalised(torch.from_numpy(features(7))).norm(dim=-1), torch.ones(7))
-    model = embedder(features=store, normalise="standard")
+    model = embedder(features=store, normalize="standard")
     seen = torch.from_numpy(np.concatenate([features(number, number) for number in range(12)]))
     normal = model._normalised(seen)
     assert torch.allclose(normal.mean(0), torch.zeros(D), atol=1e-4) and torch.allclose(
@@ -189,8 +189,8 @@ def test_normalised(store):
 
 
 def test_built_again_without_its_file(store):
-    model = embedder(features=store, normalise="standard")
-    config = Regions(reads=("image",), normalise="standard", features="gone.h5").model_copy(
+    model = embedder(features=store, normalize="standard")
+    config = Regions(reads=("image",), normalize="standard", features="gone.h5").model_copy(
         update=model.found_settings()
     )
     again = config.build(Words())

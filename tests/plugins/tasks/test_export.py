@@ -75,7 +75,7 @@ def same(config, again, exact: bool = True) -> None:
     ("config", "form"),
     [
         (SceneAnswers(**FEW), "vqa2"),
-        (SceneAnswers(**FEW, learn_from="all"), "vqa2"),
+        (SceneAnswers(**FEW, train_targets="all"), "vqa2"),
         (ScenePairs(**FEW), "nlvr2"),
         (SceneExpressions(**FEW), "refcoco"),
         (SceneExpressions(**FEW, proposals=6), "refcoco"),
@@ -88,7 +88,7 @@ def same(config, again, exact: bool = True) -> None:
 def test_drawn_scenes_are_the_same_when_they_are_read_again(tmp_path, config, form):
     again = written(tmp_path, config, form)
     if form == "vqa2":
-        again = again.model_copy(update={"learn_from": config.learn_from})
+        again = again.model_copy(update={"train_targets": config.learn_from})
         assert again.build().labels() == config.build().labels()
     same(config, again, exact=form in ("vqa2", "nlvr2", "vcr"))
 

@@ -143,7 +143,7 @@ def test_boxes_and_phrases_are_scored_in_pixels_or_shares(files):
     said = score(
         *files(ours_json=ours),
         *("--references", *files(right_json=BOXES)),
-        *("--metric", "phrase_recall", "--set", "phrase_recall.types=true"),
+        *("--metric", "phrase_recall", "--set", "phrase_recall.by_phrase_type=true"),
     )
     assert {name: row[0] for name, row in cells(said.output).items() if name != "metric"} == {
         "people": "33.33",
@@ -188,7 +188,7 @@ def test_files_and_data_sets_give_the_same_to_be_judged_by(files, tmp_path):
     published = [
         VqaAnswers(**splits, **named),
         Nlvr2(**{**splits, "train": "dev", "evaluate": "dev"}),
-        Vcr(**splits, asks="both"),
+        Vcr(**splits, subtask="both"),
     ]
     for metric, path, config in zip((VqaAccuracy, PairAccuracy, ChoiceAccuracy), truth, published, strict=True):
         known = config.build().split(config.evaluate)

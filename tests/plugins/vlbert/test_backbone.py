@@ -101,7 +101,7 @@ def parts_of(oracle):
         "model.cls.predictions.decoder.bias",
         "model.cls.predictions.decoder.weight",
     }
-    config = VlBertRegions(width=2048, fingerprint={}, reads=("image",), whole="first")
+    config = VlBertRegions(width=2048, fingerprint={}, reads=("image",), whole_image="first")
     embedder = config.build(backbone).eval()
     missing, unexpected = embedder.load_state_dict(embedder.published(oracle.weights), strict=False)
     assert not unexpected and missing == ["without_picture", "hidden_word", "hidden_look"]
@@ -258,7 +258,7 @@ def test_another_input_of_regions_takes_the_place_of_the_one_that_is_absent():
 
 @pytest.mark.parametrize("whole", ["mean", "first"])
 def test_what_people_see_of_two_pictures_is_a_line_a_slot(whole):
-    made = composed(whole=whole)
+    made = composed(whole_image=whole)
     first = replace(record("a", 2), labels=("cat", "dog"), scores=np.array([0.5, 0.25], np.float32))
     pair = Example("e", {"caption": "a cat", "image": All((first, record("b", 1)))})
     told, own = made.embedders["image"].describe(pair), ["the whole picture"] * (whole == "mean")
@@ -294,7 +294,7 @@ def test_mentions_are_of_the_first_picture():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("settings", [{}, {"whole": "first"}, {"mentions": ("caption",)}])
+@pytest.mark.parametrize("settings", [{}, {"whole_image": "first"}, {"mentions": ("caption",)}])
 def test_packed_learning_and_cached_writing_are_the_naive_ones(settings):
     made, some = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, **settings)}), examples()
     if "mentions" in settings:

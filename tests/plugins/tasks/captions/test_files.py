@@ -61,7 +61,7 @@ def test_a_caption_that_is_repeated_is_counted_and_one_that_differs_refused(file
 def test_several_files_a_split_and_images_that_are_held_out(files):
     (files / "minival.txt").write_text("000000000025\n42\n\n")
     both = ("captions_train2014.json", "captions_val2014.json")
-    dataset = CocoCaptions(folder=files, files={"train": both}, without="minival.txt").build()
+    dataset = CocoCaptions(folder=files, files={"train": both}, exclude_images="minival.txt").build()
     assert [e.id for e in dataset.split("train")] == ["train-9"]
     assert [e.id for e in dataset.split("val")] == ["val-42", "val-25"]
 
@@ -69,7 +69,7 @@ def test_several_files_a_split_and_images_that_are_held_out(files):
 def test_a_line_that_is_no_image_is_told(files):
     (files / "minival.txt").write_text("25\nx.jpg\n")
     with pytest.raises(DataError) as told:
-        CocoCaptions(folder=files, without="minival.txt").build().split("train")
+        CocoCaptions(folder=files, exclude_images="minival.txt").build().split("train")
     assert str(told.value) == f"{files}/minival.txt:2: 'x.jpg' is no image's number; write one a line"
 
 

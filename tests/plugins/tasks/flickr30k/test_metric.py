@@ -9,7 +9,7 @@ class TestPhraseRecall(Judges):
     given = PHRASES
 
     def config(self):
-        return PhraseRecall(types=True)
+        return PhraseRecall(by_phrase_type=True)
 
     def value(self, n, example):
         return [list(FAR)] * n + [list(BOXES[0])]
@@ -17,7 +17,7 @@ class TestPhraseRecall(Judges):
 
 def test_recall_of_phrases():
     ranked = [[BOXES[0]], [FAR] * 5 + [BOXES[1]], [FAR] * 12 + [BOXES[2]]]
-    found = PhraseRecall(types=True).build().score(made(ranked, PHRASES), PHRASES)
+    found = PhraseRecall(by_phrase_type=True).build().score(made(ranked, PHRASES), PHRASES)
     third = pytest.approx(100 / 3)
     assert found.values == {
         "animals": 50,

@@ -82,7 +82,7 @@ def test_look_alikes(expressions):
         assert len(made.examples) in (1, 2)
     lengths = Counter(len(each.inputs["expression"].split()) for each in expressions.split("train"))
     assert lengths[2] > lengths[1] > lengths[3] > lengths[4] + lengths[5] > 0
-    four = SceneExpressions(train_size=20, unlike=4, min_things=4, max_things=4, expressions=4).build()
+    four = SceneExpressions(train_size=20, same_kind=4, min_things=4, max_things=4, expressions=4).build()
     assert all(len({(t.color, t.size) for t in made.scenes[0].things}) > 1 for made in four.made("train"))
 
 

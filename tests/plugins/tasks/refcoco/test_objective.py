@@ -81,8 +81,8 @@ WHOLE = {"reads": ("image",), "width": D, "fingerprint": {"extractor": "toy"}, "
 def test_the_whole_picture_is_chosen_only_where_that_is_wanted(whole):
     """Nor does it learn that the whole picture is right, whose box may be near enough."""
     example = replace(examples()[0], labels={"box": (0.0, 0.0, 1.0, 0.9), "phrases": ((0, 9, (0.0, 0.0, 1.0, 0.9)),)})
-    inputs = {"caption": Text(), "image": VlBertRegions(**WHOLE, whole=whole)}
-    for objective in (RegionChoice(), RegionChoice(whole=True), PhraseRegions()):
+    inputs = {"caption": Text(), "image": VlBertRegions(**WHOLE, whole_image=whole)}
+    for objective in (RegionChoice(), RegionChoice(whole_image=True), PhraseRegions()):
         made = model(objective, inputs, VlBert)
         labels = batch_of(made, [example]).targets["own"].labels["right"].flatten().tolist()
         with_whole = getattr(objective, "whole", False)
@@ -102,7 +102,7 @@ def test_the_whole_picture_is_chosen_only_where_that_is_wanted(whole):
 def test_a_picture_of_nothing_but_the_whole_is_chosen_as_a_whole():
     one = replace(examples()[0].inputs["image"], features=np.ones((1, D), np.float32), boxes=np.array([[0, 0, 1, 1.0]]))
     example = replace(examples()[0], inputs={"caption": "a cat", "image": one}, labels={"box": (0.0, 0.0, 1.0, 0.9)})
-    inputs = {"caption": Text(), "image": VlBertRegions(**WHOLE, whole="first")}
+    inputs = {"caption": Text(), "image": VlBertRegions(**WHOLE, whole_image="first")}
     for loss in ("bce", "softmax"):
         made = model(RegionChoice(loss=loss), inputs, VlBert)
         loss_of(made, [example]).mean.backward()
@@ -118,7 +118,7 @@ def test_the_head_of_regions_begins_as_that_of_masked_regions():
         {**inputs, "image": inputs["image"].model_copy(update={"classes": ("cat", "dog")})},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
-        objectives=Objectives({"own": RegionChoice(begins_as="regions"), "regions": MaskedRegions()}),
+        objectives=Objectives({"own": RegionChoice(init_from="regions"), "regions": MaskedRegions()}),
     )
     lent, own = made.objective("regions").hidden_layer(), made.objective("own").head[0]
     assert not torch.equal(lent.weight, own.weight)

@@ -24,7 +24,7 @@ class TestSceneChoices(DatasetSuite):
 
 class TestSceneChoicesWithNames(DatasetSuite):
     def config(self):
-        return SceneChoices(train_size=4, val_size=1, test_size=1, image_size=64, tags="names", asks="every")
+        return SceneChoices(train_size=4, val_size=1, test_size=1, image_size=64, tags="names", subtask="every")
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_examples_have_the_shape_of_vcr(data):
 
 def test_what_is_asked():
     def ids(asks):
-        examples = SceneChoices(train_size=1, items=1, asks=asks).build().split("train")
+        examples = SceneChoices(train_size=1, questions=1, subtask=asks).build().split("train")
         return [example.id.removeprefix("choices-train-00000-0-") for example in examples], examples
 
     both, every = ["answer", "rationale"], ["answer", "rationale", *(f"rationale-{place}" for place in range(4))]

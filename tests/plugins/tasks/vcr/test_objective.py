@@ -64,7 +64,7 @@ def test_the_rows_of_an_example_hide_words_apart_from_one_another():
         inputs,
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
-        objectives=Objectives({"words": MaskedWords(rate=0.5), "own": MultipleChoice()}),
+        objectives=Objectives({"words": MaskedWords(mlm_probability=0.5), "own": MultipleChoice()}),
     )
     example = replace(examples()[0], inputs={"question": WORDS, "choice": "x"})
 

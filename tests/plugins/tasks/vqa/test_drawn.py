@@ -45,7 +45,7 @@ def test_examples_have_the_shape_of_vqa(data):
     assert set(first.inputs) == {"image", "question", "answer"} and set(first.labels) == {"answers"}
     assert (first.id, first.inputs["image"]) == ("train-00000-0", "train-00000")
     assert len(first.targets) == 1 and len(data.split("test")[0].targets) == 10
-    assert len(SMALL.model_copy(update={"learn_from": "all"}).build().split("train")[0].targets) == 10
+    assert len(SMALL.model_copy(update={"train_targets": "all"}).build().split("train")[0].targets) == 10
     assert data.labels() == {"answers": ANSWERS} and len(set(ANSWERS)) == 47
 
 

@@ -32,7 +32,7 @@ def test_examples(tmp_path):
     assert yes.labels == {"answers": {"yes": 1.0}} and number.labels == {"answers": {"3": 1.0}}
     assert dog.labels == {"answers": {"dog": 1.0}}
     assert [example.targets for example in dataset.split("train")] == [("yes",), ("3",), ("a dog",)]
-    every = VqaAnswers(folder=tmp_path, learn_from="all").build().split("train")
+    every = VqaAnswers(folder=tmp_path, train_targets="all").build().split("train")
     assert every[1].targets == ("2", "2", "two") + ("3",) * 7
 
 
@@ -65,7 +65,7 @@ def test_the_most_common_answers_are_chosen_from(tmp_path):
     for row in annotations[1:]:
         row["multiple_choice_answer"] = "The dog"
     (tmp_path / "v2_mscoco_train2014_annotations.json").write_text(json.dumps({"annotations": annotations}))
-    assert VqaAnswers(folder=tmp_path, answers=1).build().labels() == {"answers": ("dog",)}
+    assert VqaAnswers(folder=tmp_path, num_answers=1).build().labels() == {"answers": ("dog",)}
     assert VqaAnswers(folder=tmp_path, min_count=2).build().labels() == {"answers": ("dog",)}
     with pytest.raises(DataError, match=r"annotations.json: no answer is left of 2: none is given 3 times"):
         VqaAnswers(folder=tmp_path, min_count=3).build().labels()

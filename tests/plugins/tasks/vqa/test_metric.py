@@ -12,7 +12,7 @@ class TestVqaAccuracy(Judges):
     given = QUESTIONS
 
     def config(self):
-        return VqaAccuracy(question_types=True)
+        return VqaAccuracy(by_question_type=True)
 
     def value(self, n, example):
         return {"label": example.targets[0] if n % 2 else "yes", "probabilities": {}}
@@ -25,7 +25,7 @@ class TestVqaAccuracyOfTexts(TestVqaAccuracy):
 
 def test_vqa_accuracy_by_type_of_labels_and_texts():
     labels = made([{"label": text} for text in ("yes", "no", "2", "dark red", "green")], QUESTIONS)
-    found = VqaAccuracy(question_types=True).build().score(labels, QUESTIONS)
+    found = VqaAccuracy(by_question_type=True).build().score(labels, QUESTIONS)
     assert {name: round(value, 6) for name, value in found.values.items()} == {
         "accuracy": 78.0,
         "yes/no": 100.0,
@@ -45,12 +45,12 @@ def test_vqa_accuracy_by_type_of_labels_and_texts():
 
 def test_a_question_type_that_is_called_like_an_answer_type_has_a_column_of_its_own():
     examples = [asked(0, TEN, "number", "number"), asked(1, TEN, "other", "accuracy")]
-    found = VqaAccuracy(question_types=True).build().score(made([{"label": "red"}] * 2, examples), examples)
+    found = VqaAccuracy(by_question_type=True).build().score(made([{"label": "red"}] * 2, examples), examples)
     assert [*found.values] == ["accuracy", "number", "other", "accuracy (question)", "number (question)"]
 
 
 def test_what_people_and_the_most_common_answers_reach():
-    found = VqaAccuracy(question_types=True).build().references(QUESTIONS)
+    found = VqaAccuracy(by_question_type=True).build().references(QUESTIONS)
     # six say red and each finds five more; three find two; one finds nobody
     assert found.values["other"] == pytest.approx(10 * (6 + 3 * 2 / 3))
     assert found.per_example["yes/no"][:2] == [100, pytest.approx(10 * (5 + 4))]

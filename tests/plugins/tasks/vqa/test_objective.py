@@ -47,7 +47,7 @@ def test_answers_are_weighed_as_people_gave_them(loss):
 
 
 def test_the_likeliest_answers_are_told_and_never_the_unknown_one():
-    made = model(AnswerClasses(told=2), QUESTION)
+    made = model(AnswerClasses(top_k=2), QUESTION)
     with torch.no_grad():
         made.objective("own").head.bias[0] = 50.0
     for one, example in zip(predictions(made, examples()), examples(), strict=True):
