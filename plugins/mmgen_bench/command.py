@@ -144,7 +144,7 @@ def train(options: Options, questions: tuple[int, ...], without: tuple[str, ...]
     help="Tokens per text; the end token is forbidden.",
 )
 def decode(options: Options, searches: tuple[str, ...], without: tuple[str, ...], tokens: int) -> None:
-    """Time generation: complete searches, including the encoding of the prefix."""
+    """Time generation: whole searches, and encoding the prefix."""
     settings = _build_settings(options, tokens, without)
     from .run import SEARCHES, measure_generation
 

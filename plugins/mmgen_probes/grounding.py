@@ -81,7 +81,7 @@ class GroundingProbe(Probe):
         notes += [
             f"a head is active when over {100 * self.config.active_threshold:g} % of its attention goes to regions; "
             "heads are named layer-head, from 1",
-            f"correct: the most attended region overlaps one of the phrase's boxes (IoU {self.config.iou_threshold:g}); "
+            f"correct: the most attended region overlaps a box of the phrase (IoU {self.config.iou_threshold:g}); "
             "'surest region': the detector's most confident region instead; 'any region': a random region; 'at best': "
             "phrases with at least one correct region",
         ]
