@@ -1,4 +1,4 @@
-"""Who may look at whom: one rule, the same for training, decoding and probes.
+"""The attention mask: one rule for training, decoding and probes.
 
 The method is BERT-gen's (bertgen, section 3.2): the input X sees itself only; the token y_t sees X and y_1..y_t; the
 [MASK] m_t that predicts y_t sees X, y_1..y_(t-1) and itself. Written over roles, groups and times, the rule lets every
@@ -16,10 +16,10 @@ from .tensors import PAD, PREFIX, WRITTEN, Layout, join, taken
 
 
 def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
-    """(B, L, M) bool, True where a query may look at a key.
+    """(B, L, M) bool, True where a query may attend to a key.
 
-    `keys` are the slots of a cache followed by the queries themselves; by default the queries alone. Every slot sees
-    itself, padding too, so that no row is wholly masked (softmax over nothing is NaN).
+    `keys` are the slots of a cache followed by the queries; by default the queries alone. Every slot sees itself, also
+    padding, so that no row is fully masked (softmax over an empty set is NaN).
     """
     keys = queries if keys is None else keys
     role, group, time = (t.unsqueeze(-1) for t in (queries.role, queries.group, queries.time))  # (B, L, 1)
@@ -33,23 +33,23 @@ def visible(queries: Layout, keys: Layout | None = None) -> Tensor:
 
 
 def prefix_layout(mask: Tensor) -> Layout:
-    """The layout of an input's slots, from their mask (B, P): nothing but prefix and padding."""
+    """The layout of an input's slots from their mask (B, P): only prefix and padding."""
     zeros = torch.zeros_like(mask, dtype=torch.long)
     return Layout(role=torch.where(mask, PREFIX, PAD), group=zeros, time=zeros)
 
 
 class Cache:
-    """Keys and values of slots already encoded, with their layout. A backbone that caches subclasses it.
+    """Keys and values of slots already encoded, with their layout. A backbone with a cache subclasses this class.
 
-    The layout is kept here, so that what is remembered and who may look at it cannot drift apart. A subclass keeps its
-    keys and values in step by making every `_change` to them too; it may override single methods with faster ones.
+    This class stores the layout, so that the cached slots and their attention mask stay consistent. A subclass applies
+    every `_change` to its keys and values too; it may override single methods with faster ones.
     """
 
     def __init__(self) -> None:
         self.layout: Layout | None = None
 
     def grow(self, layout: Layout) -> Layout:
-        """Remember these slots too; all slots that are remembered now."""
+        """Add slots to the cache; returns the layout of all cached slots."""
         self.layout = layout if self.layout is None else join(self.layout, layout)
         return self.layout
 
@@ -69,14 +69,14 @@ class Cache:
         self._change(lambda t: t.index_select(0, rows))
 
     def rearrange(self, slots: Tensor) -> None:
-        """In place of the last m slots of every row stand copies of those of them that `slots` (B, m) names, counted
-        from the first of the m. Places keep their layout: what a slot holds changes, and not who may look there."""
+        """Replace the last m slots of every row by copies of those with the indices `slots` (B, m), counted from the
+        first of the m. The layout does not change: only the content of the slots does, not the attention mask."""
         layout, first = self.layout, len(self) - slots.shape[1]
         self._change(lambda t: torch.cat([t[:, :first], taken(t[:, first:], slots)], 1))
         self.layout = layout
 
     def _change(self, change: Callable[[Tensor], Tensor]) -> None:
-        """`change`, which takes (B, M, ...) tensors, made to all that is kept."""
+        """Apply `change`, a function of (B, M, ...) tensors, to everything in the cache."""
         layout = self.layout
         if layout is None:
             return

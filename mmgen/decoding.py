@@ -1,4 +1,4 @@
-"""Decoding: the options of writing, under the names that transformers gives them."""
+"""Decoding: the options of text generation, with transformers' names."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from pydantic import Field
 
 from .configs import Config
 
-SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that only count with do_sample
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p")  # options that need do_sample
 
 
 class Decoding(Config):
-    """How text is searched for: the options of transformers' `generate`, under its names.
+    """Options of the search for texts, with the names of transformers' `generate`.
 
-    `num_beam_groups` and `diversity_penalty` are diverse beam search (Vijayakumar et al., 2018), mmgen's own.
+    `num_beam_groups` and `diversity_penalty` are diverse beam search (Vijayakumar et al., 2018), implemented by mmgen.
     """
 
     num_beams: int = Field(1, ge=1, le=1000, description="beams; 1 is greedy search, or sampling with do_sample")
-    do_sample: bool = Field(False, description="draw tokens instead of taking the likeliest")
+    do_sample: bool = Field(False, description="sample tokens instead of taking the most probable ones")
     temperature: float = Field(1.0, ge=1e-6, le=1e6, description="divides the logits before sampling")
-    top_k: int = Field(0, ge=0, description="sample among the k likeliest tokens; 0 is off")
-    top_p: float = Field(1.0, gt=0, le=1, description="sample among the likeliest tokens that hold this probability")
-    min_p: float | None = Field(
-        None, ge=0, le=1, description="drop tokens under this share of the likeliest one's probability"
+    top_k: int = Field(0, ge=0, description="sample among the k most probable tokens; 0 is off")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="sample among the most probable tokens with this total probability"
     )
+    min_p: float | None = Field(None, ge=0, le=1, description="drop tokens below this share of the highest probability")
     typical_p: float = Field(1.0, gt=0, le=1, description="locally typical sampling")
     length_penalty: float = Field(
-        1.0, ge=-10, le=10, description="exponent of the length that a beam's score is divided by"
+        1.0, ge=-10, le=10, description="exponent of the length, by which a beam's score is divided"
     )
-    early_stopping: bool = Field(False, description="stop as soon as num_beams sentences have ended")
-    no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size twice; 0 is off")
-    min_new_tokens: int = Field(0, ge=0, description="tokens before a text may end; 0 is off")
-    repetition_penalty: float = Field(1.0, gt=0, description="over 1 discourages tokens already written")
-    num_return_sequences: int = Field(1, ge=1, le=1000, description="texts an example")
+    early_stopping: bool = Field(False, description="stop as soon as num_beams texts have ended")
+    no_repeat_ngram_size: int = Field(0, ge=0, description="no n-gram of this size occurs twice; 0 is off")
+    min_new_tokens: int = Field(0, ge=0, description="minimum number of tokens before a text may end; 0 is off")
+    repetition_penalty: float = Field(1.0, gt=0, description="values over 1 discourage repeated tokens")
+    num_return_sequences: int = Field(1, ge=1, le=1000, description="texts per example")
     num_beam_groups: int = Field(
-        1, ge=1, le=1000, description="groups of beams that are pushed apart; over 1 is diverse beam search"
+        1, ge=1, le=1000, description="groups of beams that differ from each other; over 1 is diverse beam search"
     )
     diversity_penalty: float = Field(
-        0.0, ge=0, description="taken off a token's score for every earlier group that chose it"
+        0.0, ge=0, description="subtracted from a token's score for every earlier group that chose the token"
     )
 
     def model_post_init(self, context: Any) -> None:
@@ -47,19 +47,19 @@ class Decoding(Config):
                 f"num_beams: must be a multiple of num_beam_groups ({self.num_beam_groups}), not {self.num_beams}"
             )
         if self.num_beam_groups > 1 and self.do_sample:
-            raise ValueError("do_sample: diverse beam search (num_beam_groups > 1) does not sample; leave it out")
+            raise ValueError("do_sample: diverse beam search (num_beam_groups > 1) does not sample; remove do_sample")
         if self.num_beam_groups > 1:
             self._refuse(
                 ("no_repeat_ngram_size", "min_new_tokens", "repetition_penalty", "early_stopping"),
-                "diverse beam search (num_beam_groups > 1) does not know it",
+                "not supported by diverse beam search (num_beam_groups > 1)",
             )
         elif self.diversity_penalty:
             raise ValueError("diversity_penalty: needs num_beam_groups > 1")
         if not self.do_sample:
-            self._refuse(SAMPLING, "it only counts with do_sample = true")
+            self._refuse(SAMPLING, "has an effect only with do_sample = true")
         if self.num_return_sequences > self.num_beams and not self.do_sample:
             raise ValueError(
-                f"num_return_sequences: {self.num_return_sequences} texts need as many num_beams, which are "
+                f"num_return_sequences: {self.num_return_sequences} texts need num_beams of at least that number, not "
                 f"{self.num_beams}, or do_sample = true"
             )
 

@@ -1,5 +1,5 @@
-"""Work that runs out of memory is done again in halves, down to a single item. When that does not fit, one line says
-so."""
+"""Retry work that runs out of memory in halves, down to a single item. If a single item does not fit, the error says so
+in one line."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 ADVICE_SMALLER = "use shorter inputs, a smaller encoder, or a larger device"
 ADVICE_FEWER_TEXTS = (
-    f"look for fewer texts at a time (num_beams, num_return_sequences; generate's --n), {ADVICE_SMALLER}"
+    f"search for fewer texts at a time (num_beams, num_return_sequences; --n of mmgen generate), {ADVICE_SMALLER}"
 )
-# what libraries below torch say; oneDNN says the first with " descriptor" of what it cannot compute at all
+# messages of libraries below torch; oneDNN's first message with " descriptor" means an unsupported computation
 SHORT = re.compile(
     r"could not create a primitive(?! descriptor)|could not create a memory "
     r"object|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED|CUDA error: out of memory|std::bad_alloc"
@@ -32,7 +32,7 @@ log = logging.getLogger("mmgen")
 
 
 def out_of_memory(error: Exception) -> bool:
-    """Whether a smaller batch might go through."""
+    """Whether a smaller batch might fit."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or should_reduce_batch_size(error):
         return True
     return isinstance(error, RuntimeError) and bool(SHORT.search(str(error)))
@@ -40,7 +40,7 @@ def out_of_memory(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def as_run_error(where: str, advice: str) -> Iterator[None]:
-    """Raises RunError, with what to do, where memory runs out in work that cannot be done in pieces."""
+    """Raises RunError with `advice` if work that cannot be split runs out of memory."""
     try:
         yield
     except Exception as error:
@@ -50,7 +50,7 @@ def as_run_error(where: str, advice: str) -> Iterator[None]:
 
 
 def halves(items: Sequence[Item], part: Callable[[Item], Sequence[Item]] | None = None) -> list[list[Item]]:
-    """Items cut in two. `part`: what a single item is cut into; one that it leaves whole comes back alone."""
+    """Split items in two. `part` splits a single item; an item that cannot be split is returned alone."""
     middle = len(items) // 2
     if middle:
         return [list(items[:middle]), list(items[middle:])]
@@ -58,28 +58,28 @@ def halves(items: Sequence[Item], part: Callable[[Item], Sequence[Item]] | None 
 
 
 def targets_parted(example: Example) -> list[Example]:
-    """An example in two, each with half of its targets; one with a single target stays whole."""
+    """Split an example in two, each with half of the targets; an example with a single target is not split."""
     if len(example.targets) < 2:
         return [example]
     return [replace(example, targets=tuple(half)) for half in halves(example.targets)]
 
 
 class OomRetry:
-    """Does work on batches, as many items at a time as there is memory for.
+    """Runs work on batches, with as many items at a time as fit into memory.
 
         retry = OomRetry("step 'both', writing", "use fewer beams")
         for batch in batches:
             for piece, texts in retry.over(batch, generate):
                 ...
 
-    What was too much once is not tried again: later batches are done in pieces of the size that went through.
+    A size that failed is not tried again: later batches are split into pieces of the size that worked.
 
-    where   what is being done, as messages begin
-    advice  what to do when a single item does not fit
-    unit    what an item is called
-    named   an item's name
-    part    what a single item is cut into, where it does not fit; nothing by default
-    say     hears, once the pieces are small enough, how small they are
+    where   the activity, at the beginning of messages
+    advice  what to do if a single item does not fit
+    unit    the noun for an item
+    named   the name of an item
+    part    splits a single item that does not fit; by default items are not split
+    say     logs the size of the pieces once they fit
     """
 
     def __init__(
@@ -93,20 +93,20 @@ class OomRetry:
         say: Callable[[str], None] = log.warning,
     ) -> None:
         self.where, self.advice, self.unit, self.named, self.part, self.say = where, advice, unit, named, part, say
-        self.most: int | None = None  # items at a time, once memory has been short
-        self._told: int | None = None
+        self.most: int | None = None  # items at a time, after memory has run out
+        self._announced: int | None = None
 
     def over(
         self, items: Sequence[Item], work: Callable[[Sequence[Item]], Result]
     ) -> Iterator[tuple[Sequence[Item], Result]]:
-        """Pieces of the items, one after another and none left out, and what `work` makes of each. Raises RunError when
-        a single item is too much."""
+        """Pieces of the items, in order and complete, with the result of `work` for each. Raises RunError if a single
+        item does not fit."""
         left = list(items)
         while left:
             piece = left[: self.most]
             for result in self._attempt(piece, work):
-                if self.most != self._told:
-                    self._told = self.most
+                if self.most != self._announced:
+                    self._announced = self.most
                     self.say(
                         f"{self.where}: out of memory; from here on {self.most} {self.unit}{'s' * (self.most != 1)} at "
                         "a time"
@@ -118,18 +118,18 @@ class OomRetry:
                 left[: len(piece)] = [item for half in self._cut(piece) for item in half]
 
     def _attempt(self, piece: Sequence[Item], work: Callable[[Sequence[Item]], Result]) -> list[Result]:
-        """The result; none when memory was short, and then smaller pieces are next."""
+        """The result in a list; an empty list if memory ran out, so that smaller pieces follow."""
         try:
             return [work(piece)]
         except Exception as error:
             if not out_of_memory(error):
                 raise
-        # only here, behind the error, is what it held let go of
+        # only after the except block are the tensors held by the error released
         clear_device_cache(garbage_collection=True)
         return []
 
     def _cut(self, piece: Sequence[Item]) -> list[list[Item]]:
-        """Smaller pieces of one that did not fit. Raises RunError when it cannot be cut."""
+        """Split a piece that did not fit. Raises RunError if it cannot be split."""
         smaller = halves(piece, self.part)
         if len(smaller) == 1:
             raise RunError(

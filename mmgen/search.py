@@ -1,7 +1,7 @@
-"""Search: greedy, beams, sampling and their rules are transformers' own `generate`, driven through one small adapter.
+"""Search for texts: greedy, beams and sampling by transformers' `generate`, through a small adapter.
 
-A generator that writes token by token gives a `Stepper`, which knows the input and gives the logits of the next token.
-Keys and values stay with it. `generate` sees one row of tokens a text and asks for their next logits.
+A generator that writes token by token provides a `Stepper`, which has the input and computes the logits of the next
+token. The stepper holds keys and values. `generate` sees one row of tokens per text and requests the next logits.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from .tensors import Generation
 
 
 class Stepper(Protocol):
-    """Writes B inputs step by step. Each has n rows, which stand together: row b n + i is the i-th of input b.
+    """Computes logits for B inputs step by step. Each input has n adjacent rows: row b n + i is the i-th of input b.
 
-    It may also have `leave(done)`: `done` (B,) marks inputs whose texts are decided, for which nothing need be computed
-    any more. What `next_logits` gives for their rows is not read then.
+    A stepper may also have `leave(done)`: `done` (B,) marks inputs whose texts are final. The logits of their rows are
+    ignored from then on, so they need not be computed.
     """
 
     def next_logits(self, written: Tensor) -> Tensor:
-        """Tokens written so far (B n, t), `start` left out -> logits of the next one (B n, V). t is 0 at first, and
-        all rows of an input are alike then; it grows by one a call."""
+        """Tokens so far (B n, t), without `start` -> logits of the next token (B n, V). t is 0 in the first call, when
+        all rows of an input are equal, and grows by one with each call."""
         ...
 
     def reorder_cache(self, rows: Tensor) -> None:
-        """Go on from these rows (B n,), each of its own input's; a row may come more than once. Called between two
-        calls of `next_logits`; a stepper that keeps nothing does nothing."""
+        """Continue from these rows (B n,), each a row of the same input; rows may repeat. Called between two calls of
+        `next_logits`; a stepper without a cache does nothing."""
         ...
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Where texts end: with `end_id`, or at `max_tokens`, the end included. `words`: V, how many tokens there are."""
+    """The end of texts: at `end_id`, or after `max_tokens`, the end token included. `words`: V, the vocabulary size."""
 
     max_tokens: int
     end_id: int
@@ -54,24 +54,25 @@ class Limits:
 
 
 def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -> list[tuple[list[int], float]]:
-    """(tokens, mean log-probability) of the texts found, `options.num_return_sequences` an input, best first.
+    """(tokens, mean log-probability) of `options.num_return_sequences` texts per input, best first.
 
-    start  (B, s) tokens, one at least, that each text begins with. They are not in what is found; only rules about
+    start  (B, s) tokens, at least one, at the beginning of each text. The results do not contain them; only rules about
            repetition read them.
 
-    Tokens end with the first end token, which is kept and counted. Sampling draws from torch's generator. Raises
-    UnavailableError for diverse beam search, which transformers does not have, and for texts that may not end within
-    `max_tokens`.
+    Tokens end with the first end token, which is included and counted. Sampling uses torch's generator. Raises
+    UnavailableError for diverse beam search, which transformers does not support, and for min_new_tokens that
+    `max_tokens` does not allow.
     """
     if options.num_beam_groups > 1:
         raise UnavailableError("this generator has no diverse beam search; leave num_beam_groups at 1")
     if options.min_new_tokens >= limits.max_tokens:
         raise UnavailableError(
-            f"min_new_tokens = {options.min_new_tokens}: a text has {limits.max_tokens} tokens at most with its end"
+            f"min_new_tokens = {options.min_new_tokens}: a text has at most {limits.max_tokens} tokens, including its "
+            "end"
         )
-    # untyped: the type that `generate` names for its `self` has more than it uses
-    driven: Any = _Driven(stepper, start, limits.words)
-    out = driven.generate(start, generation_config=_generation_config(options, limits))
+    # untyped: the declared type of `self` in `generate` has more members than it uses
+    model: Any = _StepperModel(stepper, start, limits.words)
+    out = model.generate(start, generation_config=_generation_config(options, limits))
     tokens = out.sequences[:, start.shape[1] :]
     ends = tokens == limits.end_id
     after = ends.cumsum(1) - ends.long() > 0  # slots after the end
@@ -85,24 +86,25 @@ def search(stepper: Stepper, start: Tensor, options: Decoding, limits: Limits) -
 
 
 def as_generations(
-    found: Sequence[tuple[list[int], float]], ids: Sequence[str], backbone: Backbone
+    results: Sequence[tuple[list[int], float]], ids: Sequence[str], backbone: Backbone
 ) -> list[list[Generation]]:
-    """What `search` found for the examples `ids`, as `Generator.generate` gives it: a list of texts an example."""
-    each = len(found) // len(ids)
+    """The results of `search` for the examples `ids` in the format of `Generator.generate`: a list of texts per
+    example."""
+    per_example = len(results) // len(ids)
     texts = [
-        Generation(ids[row // each], backbone.decode_text(tokens), tuple(tokens), score)
-        for row, (tokens, score) in enumerate(found)
+        Generation(ids[row // per_example], backbone.decode_text(tokens), tuple(tokens), score)
+        for row, (tokens, score) in enumerate(results)
     ]
-    return [texts[first : first + each] for first in range(0, len(texts), each)]
+    return [texts[first : first + per_example] for first in range(0, len(texts), per_example)]
 
 
-class _Driven(PreTrainedModel, GenerationMixin):
-    """A stepper in the shape that `generate` drives: a language model, which is its own cache."""
+class _StepperModel(PreTrainedModel, GenerationMixin):
+    """A stepper as the language model that `generate` requires; it also serves as the cache."""
 
     config_class = PreTrainedConfig
 
     def __init__(self, stepper: Stepper, start: Tensor, words: int) -> None:
-        sizes: dict[str, Any] = {"vocab_size": words, "tie_word_embeddings": False}  # it keeps what it does not know
+        sizes: dict[str, Any] = {"vocab_size": words, "tie_word_embeddings": False}  # unknown keys are stored
         super().__init__(PreTrainedConfig(**sizes))
         self.stepper, self.start = stepper, start
 
@@ -118,21 +120,21 @@ class _Driven(PreTrainedModel, GenerationMixin):
 
     def forward(self, input_ids: Tensor, **kwargs: Any) -> CausalLMOutputWithPast:
         logits = self.stepper.next_logits(input_ids[:, self.start.shape[1] :])
-        kept: Any = _Kept(self.stepper)  # has what `generate` asks of a cache
-        return CausalLMOutputWithPast(logits=logits.unsqueeze(1), past_key_values=kept)
+        cache: Any = _StepperCache(self.stepper)  # has the methods of a cache that `generate` calls
+        return CausalLMOutputWithPast(logits=logits.unsqueeze(1), past_key_values=cache)
 
-    # a static method of transformers, which asks it of the object: here it has a stepper to tell
+    # a static method in transformers, but called on the object; here it needs the stepper
     def _check_early_stop_heuristic(self, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
-        """Where beams can improve no more, `generate` ignores what is written from then on, but goes on until that is
-        so of every input; what (B, 1) it finds lets the others leave."""
+        """When the beams of an input cannot improve any more, `generate` ignores its further tokens, but continues
+        until this holds for all inputs. The result (B, 1) tells the stepper which inputs are final."""
         improvable = super()._check_early_stop_heuristic(*args, **kwargs)
         if leave := getattr(self.stepper, "leave", None):
             leave(~improvable.squeeze(1))
         return improvable
 
 
-class _Kept:
-    """In the place of transformers' cache: which rows to go on from is the stepper's to know."""
+class _StepperCache:
+    """Replaces transformers' cache: passes the selected rows on to the stepper."""
 
     def __init__(self, stepper: Stepper) -> None:
         self.reorder_cache = stepper.reorder_cache
@@ -142,14 +144,14 @@ class _Kept:
 
 
 def _scores(tokens: Tensor, logits: Sequence[Tensor], beams: Tensor | None) -> Tensor:
-    """Log-probabilities (R, T) of tokens under the steps' logits, (R', V) each; `beams` (R, T): the rows that tokens
-    were chosen in, by default their own. Step by step: the logits of all steps are large enough once."""
-    own = torch.arange(len(tokens), device=tokens.device)
-    found = torch.zeros(tokens.shape, device=tokens.device)
+    """Log-probabilities (R, T) of tokens under the logits of the steps, (R', V) each; `beams` (R, T): the rows in which
+    the tokens were chosen, by default the same rows. Computed step by step to save memory."""
+    identity = torch.arange(len(tokens), device=tokens.device)
+    scores = torch.zeros(tokens.shape, device=tokens.device)
     for t, step in enumerate(logits[: tokens.shape[1]]):
-        rows = own if beams is None else beams[:, t].clamp(min=0)  # -1 behind a text's end
-        found[:, t] = (step[rows, tokens[:, t]] - step.logsumexp(-1)[rows]).float()
-    return found
+        rows = identity if beams is None else beams[:, t].clamp(min=0)  # -1 after the end of a text
+        scores[:, t] = (step[rows, tokens[:, t]] - step.logsumexp(-1)[rows]).float()
+    return scores
 
 
 def _generation_config(options: Decoding, limits: Limits) -> GenerationConfig:

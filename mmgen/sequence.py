@@ -1,5 +1,5 @@
-"""How inputs stand in a row: one segment after the other, with their positions and token types; what has to be known to
-write behind them; where the slots of a text stand in it; and what embedders must give for that."""
+"""Rows of a model: segments of inputs in order, with positions and token types; the prefix behind which texts are
+written; character offsets of tokens; and checks of the results of embedders."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Part = tuple[str, Segment]  # an input's name, "" for special slots
 
 @dataclass(frozen=True)
 class Prefix:
-    """The input X of B rows, and what has to be known to write behind it. What is done to the rows of a cache
-    (`mmgen.attention.Cache`) can be done to it.
+    """The input X of B rows, with what is needed to write behind it. Supports the same operations on rows as a cache
+    (`mmgen.attention.Cache`).
 
-    free  the first position that is free behind it
-    term  what inputs add to the state of every slot behind it, where one does
+    free  the first free position after the prefix
+    term  a term that inputs add to the state of every slot after the prefix; None if no input does
     """
 
     slots: Slots  # (B, P)
@@ -37,7 +37,7 @@ class Prefix:
         return len(self.free)
 
     def select(self, rows: Tensor) -> Prefix:
-        """These rows, in this order; a row may come more than once."""
+        """The given rows in the given order; rows may repeat."""
         return apply(self, lambda tensor: tensor.index_select(0, rows))
 
     def repeat(self, times: int) -> Prefix:
@@ -46,8 +46,8 @@ class Prefix:
 
 
 def lay_out(parts: Sequence[Part]) -> tuple[Slots, Tensor]:
-    """Segments one after the other as rows (B, P), and the first position (B, 1) that is free behind them. Special
-    slots take the token type of what stands before them, 0 at first."""
+    """Concatenate segments to rows (B, P); also returns the first free position (B, 1). Special slots have the token
+    type of the preceding slot, 0 at the beginning."""
     segments = [segment for _, segment in parts]
     mask = torch.cat([segment.mask for segment in segments], 1)  # (B, P)
     positions, free = _positions(segments, mask)
@@ -59,8 +59,8 @@ def lay_out(parts: Sequence[Part]) -> tuple[Slots, Tensor]:
 
 
 def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
-    """Rows (B, L) and labels (B, L) of their slots, the real ones in front: a row is padded once, at its end, and not
-    behind every input."""
+    """Rows (B, L) and labels (B, L) with the real slots first, so that a row has padding only at its end, not after
+    every input."""
     real = rows.layout.real
     longest = int(real.sum(1).max())
     if longest == real.shape[1]:
@@ -70,66 +70,67 @@ def packed(rows: Slots, labels: Tensor) -> tuple[Slots, Tensor]:
 
 
 def letters(tokenizer: Any, text: str) -> list[tuple[int, int]]:
-    """Where each of a text's tokens stands in it: its first character, and the last + 1. Only fast tokenizers know."""
-    told = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
-    return cast("list[tuple[int, int]]", told["offset_mapping"])
+    """The offsets (first character, last + 1) of each token in a text. Only fast tokenizers provide them."""
+    encoding = tokenizer(text, add_special_tokens=False, verbose=False, return_offsets_mapping=True)
+    return cast("list[tuple[int, int]]", encoding["offset_mapping"])
 
 
 def slots_between(spans: Sequence[Sequence[int]], first: int, end: int) -> tuple[int, ...]:
-    """Slots, of which `spans` says where they stand in their text, that stand within these characters of it."""
+    """The slots that overlap the characters `first` to `end` of a text, given the spans of all slots."""
     return tuple(slot for slot, (start, stop) in enumerate(spans) if start < end and stop > first)
 
 
 def segment_problem(segment: Any, rows: int, width: int) -> str:
-    """What is wrong with what `Embedder.forward` gives for B = `rows` rows, in front of a backbone that reads states of
-    this width; empty when nothing is. Shapes and types alone: to look at values would wait for the device."""
+    """What is wrong with the result of `Embedder.forward` for B = `rows` rows and a backbone with this input width;
+    empty if nothing is. Checks only shapes and dtypes, since reading values would wait for the device."""
     if not isinstance(segment, Segment):
-        return f"forward gives {describe_value(segment)}, not a mmgen.tensors.Segment"
+        return f"forward must return a mmgen.tensors.Segment, not {describe_value(segment)}"
     shape = tuple(segment.states.shape)
     if len(shape) != 3 or shape[0] != rows:
-        return f"states are {shape}, not (B, N, E) with B = {rows}"
+        return f"states must have shape (B, N, E) with B = {rows}, not {shape}"
     if shape[2] != width:
-        return f"states have width {shape[2]}; the backbone reads {width}, its input_size"
+        return f"states have width {shape[2]}, but input_size of the backbone is {width}"
     if segment.mask.shape != shape[:2] or segment.mask.dtype != torch.bool:
-        return f"mask is {segment.mask.dtype} {tuple(segment.mask.shape)}, not bool {shape[:2]}"
+        return f"mask must be bool of shape {shape[:2]}, not {segment.mask.dtype} {tuple(segment.mask.shape)}"
     for name, column in (("types", segment.types), ("positions", segment.positions)):
         if column is not None and (column.shape != shape[:2] or column.dtype != torch.long):
-            return f"{name} are {column.dtype} {tuple(column.shape)}, not int64 {shape[:2]}"
+            return f"{name} must be int64 of shape {shape[:2]}, not {column.dtype} {tuple(column.shape)}"
     return ""
 
 
 def terms_problem(added: Any, term: Any, slots: Slots) -> str:
-    """What is wrong with what `Embedder.add` and `Embedder.tail_term` give for slots (B, L); empty when nothing is."""
+    """What is wrong with the results of `Embedder.add` and `Embedder.tail_term` for slots (B, L); empty if nothing
+    is."""
     rows, length, width = slots.states.shape
     for name, value, shape in (("add", added, (rows, length, width)), ("tail_term", term, (rows, width))):
         if value is not None and (not isinstance(value, Tensor) or value.shape != shape):
-            return f"{name} gives {describe_value(value)}; it must be a tensor of the shape {shape}, or None"
+            return f"{name} must return a tensor of shape {shape} or None, not {describe_value(value)}"
     return ""
 
 
 def sharing_problem(embedder: Embedder, backbone: Backbone) -> str:
-    """What is wrong where an embedder has parameters of the backbone among its own; empty when it has none."""
-    own = set(embedder.parameters())
-    if shared := [name for name, parameter in backbone.named_parameters() if parameter in own]:
+    """An error if an embedder contains parameters of the backbone; empty if it does not."""
+    parameters = set(embedder.parameters())
+    if shared := [name for name, parameter in backbone.named_parameters() if parameter in parameters]:
         return (
-            f"has the backbone's {shared[0]} among its own parameters, which would be saved twice and trained with the "
+            f"contains the backbone's {shared[0]} as a parameter, which would be saved twice and trained with the "
             "input; write self._backbone = [backbone], a list"
         )
     return ""
 
 
 def unmet(segment: Segment, backbone: Backbone) -> str:
-    """Which token type or extra position of a segment the backbone lacks; empty when it has all. Looking waits for the
-    device, so usual segments are not looked at."""
+    """The token type or extra position of a segment that the backbone does not have; empty if it has all. Segments with
+    default types and positions are not checked, since reading values waits for the device."""
     if segment.types is not None and backbone.types:
         lowest, highest = _ends(segment.types, segment.mask)
         if lowest < 0 or highest >= backbone.types:
             kind = lowest if lowest < 0 else highest
-            return f"asks for token type {kind}, and the backbone {types_of(backbone)}"
+            return f"uses token type {kind}, but the backbone {types_of(backbone)}"
     if segment.positions is not None:
         lowest, _ = _ends(segment.positions, segment.mask)
         if -lowest > backbone.extra_positions:
-            return f"asks for extra position {lowest}, and the backbone has {backbone.extra_positions or 'none'}"
+            return f"uses extra position {lowest}, but the backbone has {backbone.extra_positions or 'none'}"
     return ""
 
 
@@ -144,40 +145,40 @@ def _ends(column: Tensor, mask: Tensor) -> list[int]:
 
 
 def _positions(segments: Sequence[Segment], mask: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, P), and the first free one (B, 1)."""
+    """The positions (B, P), and the first free position (B, 1)."""
     if all(segment.positions is None for segment in segments):
         return _counted(mask), mask.sum(1, keepdim=True)
-    found, free = [], mask.new_zeros(len(mask), 1, dtype=torch.long)
+    positions, free = [], mask.new_zeros(len(mask), 1, dtype=torch.long)
     for segment in segments:
-        own = segment.positions
-        offsets = _counted(segment.mask) if own is None else own.masked_fill(~segment.mask, 0)  # (B, N)
-        found.append(torch.where(offsets < 0, offsets, free + offsets))
-        free = free + F.pad((offsets + 1) * segment.mask, (0, 1)).amax(1, keepdim=True)  # at least the 0 of the padding
-    return torch.cat(found, 1), free
+        offsets = segment.positions  # (B, N)
+        offsets = _counted(segment.mask) if offsets is None else offsets.masked_fill(~segment.mask, 0)
+        positions.append(torch.where(offsets < 0, offsets, free + offsets))
+        free = free + F.pad((offsets + 1) * segment.mask, (0, 1)).amax(1, keepdim=True)  # at least 0, from the padding
+    return torch.cat(positions, 1), free
 
 
 def _counted(mask: Tensor) -> Tensor:
-    """Over real slots, so that a padded row stands where it would stand alone."""
+    """Positions counted over real slots, so that padding does not change the positions of a row."""
     return (mask.cumsum(1) - 1).clamp(min=0)
 
 
 def _types(parts: Sequence[Part]) -> Tensor:
-    """(B, P)"""
+    """The token types (B, P)."""
     last = torch.zeros_like(parts[0][1].mask[:, :1], dtype=torch.long)  # (B, 1)
-    found = []
+    columns = []
     for name, segment in parts:
-        own = last.expand(segment.mask.shape)
+        types = last.expand(segment.mask.shape)
         if name:
-            own = torch.zeros_like(own) if segment.types is None else segment.types.masked_fill(~segment.mask, 0)
-            known, real = torch.cat([last, own], 1), F.pad(segment.mask, (1, 0), value=True)
+            types = torch.zeros_like(types) if segment.types is None else segment.types.masked_fill(~segment.mask, 0)
+            known, real = torch.cat([last, types], 1), F.pad(segment.mask, (1, 0), value=True)
             places = torch.arange(known.shape[1], device=known.device)
             last = known.gather(1, (places * real).amax(1, keepdim=True))  # of the last real slot
-        found.append(own)
-    return torch.cat(found, 1)
+        columns.append(types)
+    return torch.cat(columns, 1)
 
 
 def _origins(parts: Sequence[Part], names: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """`Slots.source` and `Slots.index`, (P,): they are the same in every row."""
+    """`Slots.source` and `Slots.index`, (P,), the same in every row."""
     source, index = [], []
     for name, segment in parts:
         length, device = segment.mask.shape[1], segment.mask.device

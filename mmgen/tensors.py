@@ -16,14 +16,14 @@ from typing import Any, TypeVar, cast
 import torch
 from torch import Tensor
 
-Whole = TypeVar("Whole")
+Value = TypeVar("Value")
 Rows = TypeVar("Rows", "Layout", "Slots")
-PAD, PREFIX, WRITTEN, MASK = range(4)  # roles of a slot; who may look at whom follows from them (mmgen.attention)
+PAD, PREFIX, WRITTEN, MASK = range(4)  # roles of a slot, from which mmgen.attention computes the mask
 
 
 @dataclass(frozen=True)
 class All:
-    """Several values of one input that are all shown, in this order (the two pictures of NLVR2)."""
+    """Several values of one input, all shown in this order (the two pictures of NLVR2)."""
 
     values: tuple[Any, ...]
 
@@ -33,9 +33,9 @@ class Example:
     """One example of a data set: keys and texts, never tensors.
 
     inputs   field name -> a key (of a feature store), a text, a tuple of alternatives of which one is drawn, or `All`
-    targets  the texts to write; several for one example share its prefix
-    facts    what is known beyond inputs and targets (a drawn scene's things); for metrics, probes and reports only
-    labels   supervision that is no text: answers with weights, a choice, boxes; by the names that objectives ask for
+    targets  the texts to generate; several targets of an example share its prefix
+    facts    further knowledge (the objects of a drawn scene), only for metrics, probes and reports
+    labels   supervision other than text: answers with weights, a choice, boxes; under the names that objectives read
     """
 
     id: str
@@ -45,12 +45,12 @@ class Example:
     labels: Mapping[str, Any] = field(default_factory=dict)
 
     def lacks(self, field: str) -> bool:
-        """Whether it has no such input, or one without any alternative."""
+        """Whether the input is missing, or has no alternatives."""
         value = self.inputs.get(field)
         return isinstance(value, tuple | None) and not value
 
     def shown(self, field: str) -> tuple[Any, ...]:
-        """The values of an input that are shown: one, or several of an `All`; none where it is not there."""
+        """The values of an input: one, or several for `All`; none if the input is missing."""
         value = self.inputs.get(field)
         return value.values if isinstance(value, All) else () if value is None else (value,)
 
@@ -75,12 +75,12 @@ class ResolvedExample(Example):
 
 @dataclass(frozen=True)
 class Hiding:
-    """How an input is hidden from the model, which is to say what stood there (Devlin et al., 2019, section 3.1).
+    """How an input is masked; the model predicts the masked parts (Devlin et al., 2019, section 3.1).
 
-    rate         share of an input's parts that are to be predicted
-    replace      of those, the share that a [MASK] (or its like) stands for, and the share that another part of the same
-                 kind stands for; the rest is shown as it is
-    whole_words  all pieces of a word, or none
+    rate         share of an input's parts that are predicted
+    replace      of those, the share replaced by [MASK] (or an equivalent), and the share replaced by another part of
+                 the same kind; the rest is unchanged
+    whole_words  mask all pieces of a word, or none
     """
 
     rate: float = 0.15
@@ -90,11 +90,12 @@ class Hiding:
 
 @dataclass(frozen=True)
 class Segment:
-    """One input, embedded. What it says of padded slots is not read.
+    """One embedded input. Values at padded slots are ignored.
 
-    types      token types, whole numbers; by default 0
-    positions  counted from the segment's first; several slots may share one. -1 - k: the backbone's extra row k, which
-               uses up none. By default every real slot has the next. What follows goes on after those used
+    types      token types, integers; by default 0
+    positions  counted from the first slot of the segment; slots may share a position. -1 - k: the backbone's extra row
+               k, which uses no position. By default each real slot has the next position. The next segment continues
+               after the last position used
     """
 
     states: Tensor  # (B, N, E)
@@ -105,7 +106,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Layout:
-    """Three small integers a slot, from which `mmgen.attention.visible` tells who may look at whom."""
+    """Three small integers per slot, from which `mmgen.attention.visible` computes the attention mask."""
 
     role: Tensor  # (B, L) PAD, PREFIX, WRITTEN or MASK
     group: Tensor  # (B, L) 0 for the prefix, k for the k-th target
@@ -119,7 +120,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Tail:
-    """Target slots as a generator lays them out behind the prefix; made on the CPU, in loader workers."""
+    """Target slots as a generator lays them out behind the prefix; created on the CPU, in loader workers."""
 
     ids: Tensor  # (B, S) tokens to embed, [MASK] among them
     offsets: Tensor  # (B, S) position, counted from the first after the prefix
@@ -129,11 +130,11 @@ class Tail:
 
 @dataclass(frozen=True)
 class Slots:
-    """Whole rows, the one input of a backbone.
+    """Complete rows, the input of a backbone.
 
-    inputs  names of the inputs whose slots they are. A model's rows have them, rows made by hand need not
-    source  of which of the inputs a slot is, by its place among their names; -1 for special and written slots
-    index   which of its input's N slots it is, padded ones counted too; -1 for special and written slots
+    inputs  names of the inputs of the slots. A model's rows have them; rows built by hand may leave them out
+    source  the input of a slot, as an index into `inputs`; -1 for special and written slots
+    index   the index of a slot among the N slots of its input, padding included; -1 for special and written slots
     """
 
     states: Tensor  # (B, L, E)
@@ -151,35 +152,36 @@ class Slots:
         return torch.stack([real.sum(), real.new_full((), real.numel(), dtype=torch.int64)])
 
     def of(self, name: str) -> Tensor:
-        """(B, L) bool: the real slots of an input, in the order of `index`; none where the rows do not have it."""
+        """(B, L) bool: the real slots of an input, in the order of `index`; all False if the rows do not have the
+        input."""
         if name not in self.inputs or self.source is None:
             return torch.zeros_like(self.layout.real)
         return (self.source == self.inputs.index(name)) & self.layout.real
 
-    def followed_by(self, other: Slots) -> Slots:
-        return join(self._traced(), other._traced())
+    def followed_by(self, following: Slots) -> Slots:
+        return join(self._with_origin(), following._with_origin())
 
-    def _traced(self) -> Slots:
+    def _with_origin(self) -> Slots:
         nowhere = torch.full_like(self.positions, -1)
         return self if self.source is not None else replace(self, source=nowhere, index=nowhere)
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """What a backbone gives back; `hidden` and `attentions` only when asked for through `output`."""
+    """The result of a backbone; `hidden` and `attentions` only if requested with `output`."""
 
     last: Tensor  # (B, L, H)
-    hidden: tuple[Tensor, ...] = ()  # one (B, L, H) a layer, the embeddings first
-    attentions: tuple[Tensor, ...] = ()  # one (B, heads, L, M) a layer
+    hidden: tuple[Tensor, ...] = ()  # one (B, L, H) per layer, the embeddings first
+    attentions: tuple[Tensor, ...] = ()  # one (B, heads, L, M) per layer
 
 
 @dataclass(frozen=True)
 class Targets:
-    """What one objective has to predict in a batch; made in loader workers.
+    """The targets of one objective in a batch; created in loader workers.
 
-    counts  name of a loss -> over how many things it is a sum (tokens, examples); numbers and no tensors, since they
-            are added up over a whole update before its first pass
-    labels  name -> what is to be predicted, for objectives that do not write
+    counts  name of a loss -> number of items in its sum (tokens, examples); numbers instead of tensors, since they are
+            summed over an update before its first forward pass
+    labels  name -> target tensor, for objectives that do not write
     tail    the slots behind the prefix, for an objective that writes
     """
 
@@ -190,12 +192,12 @@ class Targets:
 
 @dataclass(frozen=True)
 class Batch:
-    """What loader workers make of examples: inputs collated by their readers, targets by the objectives' readers."""
+    """A batch from loader workers: inputs collated by their readers, targets by the objectives' readers."""
 
     ids: tuple[str, ...]  # of the examples
-    inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> what its reader collated; in the step's order
-    targets: Mapping[str, Targets] = field(default_factory=dict)  # objective name -> what it has to predict
-    rows: tuple[int, ...] = ()  # of every row its example's place among the ids; empty where each example is one row
+    inputs: Mapping[str, Mapping[str, Tensor]]  # input name -> collated input, in the step's order
+    targets: Mapping[str, Targets] = field(default_factory=dict)  # objective name -> its targets
+    rows: tuple[int, ...] = ()  # for each row, the index of its example in `ids`; empty if each example is one row
 
     @property
     def size(self) -> int:
@@ -204,13 +206,13 @@ class Batch:
 
     @property
     def tail(self) -> Tail | None:
-        """The slots that are written; one objective at most writes."""
-        return next((each.tail for each in self.targets.values() if each.tail is not None), None)
+        """The tail of the objective that writes; at most one objective does."""
+        return next((targets.tail for targets in self.targets.values() if targets.tail is not None), None)
 
     @property
     def counts(self) -> dict[str, float]:
-        """ "objective.loss" -> over how many things that loss is a sum."""
-        return {f"{name}.{loss}": n for name, each in self.targets.items() for loss, n in each.counts.items()}
+        """ "objective.loss" -> number of items in the sum of that loss."""
+        return {f"{name}.{loss}": n for name, targets in self.targets.items() for loss, n in targets.counts.items()}
 
     def to(self, device: torch.device | str) -> Batch:
         return apply(self, lambda tensor: tensor.to(device, non_blocking=True))
@@ -221,12 +223,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums of losses by name. Each is divided by its count over a whole update, so that an update may be split at will.
+    """Sums of losses by name. Each sum is divided by its count over a whole update, so that an update can be split
+    freely.
 
-    sums     name of a loss -> its sum (); the sum over nothing is a 0
-    slots    (2,) `Slots.counts` of the rows that were encoded, for who wants to know the padding
-    counts   name -> over how many things the sum goes (`Batch.counts`); like `weights`, the model says it
-    weights  name -> what the loss is multiplied with, where it is not 1
+    sums     name of a loss -> its sum (); an empty sum is 0
+    slots    (2,) `Slots.counts` of the encoded rows, from which the share of padding follows
+    counts   name -> number of items in the sum (`Batch.counts`); set by the model, like `weights`
+    weights  name -> factor of the loss, if it is not 1
     """
 
     sums: Mapping[str, Tensor]
@@ -236,18 +239,19 @@ class Loss:
 
     @property
     def mean(self) -> Tensor:
-        """() each loss over its own count, added up; with a gradient."""
+        """() the sum of all losses, each divided by its count; with a gradient."""
         return self.over(self.counts)
 
     def over(self, counts: Mapping[str, float]) -> Tensor:
-        """() each loss over the count of that name, added up. One with count 0, or with no sum here, is left out."""
+        """() the sum of all losses, each divided by the count of its name. A loss with count 0, or without a sum, is
+        left out."""
         means = [self.sums[name] * (self.weights.get(name, 1) / counts[name]) for name in self.sums if counts.get(name)]
         return torch.stack(means).sum() if means else torch.zeros(())
 
 
 @dataclass(frozen=True)
 class Generation:
-    """One text written for one example. `score`: mean log-probability of its tokens, the end included."""
+    """One text generated for one example. `score`: mean log-probability of its tokens, the end included."""
 
     id: str
     text: str
@@ -261,14 +265,14 @@ class Generation:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One answer for one example that is no text. `value` is JSON, by the kind of prediction:
+    """One prediction for one example, other than a text. `value` is JSON, by the kind of prediction:
 
-    label   {"label": text, "probabilities": {text: share}}: the likeliest, and as many as the objective tells
-    choice  {"choice": which, from 0, "probabilities": [a share for each choice]}
-    region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": which region}; of several also "picture"
-    boxes   a list of such boxes, the likeliest first
+    label   {"label": text, "probabilities": {text: share}}: the most probable labels, as many as the objective lists
+    choice  {"choice": index, "probabilities": [the probability of each choice]}
+    region  {"box": [x0, y0, x1, y1] relative to the image's size, "index": region}; of several pictures also "picture"
+    boxes   a list of such boxes, the most probable first
 
-    score   how sure: the probability of what is answered
+    score   confidence: the probability of the prediction
     """
 
     id: str
@@ -278,16 +282,16 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Scores:
-    """What a metric says: values over all examples, and for every single one. `None` marks a value that cannot be had
-    here; `notes` says why, or how the values were made. For an example, `None` says that the value is not about it."""
+    """The result of a metric: values over all examples, and for each example. `None` is a value that is not available;
+    `notes` says why, or how the values were computed. For an example, `None` means that the value does not apply."""
 
     values: Mapping[str, float | None]
     per_example: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-def apply(value: Whole, change: Callable[[Tensor], Tensor]) -> Whole:
-    """`value` with `change` made to every tensor inside it, in dataclasses and mappings alike."""
+def apply(value: Value, change: Callable[[Tensor], Tensor]) -> Value:
+    """`value` with `change` applied to every tensor inside it, in dataclasses and mappings."""
     changed: Any = value
     if isinstance(value, Tensor):
         changed = change(value)
@@ -295,11 +299,11 @@ def apply(value: Whole, change: Callable[[Tensor], Tensor]) -> Whole:
         changed = replace(value, **{f.name: apply(getattr(value, f.name), change) for f in fields(value)})
     elif isinstance(value, Mapping):
         changed = {key: apply(inner, change) for key, inner in value.items()}
-    return cast(Whole, changed)
+    return cast(Value, changed)
 
 
 def join(first: Rows, second: Rows) -> Rows:
-    """Two dataclasses of (B, L, ...) tensors as one, the second's slots after the first's."""
+    """Concatenate two dataclasses of (B, L, ...) tensors along their slots."""
     return replace(first, **{f.name: _joined(getattr(first, f.name), getattr(second, f.name)) for f in fields(first)})
 
 
@@ -310,12 +314,12 @@ def _joined(first: Any, second: Any) -> Any:
 
 
 def taken(values: Tensor, slots: Tensor) -> Tensor:
-    """Of every row of (B, L) or (B, L, ...) the `slots` (B, n), in that order."""
+    """The `slots` (B, n) of each row of (B, L) or (B, L, ...), in that order."""
     return values.gather(1, slots.view(*slots.shape, *[1] * (values.dim() - 2)).expand(*slots.shape, *values.shape[2:]))
 
 
 def describe_value(value: object) -> str:
-    """A value in a few words, for a message: of tensors their type and shape."""
+    """A short description of a value for a message; for tensors, dtype and shape."""
     if isinstance(value, Loss):
         sums = value.sums
         if not isinstance(sums, Mapping):

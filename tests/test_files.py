@@ -67,23 +67,23 @@ def test_a_killed_holder_lets_go_though_its_child_lives(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "advice"),
     [
         (
             PermissionError(13, "Permission denied"),
-            "; ask whoever the folder belongs to for the right to write, then the",
+            "; ask the owner of the folder for write permission, then",
         ),
-        (OSError(28, "No space left on device"), ", and the"),
+        (OSError(28, "No space left on device"), ";"),
     ],
 )
-def test_what_helps_where_a_file_cannot_be_written(tmp_path, error, told):
+def test_what_helps_where_a_file_cannot_be_written(tmp_path, error, advice):
     def write(partial: Path) -> None:
         raise error
 
     with pytest.raises(RunError) as caught:
         write_atomically(tmp_path / "a.json", write)
     assert str(caught.value) == (
-        f"{tmp_path}/a.json: cannot be written: {error.strerror}; what was there before is untouched{told} same "
-        "command goes on from there"
+        f"{tmp_path}/a.json: cannot be written: {error.strerror}; existing files are unchanged{advice} "
+        "re-run the same command to continue"
     )
     assert not list(tmp_path.iterdir())

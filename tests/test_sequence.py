@@ -231,10 +231,10 @@ def test_only_positions_are_counted():
     crowded = compose(Tiny(positions=12), {"caption": Bag()}, Masked(max_tokens=8)).eval()
     assert len(generate(crowded, example)) == 1
     lined_up = compose(Tiny(positions=12), {"caption": Words()}, Masked(max_tokens=8)).eval()
-    with pytest.raises(DataError, match="an example takes 21 positions, and the encoder has 12, 8 of them for what"):
+    with pytest.raises(DataError, match="an example needs 21 positions, but the encoder has 12, 8 of them reserved"):
         generate(lined_up, example)
     far = compose(Tiny(positions=12), {"caption": Bag(position=3)}, Masked(max_tokens=8)).eval()  # 1 + 4 + 1 are used
-    with pytest.raises(DataError, match="an example takes 6 positions, and the encoder has 12"):
+    with pytest.raises(DataError, match="an example needs 6 positions, but the encoder has 12"):
         generate(far, [Example("a", {"caption": "red"})])
 
 
@@ -247,18 +247,20 @@ def test_only_what_is_written_needs_room_behind_the_inputs():
         return Collator(made, ["caption"], objectives=())([Example("a", {"caption": " ".join(["red"] * words)})])
 
     assert made.encode(batch(11)).states.shape[:2] == (1, 12)
-    with pytest.raises(DataError, match="takes 12 positions, and the encoder has 12, 8 of them for what is written; "):
+    with pytest.raises(
+        DataError, match="needs 12 positions, but the encoder has 12, 8 of them reserved for the text; "
+    ):
         made.prefix(batch(11))
-    with pytest.raises(DataError, match="takes 13 positions, and the encoder has 12; use shorter inputs$"):
+    with pytest.raises(DataError, match="needs 13 positions, but the encoder has 12; use shorter inputs$"):
         made.encode(batch(12))
 
 
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        ({"token_type": 2}, "asks for token type 2, and the backbone has token types 0 to 1; give the backbone more"),
-        ({"token_type": -1}, "asks for token type -1, and the backbone has token types 0 to 1"),
-        ({"position": -1}, "asks for extra position -1, and the backbone has none; give the backbone more"),
+        ({"token_type": 2}, "uses token type 2, but the backbone has token types 0 to 1; give the backbone more"),
+        ({"token_type": -1}, "uses token type -1, but the backbone has token types 0 to 1"),
+        ({"position": -1}, "uses extra position -1, but the backbone has none; give the backbone more"),
     ],
 )
 def test_what_the_backbone_has_not_is_told(settings, wrong):
@@ -269,7 +271,7 @@ def test_what_the_backbone_has_not_is_told(settings, wrong):
 
 def test_a_type_of_what_is_written_that_the_backbone_has_not_is_told():
     with pytest.raises(
-        DataError, match="sequence.target_token_type = 2, and the backbone has token types 0 to 1; lower it"
+        DataError, match="sequence.target_token_type = 2, but the backbone has token types 0 to 1; lower "
     ):
         compose(Tiny(), {"caption": Words()}, Masked(), sequence=SequenceConfig(target_token_type=2))
 
@@ -279,10 +281,10 @@ def test_terms_of_other_shapes_are_told():
     example = [Example("a", {"caption": "red ball"})]
     made.embedders["caption"].add = lambda slots, collated, name: slots.states[:, :1]
     with pytest.raises(
-        PluginError, match=r"add gives a float32 tensor \(1, 1, 12\); it must be a tensor of the shape \(1, 3, 12\)"
+        PluginError, match=r"add must return a tensor of shape \(1, 3, 12\) or None, not a float32 tensor \(1, 1, 12\)"
     ):
         generate(made, example)
     del made.embedders["caption"].add
     made.embedders["caption"].tail_term = lambda slots, collated: 1
-    with pytest.raises(PluginError, match=r"tail_term gives 1; it must be a tensor of the shape \(1, 12\), or None"):
+    with pytest.raises(PluginError, match=r"tail_term must return a tensor of shape \(1, 12\) or None, not 1"):
         generate(made, example)

@@ -218,7 +218,7 @@ def _reached(folder: RunFolder, run_folder: RunFolder, below: Path) -> Values | 
             return None  # another one under the same name
         return score.read(place).values
     except MmgenError as error:
-        log.warning("%s; it is left out of what is over all seeds", error)
+        log.warning("%s; this run is left out of the results over seeds", error)
         return None
 
 

@@ -85,16 +85,16 @@ def _used(kind: str) -> set[str]:
     """Names that the templates of a kind import, define or call, and that a class of somebody's must therefore not
     have."""
     blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class", "use"), "_blank")
-    found: set[str] = set()
+    names: set[str] = set()
     for place, text in _templates(kind):
         for node in ast.walk(ast.parse(Template(text).substitute(blank))) if place.endswith(".py") else ():
-            found |= {
+            names |= {
                 alias.asname or alias.name for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)
             }
-            found |= (
+            names |= (
                 {node.id} if isinstance(node, ast.Name) else {node.name} if isinstance(node, ast.ClassDef) else set()
             )
-    return found
+    return names
 
 
 def _templates(kind: str) -> Iterator[tuple[str, str]]:

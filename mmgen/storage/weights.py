@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from ..errors import RunError, regular
-from ..files import _closed, write_atomically
+from ..files import _read_error, write_atomically
 
 ABOUT = "mmgen"  # the only key of the metadata: safetensors writes several keys in random order
 CHECKSUM = "crc32"  # key of the checksum in the metadata
@@ -56,7 +56,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     except FileNotFoundError:
         raise RunError(f"{path}: missing; has this step been run?") from None
     except PermissionError as error:
-        raise _closed(path, error) from None
+        raise _read_error(path, error) from None
     except (
         OSError,
         SafetensorError,

@@ -79,10 +79,10 @@ class Bare(WordsEmbedder):
 @pytest.mark.parametrize(
     "embedder, words",
     [
-        (Wide, "input 'caption' (Wide): states have width 13; the backbone reads 12, its input_size"),
-        (Swapped, "input 'caption' (Swapped): states are (5, 3, 12), not (B, N, E) with B = 3"),
-        (Unmasked, "input 'caption' (Unmasked): mask is torch.int64 (3, 5), not bool (3, 5)"),
-        (Bare, "input 'caption' (Bare): forward gives a float32 tensor (3, 5, 12), not a mmgen.tensors.Segment"),
+        (Wide, "input 'caption' (Wide): states have width 13, but input_size of the backbone is 12"),
+        (Swapped, "input 'caption' (Swapped): states must have shape (B, N, E) with B = 3, not (5, 3, 12)"),
+        (Unmasked, "input 'caption' (Unmasked): mask must be bool of shape (3, 5), not torch.int64 (3, 5)"),
+        (Bare, "input 'caption' (Bare): forward must return a mmgen.tensors.Segment, not a float32 tensor (3, 5, 12)"),
     ],
 )
 def test_a_wrong_segment(embedder, words):
@@ -91,7 +91,7 @@ def test_a_wrong_segment(embedder, words):
 
 def test_the_backbone_as_an_attribute():
     assert told(model, OwnsTheBackbone) == (
-        "input 'caption' (OwnsTheBackbone): has the backbone's words.weight among its own parameters, which would be "
+        "input 'caption' (OwnsTheBackbone): contains the backbone's words.weight as a parameter, which would be "
         "saved twice and trained with the input; write self._backbone = [backbone], a list"
     )
 
@@ -138,7 +138,7 @@ def test_padding_that_counts():
 
 def test_an_input_that_gives_no_segment():
     assert told(check_reads, "caption", model(Bare).embedders["caption"], EXAMPLES, WIDTH) == (
-        "input 'caption' (Bare): forward gives a float32 tensor (3, 5, 12), not a mmgen.tensors.Segment"
+        "input 'caption' (Bare): forward must return a mmgen.tensors.Segment, not a float32 tensor (3, 5, 12)"
     )
 
 

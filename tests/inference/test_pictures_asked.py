@@ -359,7 +359,8 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "--caption", "x", "--out", "pictures/0.png"],
-            "error: --out pictures/0.png: is there already, and is no text; name another file, or delete it",
+            "error: --out pictures/0.png: already exists and is not a text file; choose another name or delete the "
+            "file",
         ),
         (
             [str(PLACE), "--caption", "x", "--out", f"{PLACE}/recipe.json"],
@@ -367,7 +368,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "pictures/0.png", "--set", "decoding.num_beams=2", "--n", "3"],
-            "error: --n 3: 3 texts need as many num_beams, which are 2, or do_sample = true",
+            "error: --n 3: 3 texts need num_beams of at least that number, not 2, or do_sample = true",
         ),
     ],
 )
@@ -666,7 +667,7 @@ def test_features_that_changed_under_a_run_are_refused(seeing, tmp_path):
     refused = mmgen(tmp_path / "seeing", "run", "seeing.toml")
     assert (
         refused.returncode == 1
-        and "the features of 'image' are not those its steps have learnt from (fingerprint" in refused.stderr
+        and "the features of 'image' differ from those the steps were trained on (fingerprint" in refused.stderr
     )
 
 

@@ -743,13 +743,13 @@ BROKEN = [
     (
         embedder(AddsOneNumber),
         "test_what_it_adds",
-        "tail_term gives a float32 tensor (2,); it must be a tensor of the shape (2, 12), or None; also where rows",
+        "tail_term must return a tensor of shape (2, 12) or None, not a float32 tensor (2,); also where rows",
     ),
     (embedder(HasAnIdleLayer), "test_gradients_reach_every_parameter", "no gradient reaches idle.weight, idle.bias"),
     (
         embedder(KnowsItsWidth),
         "test_shapes",
-        "states have width 12; the backbone reads 28, its input_size",
+        "states have width 12, but input_size of the backbone is 28",
     ),
     (embedder(CannotTravel), "test_reader", "the reader cannot be pickled, which loader workers need"),
     (
@@ -773,7 +773,7 @@ BROKEN = [
     (
         embedder(OwnsTheBackbone),
         "test_the_backbone_is_not_its_own",
-        "has the backbone's words.weight among its own parameters, which would be saved twice and trained with the "
+        "contains the backbone's words.weight as a parameter, which would be saved twice and trained with the "
         "input; write self._backbone = [backbone], a list",
     ),
     (

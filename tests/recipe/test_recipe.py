@@ -212,14 +212,14 @@ def test_one_mistake(recipe, change, expected):
         ),
         (
             ('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'),
-            "my.toml:10: decoding.top_k: it only counts with do_sample = true",
+            "my.toml:10: decoding.top_k: has an effect only with do_sample = true",
         ),
         (
             (
                 'type = "masked"',
                 'type = "masked"\n[decoding]\nnum_beams = 4\nnum_beam_groups = 2\nno_repeat_ngram_size = 2',
             ),
-            "my.toml:12: decoding.no_repeat_ngram_size: diverse beam search",
+            "my.toml:12: decoding.no_repeat_ngram_size: not supported by diverse",
         ),
         (
             ('type = "masked"', 'type = "masked"\nmax_tokens = 9\n[decoding]\nmin_new_tokens = 9'),
@@ -307,7 +307,10 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
         ("inputs.caption.reads=5", "must be a list, [...], not 5"),
         ("data.seed=1979-05-27", 'must be a whole number, not "1979-05-27"'),
         ("decoding.num_beams=0", "must be 1 or more, not 0"),
-        ("decoding.num_return_sequences=3", "3 texts need as many num_beams, which are 1, or do_sample = true"),
+        (
+            "decoding.num_return_sequences=3",
+            "3 texts need num_beams of at least that number, not 1, or do_sample = true",
+        ),
     ],
 )
 def test_every_message_is_ours(recipe, setting, expected):

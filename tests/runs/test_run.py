@@ -197,8 +197,8 @@ def test_a_full_disk_is_told_and_loses_nothing(whole, tmp_path):
     assert full.returncode == 1 and "Traceback" not in full.stderr
     assert re.search(
         r"^error: runs/toy/default/seed-0/steps/first/checkpoint.safetensors: cannot be written: .*File too large.*; "
-        r"what was there before is untouched, "
-        r"and the same command goes on from there$",
+        r"existing files are unchanged; "
+        r"re-run the same command to continue$",
         full.stderr,
         re.MULTILINE,
     )
@@ -236,12 +236,12 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
         write_folder(tmp_path / "folder", half)
     assert (
         str(error.value)
-        == f"{tmp_path}/folder: cannot be written: No space left on device; what was there before is untouched, and "
-        "the same command goes on from there"
+        == f"{tmp_path}/folder: cannot be written: No space left on device; existing files are unchanged; "
+        "re-run the same command to continue"
     )
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(
-        RunError, match="a.txt: cannot be written: No space left on device; what was there before is untouched"
+        RunError, match="a.txt: cannot be written: No space left on device; existing files are unchanged"
     ):
         write_text(tmp_path / "a.txt", "after")
     assert (tmp_path / "a.txt").read_text() == "before" and (tmp_path / "folder/b.txt").read_text() == "before"
@@ -334,7 +334,9 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
             getattr(files if read == "read_json" else weights, read)(Path(name))
     finally:
         os.seteuid(0)
-    assert str(error.value) == f"{name}: may not be read: Permission denied; ask whoever it belongs to for the right to"
+    assert (
+        str(error.value) == f"{name}: cannot be read: Permission denied; ask the owner of the file for read permission"
+    )
 
 
 def test_damaged_weights_are_told(whole, tmp_path):

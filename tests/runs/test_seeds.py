@@ -245,5 +245,5 @@ def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
         found = report.over_seeds(report.gather_all(recipe, folder, Datasets(recipe))[0], folder)
     assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
     assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
-        "it is left out of what is over all seeds"
+        "this run is left out of the results over seeds"
     ] * 2

@@ -625,9 +625,11 @@ def test_two_metrics_of_one_type_have_columns_of_their_own():
         (["--json", "."], 2, "Error: Invalid value for '--json': File '.' is a directory."),
         (["--metric", "diversityy"], 1, "error: --metric diversityy: no metric is called 'diversityy'; did you mean "
          "'diversity'?"),
-        (["--json", "p.jsonl"], 1, "error: --json p.jsonl: is what is read, and would be overwritten; name another "
+        (["--json", "p.jsonl"], 1, "error: --json p.jsonl: is also an input file and would be overwritten; choose "
+            "another "
          "file"),
-        (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is what is read, and would be overwritten; name another "
+        (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is also an input file and would be overwritten; choose "
+            "another "
          "file"),
         (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a text or a whole number, not 1.0'),
     ],

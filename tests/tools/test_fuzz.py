@@ -399,7 +399,7 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
         (
             "times.json",
             b"[]",
-            "times.json: damaged: it holds no table; delete the file, which only records how long steps took",
+            "times.json: damaged: expected a JSON object; delete the file, which only records how long steps took",
         ),
         ("steps/both/generations.jsonl", b"[]\n", "generations.jsonl:1: damaged: the line has no text"),
         ("steps/both/generations.jsonl", b"\xff\n", "generations.jsonl: damaged: 'utf-8' codec can't decode"),
@@ -419,7 +419,7 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
             "log.jsonl:1: damaged: its numbers are none",
         ),
         ("times.json", b'{"both": "1"}', "times.json: damaged: 'both' is \"1\""),
-        ("environment.json", b"[]", "environment.json: damaged: it holds no table"),
+        ("environment.json", b"[]", "environment.json: damaged: expected a JSON object"),
         ("data.json", b'{"fingerprint": 3}', "data.json: damaged: 'fingerprint' is 3"),
     ],
 )

@@ -376,7 +376,7 @@ def test_no_text_ends_before_min_new_tokens(model):
         tokens = list(text.tokens)
         logp = [float(naive.distribution(model.backbone, x, tokens[:t]).detach()[y]) for t, y in enumerate(tokens)]
         assert text.score == pytest.approx(sum(logp) / len(logp), abs=1e-4)
-    with pytest.raises(UnavailableError, match="min_new_tokens = 9: a text has 9 tokens at most with its end"):
+    with pytest.raises(UnavailableError, match="min_new_tokens = 9: a text has at most 9 tokens, including its end"):
         generate(model, [example], Decoding(min_new_tokens=9))
 
 
@@ -428,7 +428,7 @@ def test_a_row_longer_than_the_encoders_positions_is_refused():
     model = toys.model()
     model.backbone.max_positions = 12
     with pytest.raises(
-        DataError, match="an example takes 5 positions, and the encoder has 12, 9 of them for what is written"
+        DataError, match="an example needs 5 positions, but the encoder has 12, 9 of them reserved for the text"
     ):
         generate(model, [Example("x", {"caption": "red ball dog near"})])
 
@@ -491,5 +491,7 @@ def test_a_limit_that_leaves_no_room_for_inputs_is_refused():
 
     model = toys.model(Bert)
     model.generator.reader.max_tokens = model.backbone.max_positions
-    with pytest.raises(DataError, match="^generator.max_tokens is 512, and the encoder has 512 positions for inputs"):
+    with pytest.raises(
+        DataError, match="^generator.max_tokens is 512, but the encoder has only 512 positions for inputs"
+    ):
         Model(model.backbone, model.embedders, model.generator)
