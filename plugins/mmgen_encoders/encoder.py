@@ -81,7 +81,7 @@ def narrow(layer: Any, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
 
 
 class FixedCache:
-    """Stands for a cache with fixed keys and values; `update` ignores its arguments."""
+    """A cache with fixed keys and values; `update` ignores its arguments."""
 
     def __init__(self, keys: Tensor, values: Tensor) -> None:
         self.keys, self.values = keys, values

@@ -162,7 +162,7 @@ def test_features_of_hidden_regions_reach_nothing(kind):
 
 
 @torch.no_grad()
-def test_a_hidden_region_has_a_word_and_a_look_of_its_own_and_keeps_its_place():
+def test_a_hidden_region_has_its_own_word_and_features_and_the_same_box():
     model, example = compose_model(), examples()[0]
     embedder = model.embedders["image"]
     item, _ = hidden(embedder.reader, example, Hiding(1.0, (1.0, 0.0)))
