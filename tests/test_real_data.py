@@ -39,7 +39,7 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
     for _ in range(2):  # the store is there the second time, and the picture is named all the same
         told = CliRunner().invoke(main, command, catch_exceptions=False).output
         assert f"image: picture '3' was skipped: {tmp_path}/3.png: not a readable image" in told
-        assert "no features of 1 of 4 images ('3')" in told and "learning" not in told
+        assert "no features for 1 of 4 images ('3')" in told and "learning" not in told
     Image.new("RGB", (40, 30)).save(tmp_path / "3.png")
     told = CliRunner().invoke(main, command, catch_exceptions=False).output
     assert "first: learning" in told and "done in" in told

@@ -1,7 +1,6 @@
-"""Stored features as an input: the reader that takes them from a store, and W, the one linear layer in front of the
-encoder.
+"""Stored features as an input: the reader of a feature store, and W, the linear layer in front of the encoder.
 
-What a plugin adds to it is a config, and what its slots are called: regions and grids are both this.
+A plugin adds a config and the names of the slots: regions and grids are both such plugins.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from .multi_file import MultiFileStore, open_store
 from .regions import Regions, check_picture_count
 from .store import FeatureStore
 
-FARTHEST = 2.0  # image sizes that a box may reach: those of a store lie within the image, those of other sources nearly
-REGIONS = ("features", "boxes", "labels", "scores")  # what a record has of each region, its classes apart
-BOX_SHARE = 0.2  # of the variance of what an untaught W gives, from the numbers of a box
+FARTHEST = 2.0  # limit of box coordinates, in image sizes; boxes from outside a store may exceed the image slightly
+REGIONS = ("features", "boxes", "labels", "scores")  # fields of a record with a row per region, except the classes
+BOX_SHARE = 0.2  # share of a box in the variance of the output of the untrained W
 
 
 class StoreReader(Reader):
-    """An example's features out of a store, or out of a `Record` that the example itself carries.
+    """Reads an example's features from a store, or from a `Record` in the example.
 
-    field    the example's input with the image's key, or with a Record
-    limit    regions an image at most: the store has them by falling confidence
-    classes  names of the classes that regions may be of, where they are known
-    most     pictures an example at most, where each has a token type of its own
+    field    the example's input with the key of the image, or with a Record
+    limit    maximum number of regions per image; the store has them by descending confidence
+    classes  class names of the regions, if they are known
+    most     maximum number of pictures per example, if each has its own token type
     """
 
     most: int | None = None
@@ -53,18 +52,18 @@ class StoreReader(Reader):
 
     @property
     def store(self) -> FeatureStore | MultiFileStore:
-        """Opened when first asked for, and checked against what W was learnt from. Raises DataError."""
+        """The store, opened on first use and compared with the training features. Raises DataError."""
         if self._store is None:
             if self.path is None:
-                raise DataError(f'{self.field}: no features; name a file of them (features = "...") or an extractor')
+                raise DataError(f'{self.field}: no features; set features = "FILE" or an extractor')
             store = open_store(self.path)
-            self._fits(store)
+            self._check_store(store)
             self._store = store
         return self._store
 
     def records(self, example: ResolvedExample) -> list[Record]:
-        """The features of every picture of the example, of `limit` regions at most. Raises DataError when it has none,
-        or they are not of the kind that W learnt from."""
+        """The features of each picture of the example, with at most `limit` regions. Raises DataError if the example
+        has no picture, or if the features differ from the training features."""
         values = example.shown(self.field)
         if not values:
             raise MissingInput(
@@ -78,46 +77,46 @@ class StoreReader(Reader):
         if isinstance(value, Record):
             if self.width is not None and value.features.shape[1] != self.width:
                 raise DataError(
-                    f"{self.field} of '{example.id}': features are {value.features.shape[1]} wide, the model's are "
-                    f"{self.width}"
+                    f"{self.field} of '{example.id}': features have width {value.features.shape[1]}, but the model "
+                    f"expects width {self.width}"
                 )
-            return _first(value, self.limit)
+            return _limit_regions(value, self.limit)
         if not isinstance(value, str):
-            raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; it must be a key of the features' store")
+            raise DataError(f"{self.field} of '{example.id}' is {value!r:.60}; expected a key of the feature store")
         return self.store.read(value, self.limit)
 
     def find_gaps(self, examples: Sequence[Example]) -> None:
-        """Raises DataError when images of examples are not in the store, or have no regions there, and for an example
-        of more pictures than can be told apart."""
+        """Raises DataError if images of examples are missing in the store, or have no regions, and for an example with
+        more pictures than token types."""
         for example in examples:
             check_picture_count(example, self.field, self.most)
-        values = (value for each in examples for value in each.shown(self.field))
-        one_of = (value if isinstance(value, tuple) else (value,) for value in values)  # alternatives are drawn later
-        keys = dict.fromkeys(key for each in one_of for key in each if isinstance(key, str))
-        for absent, what in (
+        values = (value for example in examples for value in example.shown(self.field))
+        alternatives = (value if isinstance(value, tuple) else (value,) for value in values)  # one is drawn later
+        keys = dict.fromkeys(key for group in alternatives for key in group if isinstance(key, str))
+        for absent, problem in (
             ([key for key in keys if key not in self.store], "no features"),
             ([key for key in keys if key in self.store and not self.store.count(key)], "no regions"),
         ):
             if absent:
-                shown = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
+                listed = ", ".join(f"'{key}'" for key in absent[:3]) + (" and others" if len(absent) > 3 else "")
                 raise DataError(
-                    f"{self.store.path}: {what} of {len(absent)} of {len(keys)} images ({shown}); extract or import "
-                    "them, or leave the images out"
+                    f"{self.store.path}: {problem} for {len(absent)} of {len(keys)} images ({listed}); extract or "
+                    "import them, or leave the images out"
                 )
 
     def read(self, example: ResolvedExample) -> tuple[Regions, ...]:
-        """Of every picture its regions. Raises DataError for one that has none."""
+        """The regions of each picture. Raises DataError for a picture without regions."""
         return tuple(self._regions(record) for record in self.records(example))
 
     def _regions(self, record: Record) -> Regions:
         if not len(record.features):
             raise DataError(
-                f"image '{record.key}' has no regions; leave it out, or extract its features with other settings"
+                f"image '{record.key}' has no regions; leave the image out, or extract its features with other settings"
             )
         features = np.asarray(record.features, np.float32)
         if not np.isfinite(features).all():
             raise DataError(
-                f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); make "
+                f"{self.path or self.field}: image '{record.key}': features are not finite (NaN or infinite); create "
                 "them again"
             )
         features = np.zeros_like(features) if self.blind else features
@@ -125,28 +124,28 @@ class StoreReader(Reader):
         if not self.boxes:
             return Regions(features, boxes, record.classes)
         if boxes is None:
-            raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read it without")
+            raise DataError(f"image '{record.key}' has features without boxes; set boxes = false to read features only")
         if not (np.abs(boxes) <= FARTHEST).all():
             raise DataError(
-                f"{self.path or self.field}: image '{record.key}': a box reaches to {np.abs(boxes).max():g}; boxes are "
-                "relative to the image's size"
+                f"{self.path or self.field}: image '{record.key}': a box coordinate is {np.abs(boxes).max():g}; boxes "
+                "must be relative to the image's size"
             )
         return Regions(features, boxes, record.classes)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
-        """Regions whose features are 0 and whose boxes stay, and (N, C) distributions over the classes of what stood
-        there. A reader that has `hides` = "regions" does this."""
-        holed, labels = [], []
+        """Mask regions: features are set to 0, boxes are kept; the labels are (N, C) class distributions of the masked
+        regions. For readers with `hides` = "regions"."""
+        masked, labels = [], []
         for regions in item:
             hidden, predicted = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
-            holed.append(
+            masked.append(
                 regions._replace(features=np.where(hidden[:, None], np.float32(0), regions.features), hidden=hidden)
             )
             labels.append(predicted)
-        return tuple(holed), torch.cat(labels)
+        return tuple(masked), torch.cat(labels)
 
     def slots(self, example: ResolvedExample) -> int:
-        """Its regions, as the store's index counts them."""
+        """The number of the example's regions, from the index of the store."""
         return sum(map(self._count, example.shown(self.field)))
 
     def _count(self, value: Any) -> int:
@@ -155,42 +154,42 @@ class StoreReader(Reader):
         return regions if self.limit is None else min(regions, self.limit)
 
     def collate(self, items: Sequence[tuple[Regions, ...]]) -> dict[str, Tensor]:
-        """features (B, N, D), mask (B, N); boxes (B, N, 4) where all have them; and where an example shows several
-        pictures, picture (B, N): which of them a region is of."""
+        """features (B, N, D), mask (B, N); boxes (B, N, 4) if all regions have them; picture (B, N), the index of each
+        region's picture, if an example shows several pictures."""
         rows = [torch.from_numpy(np.concatenate([regions.features for regions in item])) for item in items]
         lengths = torch.tensor([len(row) for row in rows])
-        made = {
+        collated = {
             "features": pad_sequence(rows, True),
             "mask": torch.arange(int(lengths.max())) < lengths.unsqueeze(1),
         }
         if all(regions.boxes is not None for item in items for regions in item):
-            boxes = [np.concatenate([each.boxes for each in item if each.boxes is not None]) for item in items]
-            made["boxes"] = pad_sequence([torch.from_numpy(each) for each in boxes], True)
+            boxes = [np.concatenate([regions.boxes for regions in item if regions.boxes is not None]) for item in items]
+            collated["boxes"] = pad_sequence([torch.from_numpy(row) for row in boxes], True)
         if any(len(item) > 1 for item in items):
-            of = [torch.cat([torch.full((len(r.features),), n) for n, r in enumerate(item)]) for item in items]
-            made["picture"] = pad_sequence(of, True)
-        return made
+            pictures = [torch.cat([torch.full((len(r.features),), n) for n, r in enumerate(item)]) for item in items]
+            collated["picture"] = pad_sequence(pictures, True)
+        return collated
 
-    def _fits(self, store: FeatureStore | MultiFileStore) -> None:
+    def _check_store(self, store: FeatureStore | MultiFileStore) -> None:
         if self.width is not None and store.width != self.width:
             raise DataError(
-                f"{store.path}: features are {store.width} wide, the model has learnt from features {self.width} wide"
+                f"{store.path}: features have width {store.width}, but the model was trained on width {self.width}"
             )
         if self.fingerprint is not None and store.fingerprint != self.fingerprint and not self.allow_other:
-            others = difference(store.fingerprint, self.fingerprint, ("here", "while learning"))
+            changes = difference(store.fingerprint, self.fingerprint, ("here", "in training"))
             raise DataError(
-                f"{store.path}: features of {in_words(store.fingerprint)}, the model has learnt from features of "
-                f"{in_words(self.fingerprint)} ({others}); allow_other_features = true reads them all the same"
+                f"{store.path}: features of {in_words(store.fingerprint)}, but the model was trained on features of "
+                f"{in_words(self.fingerprint)} ({changes}); set allow_other_features = true to use them anyway"
             )
         if self.classes and store.class_names and store.class_names != self.classes:
             raise DataError(
-                f"{store.path}: its regions are of {len(store.class_names)} classes, which are not the "
-                f"{len(self.classes)} that the model has learnt; make the features again with those"
+                f"{store.path}: the {len(store.class_names)} class names of the regions differ from the "
+                f"{len(self.classes)} that the model was trained on; create the features again with those classes"
             )
 
 
-def _first(record: Record, limit: int | None) -> Record:
-    """A record with its first `limit` regions only."""
+def _limit_regions(record: Record, limit: int | None) -> Record:
+    """A record with only its first `limit` regions."""
     if limit is None or len(record.features) <= limit:
         return record
     cut = {name: values[:limit] for name in REGIONS if (values := getattr(record, name)) is not None}
@@ -198,16 +197,16 @@ def _first(record: Record, limit: int | None) -> Record:
 
 
 class StoredEmbedder(Embedder):
-    """features (B, N, D) and boxes (B, N, 4) -> states (B, N, E) by one linear layer. Where examples show several
-    pictures, `picture` (B, N) tells which of them a region is of, and is its token type.
+    """features (B, N, D) and boxes (B, N, 4) -> states (B, N, E) by one linear layer. If examples show several
+    pictures, `picture` (B, N) is the index of each region's picture, and the token type of the region.
 
-    width, fingerprint  of the features it was built for
-    places              how many numbers say where a region is (`where`)
+    width, fingerprint  of the training features
+    places              number of values that describe the position of a region (`where`)
     """
 
     places: ClassVar[int] = 4
-    typed: ClassVar[bool] = True  # whether the token type of a region is its picture's place
-    measures_all: ClassVar[bool] = False  # whether W begins with the spread of regions beyond the reader's limit too
+    typed: ClassVar[bool] = True  # whether the token type of a region is the index of its picture
+    measures_all: ClassVar[bool] = False  # whether regions beyond the limit count in the statistics that initialise W
     reader: StoreReader
     mean: Tensor  # (D,)
     deviation: Tensor  # (D,)
@@ -217,7 +216,7 @@ class StoredEmbedder(Embedder):
         self.reader = reader or StoreReader(config)
         self.reader.most = backbone.types or None if self.typed else None
         statistics = None
-        if config.width is None:  # not built from what a run keeps, so the file decides
+        if config.width is None:  # not restored from a run, so the file decides
             store = self.reader.store
             self.reader.width, self.reader.fingerprint = store.width, store.fingerprint
             self.reader.classes = store.class_names or None
@@ -230,11 +229,11 @@ class StoredEmbedder(Embedder):
             self.register_buffer("deviation", deviation)
         self.projection = nn.Linear(width + places, backbone.input_size)
         if statistics is not None:
-            self._begin(*statistics, word_scale(backbone))
+            self._init_projection(*statistics, word_scale(backbone))
 
     @property
     def width(self) -> int:
-        assert self.reader.width is not None  # of the config, or of the file
+        assert self.reader.width is not None  # from the config or the file
         return self.reader.width
 
     @property
@@ -248,7 +247,7 @@ class StoredEmbedder(Embedder):
         return Segment(self.projection(torch.cat(parts, -1)), mask, picture)
 
     def where(self, boxes: Tensor) -> Tensor:
-        """boxes (B, N, 4) as the numbers that W reads beside the features."""
+        """The position values of boxes (B, N, 4) that W reads besides the features."""
         return boxes
 
     def found_settings(self) -> dict[str, Any]:
@@ -256,25 +255,28 @@ class StoredEmbedder(Embedder):
         return {"width": self.width, "fingerprint": self.reader.fingerprint, **classes}
 
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """The classes that hidden regions may be of; none where the store does not tell them."""
+        """The class names of masked regions; empty if the store has no classes."""
         return {} if self.reader.hides is None else {"classes": self.reader.classes or ()}
 
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
-        """labels, boxes and scores of the example's slots; of several pictures also "pictures", which each is of."""
+        """labels, boxes and scores of the example's slots; for several pictures also "pictures", the picture of each
+        slot."""
         described: dict[str, Any] = {"labels": [], "boxes": [], "scores": [], "pictures": []}
         records = self.reader.records(example)
         for place, record in enumerate(records):
             count = len(record.features)
             described["labels"] += record.labels or self.names(count)
             described["pictures"] += [place] * count
-        for name in ("boxes", "scores"):  # of all pictures, or of none
+        for name in ("boxes", "scores"):  # for all pictures, or for none
             known = [getattr(record, name) for record in records]
-            if all(each is not None for each in known):
-                described[name] = [value for each in known for value in each.tolist()]
-        return described if len(records) > 1 else {name: each for name, each in described.items() if name != "pictures"}
+            if all(values is not None for values in known):
+                described[name] = [value for values in known for value in values.tolist()]
+        if len(records) < 2:
+            del described["pictures"]
+        return described
 
     def names(self, count: int) -> list[str]:
-        """What slots without labels are called."""
+        """Names of slots without labels."""
         return [f"region {place + 1}" for place in range(count)]
 
     def _normalised(self, visual: Tensor) -> Tensor:
@@ -285,9 +287,9 @@ class StoredEmbedder(Embedder):
         return visual
 
     @torch.no_grad()
-    def _begin(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
-        """W begins by giving vectors that lie about 0 and are as long as words, so that neither drowns the other.
-        Features of ReLU networks lie far from 0; without the bias every region would begin as nearly the same
+    def _init_projection(self, mean: Tensor, deviation: Tensor, scale: float) -> None:
+        """Initialise W so that its outputs have mean 0 and the length of word embeddings, so that neither dominates.
+        Features of ReLU networks are far from 0; without the bias, all regions would start as nearly the same
         vector."""
         mean, spread = self._after_normalising(mean, deviation)
         weight, width = self.projection.weight, self.width
@@ -296,7 +298,7 @@ class StoredEmbedder(Embedder):
         weight[:, :width].normal_(std=scale * (share / spread.square().sum().clamp(min=1e-12)).sqrt().item())
         self.projection.bias.copy_(-(weight[:, :width] @ mean))
         if places:
-            weight[:, width:].normal_(std=scale * (BOX_SHARE / (places / 12)) ** 0.5)  # of numbers spread over 0..1
+            weight[:, width:].normal_(std=scale * (BOX_SHARE / (places / 12)) ** 0.5)  # for values spread over 0..1
             self.projection.bias.sub_(weight[:, width:].sum(1) / 2)
 
     def _after_normalising(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:

@@ -463,7 +463,7 @@ def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
     )
     assert whole["texts"] == same["texts"] and len(boxes["texts"]) == 1
     assert odd["error"] == 'image: "feature" is not known; there are picture, features, boxes and labels'
-    assert wide["error"].startswith("image of '5': features are 2 wide, the model's are ")
+    assert wide["error"].startswith("image of '5': features have width 2, but the model ")
 
 
 def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypatch):
@@ -642,7 +642,7 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
     with StoreWriter(tmp_path / "other.h5", {"extractor": "other"}) as writer:
         writer.add(Record("a", np.ones((2, 7)), np.array([[0, 0, 1, 1], [0, 0, 0.5, 0.5]])))
         writer.finish()
-    with pytest.raises(DataError, match=r"other.h5: features are 7 wide, the model has learnt from features \d+ wide"):
+    with pytest.raises(DataError, match=r"other.h5: features have width 7, but the model was trained on width \d+"):
         run = load_run(seeing / PLACE)
         kept = run.model.embedders["image"].found_settings()
         config = run.recipe.inputs["image"].model_copy(update={"features": tmp_path / "other.h5", **kept})
@@ -700,7 +700,7 @@ def test_an_image_without_regions_is_told_before_anything_is_learnt(seeing, tmp_
     done = mmgen(
         seeing, "run", "seeing.toml", "--set", "name=holes", "--set", f"inputs.image.features={tmp_path / 'holes.h5'}"
     )
-    assert done.returncode == 1 and "no regions of 1 of 12 images ('train-00003')" in done.stderr
+    assert done.returncode == 1 and "no regions for 1 of 12 images ('train-00003')" in done.stderr
     assert not list(seeing.glob("runs/holes/**/weights.safetensors"))
 
 

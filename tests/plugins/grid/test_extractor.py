@@ -90,7 +90,7 @@ def test_regions_features_are_refused_by_name(tmp_path):
     model = Grid(features=tmp_path / "a.h5", reads=("image",)).build(Words())
     with pytest.raises(DataError) as error:
         Grid(features=tmp_path / "b.h5", reads=("image",), **model.found_settings()).build(Words()).reader.store  # noqa: B018
-    assert "(settings.grid: 3 here, 2 while learning)" in str(error.value)
+    assert "(settings.grid: 3 here, 2 in training)" in str(error.value)
 
 
 def test_fingerprint_builds_the_extractor_again():

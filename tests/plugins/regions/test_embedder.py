@@ -107,7 +107,7 @@ def test_several_pictures_in_one_segment(store):
     assert model.reader.slots(example(All(("3", "2")))) == 5
     description = model.describe(example(All(("3", "2"))))
     assert description["pictures"] == [0, 0, 0, 1, 1] and len(description["boxes"]) == len(description["labels"]) == 5
-    with pytest.raises(DataError, match="no features of 1 of 2 images"):
+    with pytest.raises(DataError, match="no features for 1 of 2 images"):
         model.reader.find_gaps([example(All(("3", "absent")))])
 
 
@@ -123,7 +123,7 @@ def test_more_pictures_than_token_types_are_refused_before_training_and_on_readi
 
 
 def test_gaps_are_found_among_alternatives_too(store):
-    with pytest.raises(DataError, match="no features of 1 of 2 images"):
+    with pytest.raises(DataError, match="no features for 1 of 2 images"):
         embedder(features=store).reader.find_gaps([example(("3", "absent"))])
 
 
@@ -136,7 +136,9 @@ def test_blind_regions_are_where_they_are_and_look_like_nothing(store):
 def test_an_image_without_regions_is_an_error(store):
     with pytest.raises(DataError) as error:
         states(embedder(features=store), "3", "0")
-    assert str(error.value) == "image '0' has no regions; leave it out, or extract its features with other settings"
+    assert (
+        str(error.value) == "image '0' has no regions; leave the image out, or extract its features with other settings"
+    )
 
 
 def test_no_more_than_max_regions(store):
@@ -165,7 +167,7 @@ def test_without_boxes(store, tmp_path):
     bare = fill(tmp_path / "bare.h5", records=[record("a", 2, boxes=None)])
     with pytest.raises(DataError) as error:
         states(embedder(features=bare), "a")
-    assert str(error.value) == "image 'a' has features without boxes; set boxes = false to read it without"
+    assert str(error.value) == "image 'a' has features without boxes; set boxes = false to read features only"
     assert states(embedder(features=bare, boxes=False), "a").mask.all()
 
 
@@ -235,7 +237,7 @@ def test_config_survives_json(store):
 def test_no_features_at_all():
     with pytest.raises(DataError) as error:
         embedder()
-    assert str(error.value) == 'image: no features; name a file of them (features = "...") or an extractor'
+    assert str(error.value) == 'image: no features; set features = "FILE" or an extractor'
 
 
 def test_other_width_and_other_extractor(store, tmp_path):
@@ -244,18 +246,17 @@ def test_other_width_and_other_extractor(store, tmp_path):
     settings = model.found_settings()
     with pytest.raises(DataError) as error:
         states(embedder(features=wide, **settings), "a")
-    assert str(error.value) == f"{wide}: features are 9 wide, the model has learnt from features 6 wide"
+    assert str(error.value) == f"{wide}: features have width 9, but the model was trained on width 6"
     with pytest.raises(DataError) as error:
         states(model, Record("a", features(2, width=9)))
-    assert str(error.value) == "image of 'e': features are 9 wide, the model's are 6"
+    assert str(error.value) == "image of 'e': features have width 9, but the model expects width 6"
     different = fill(tmp_path / "other.h5", {**MADE_BY, "model": "resnet50", "digest": "cd34"})
     with pytest.raises(DataError) as error:
         states(embedder(features=different, **settings), "3")
     assert str(error.value) == (
-        f"{different}: features of 'roi resnet50', the model has learnt from features of 'roi resnet18' "
-        "(model: resnet50 here, resnet18 while learning; digest: cd34 here, ab12 while learning); allow_other_features "
-        "= true reads them "
-        "all the same"
+        f"{different}: features of 'roi resnet50', but the model was trained on features of 'roi resnet18' "
+        "(model: resnet50 here, resnet18 in training; digest: cd34 here, ab12 in training); set allow_other_features "
+        "= true to use them anyway"
     )
     tolerant = embedder(features=different, allow_other_features=True, **settings)
     assert states(tolerant, "3").mask.all()
