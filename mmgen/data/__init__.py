@@ -1,1 +1,1 @@
-"""Data: examples to batches. Everything is a function of (seed, step, epoch, update); there is no sampler state."""
+"""Data: examples to batches. Everything is a function of (seed, step, epoch, update), without sampler state."""

@@ -1,6 +1,6 @@
 """Checks of what parts return: examples, reads, texts, predictions and scores. A mistake raises PluginError, whose one
-line names the part. Runs and the suites of `mmgen.testing` call the same checks. (What a model asks of segments is in
-`mmgen.sequence`, of losses in `mmgen.objectives`.)"""
+line names the part. Runs and the suites of `mmgen.testing` call the same checks. (Segments are checked in
+`mmgen.sequence`, losses in `mmgen.objectives`.)"""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Texts = TypeVar("Texts", bound=Sequence[Sequence[Generation]])
 
 @dataclass(frozen=True)
 class Owned:
-    """What people are told of a part: `name`, and whose it is. That is looked up when it is told and not before, since
-    to find out what is installed takes longer than most calls into parts."""
+    """The name of a part in messages: `name` and the package that registered the part. The package is looked up only
+    when a message is written, since listing the installed parts takes longer than most calls into parts."""
 
     name: str
     kind: str
@@ -39,8 +39,8 @@ class Owned:
 
 @contextlib.contextmanager
 def part_calls(part: Owned, method: str) -> Iterator[None]:
-    """Around a call into a part. Raises PluginError, which names the part, the method, and the exception's type and
-    text, in place of an exception that is no MmgenError."""
+    """Wraps a call into a part. An exception other than MmgenError becomes a PluginError with the part, the method, and
+    the exception's type and text."""
     try:
         yield
     except MmgenError:
@@ -51,145 +51,150 @@ def part_calls(part: Owned, method: str) -> Iterator[None]:
 
 
 class Examples:
-    """Splits of one data set as they are first read: types of targets and inputs, and ids that are there once."""
+    """Checks the splits of one data set when they are first read: types of targets and inputs, and unique ids."""
 
     def __init__(self, config: DatasetConfig) -> None:
         self.place = Owned("data", "dataset", type(config))
-        self.known: dict[str, str] = {}  # id -> its split
-        self.read: set[str] = set()
+        self.splits: dict[str, str] = {}  # id of an example -> its split
+        self.checked: set[str] = set()
 
     def check(self, split: str, examples: Sequence[Example]) -> Sequence[Example]:
-        """The same examples. Raises PluginError that names the data set and the example."""
+        """The same examples. Raises PluginError with the data set and the example."""
         if not (hasattr(examples, "__len__") and hasattr(examples, "__getitem__")):
             kind = type(examples).__name__
-            raise PluginError(f"{self.place}: split '{split}' gives a {kind}; it must be a list of examples")
-        if split in self.read:
+            raise PluginError(f"{self.place}: split '{split}' is a {kind}; a split must be a list of examples")
+        if split in self.checked:
             return examples
         for example in examples:
-            wrong = example_problem(example)
-            if not wrong and self.known.setdefault(example.id, split) != split:
-                wrong = f"its id is in '{self.known[example.id]}' too; put the split's name into it"
-            if wrong:
-                raise self._error(split, example, wrong)
+            problem = example_problem(example)
+            if not problem and self.splits.setdefault(example.id, split) != split:
+                problem = f"the same id is in '{self.splits[example.id]}'; put the split's name into the ids"
+            if problem:
+                raise self._error(split, example, problem)
         seen: set[str] = set()
         for example in examples:
             if example.id in seen:
                 raise self._error(split, example, "duplicate id; ids must be unique because output files use them")
             seen.add(example.id)
-        self.read.add(split)
+        self.checked.add(split)
         return examples
 
     def calls(self, split: str) -> contextlib.AbstractContextManager[None]:
-        """Around what reads a split: errors of the data set's own name it."""
+        """Wraps the reading of a split: any error names the data set."""
         return part_calls(self.place, f"split('{split}')")
 
-    def _error(self, split: str, example: Example, wrong: str) -> PluginError:
-        return PluginError(f"{self.place}: example '{getattr(example, 'id', example)}' of '{split}': {wrong}")
+    def _error(self, split: str, example: Example, problem: str) -> PluginError:
+        return PluginError(f"{self.place}: example '{getattr(example, 'id', example)}' of '{split}': {problem}")
 
 
 def example_problem(example: Example) -> str:
-    """What is wrong with the types of an example; empty when nothing is."""
+    """What is wrong with the types of an example; empty if they are right."""
     if not isinstance(example, Example):
-        return "is no mmgen.tensors.Example"
+        return "is not a mmgen.tensors.Example"
     if not isinstance(example.id, str):
-        return f"its id is {example.id!r:.60}; ids are texts"
+        return f"the id is {example.id!r:.60}; ids must be texts"
     if not isinstance(example.targets, tuple) or not all(isinstance(text, str) for text in example.targets):
         return f"targets are {example.targets!r:.60}, not a tuple of texts; write (text,), with its comma"
     if not isinstance(example.inputs, Mapping):
-        return f"its inputs are {example.inputs!r:.60}; they are a dict"
+        return f"inputs are {example.inputs!r:.60}; inputs must be a dict"
     for field, value in example.inputs.items():
         if isinstance(value, list):
             return f"the alternatives of '{field}' are a list; write a tuple"
         keys = value if isinstance(value, tuple) else (value,)
-        if not isinstance(value, Record | All) and not all(isinstance(one, str) for one in keys):
-            return f"'{field}' is {value!r:.60}; inputs are keys, texts, tuples of alternatives, or All of several"
+        if not isinstance(value, Record | All) and not all(isinstance(prediction, str) for prediction in keys):
+            return f"'{field}' is {value!r:.60}; inputs must be keys, texts, tuples of alternatives, or All"
     return ""
 
 
-def check_texts(texts: Texts, ids: Sequence[str], wanted: int, generator: Generator) -> Texts:
-    """What a generator wrote for the examples with these ids: `wanted` texts for each. Raises PluginError."""
-    wrong = ""
-    if not isinstance(texts, Sequence) or not all(isinstance(some, Sequence) for some in texts):
-        texts, wrong = cast(Texts, []), f"{texts!r:.60}; it must be a list of texts for each example"
+def check_texts(texts: Texts, ids: Sequence[str], num_texts: int, generator: Generator) -> Texts:
+    """The texts of a generator for the examples with these ids: `num_texts` per example. Raises PluginError."""
+    problem = ""
+    if not isinstance(texts, Sequence) or not all(isinstance(candidates, Sequence) for candidates in texts):
+        texts, problem = cast(Texts, []), f"{texts!r:.60}; it must be a list of texts for each example"
     elif len(texts) != len(ids):
-        wrong = f"{len(texts)} lists of texts for {len(ids)} examples"
-    for id_, some in zip(ids, texts, strict=False):
-        if len(some) != wanted:
-            wrong = wrong or f"{len(some)} texts for '{id_}'; num_return_sequences is {wanted}"
-        for text in some:
+        problem = f"{len(texts)} lists of texts for {len(ids)} examples"
+    for id_, candidates in zip(ids, texts, strict=False):
+        if len(candidates) != num_texts:
+            problem = problem or f"{len(candidates)} texts for '{id_}'; num_return_sequences is {num_texts}"
+        for text in candidates:
             if not isinstance(text, Generation):
-                wrong = wrong or f"{text!r:.60} for '{id_}'; it must be a mmgen.tensors.Generation"
+                problem = problem or f"{text!r:.60} for '{id_}'; it must be a mmgen.tensors.Generation"
             elif text.id != id_:
-                wrong = wrong or f"a text with the id '{text.id}' for '{id_}'"
+                problem = problem or f"a text with the id '{text.id}' for '{id_}'"
             elif not _finite(text.score):
-                wrong = wrong or f"a text for '{id_}' whose score is {text.score!r:.60}; it is a mean log-probability"
-    if wrong:
-        raise PluginError(f"{Owned('generator', 'generator', generator)}: generate gives {wrong}")
+                problem = (
+                    problem
+                    or f"a text for '{id_}' whose score is {text.score!r:.60}; a score must be a mean log-probability"
+                )
+    if problem:
+        raise PluginError(f"{Owned('generator', 'generator', generator)}: generate gives {problem}")
     return texts
 
 
-def check_targets(targets: Targets, name: str, reader: TargetReader, asks: bool) -> Targets:
-    """What an objective's reader gives for a batch: `Targets` with a count for each of its losses, but where it only
-    asks. A loss without a count would be left out without a word. Raises PluginError."""
-    wrong = ""
+def check_targets(targets: Targets, name: str, reader: TargetReader, predicting: bool) -> Targets:
+    """The `Targets` of an objective's reader for a batch, with a count for each of its losses, unless `predicting`. A
+    loss without a count would silently be left out. Raises PluginError."""
+    problem = ""
     if not isinstance(targets, Targets):
-        wrong = f"gives {targets!r:.60}; it must be a mmgen.tensors.Targets"
-    elif not asks and set(targets.counts) != set(reader.losses):
+        problem = f"gives {targets!r:.60}; it must be a mmgen.tensors.Targets"
+    elif not predicting and set(targets.counts) != set(reader.losses):
         counted, losses = (", ".join(map(repr, names)) for names in (targets.counts, reader.losses))
-        wrong = f"counts {counted or 'nothing'}; its losses are {losses}"
+        problem = f"counts {counted or 'nothing'}; its losses are {losses}"
     elif bad := [loss for loss, count in targets.counts.items() if not isinstance(count, Real) or not count >= 0]:
-        wrong = f"counts {targets.counts[bad[0]]!r:.60} for '{bad[0]}'; a count is a number, 0 or more"
-    if wrong:
+        problem = f"counts {targets.counts[bad[0]]!r:.60} for '{bad[0]}'; a count is a number, 0 or more"
+    if problem:
         kind = "generator" if name == GENERATOR else "objective"
-        raise PluginError(f"{Owned(name, kind, reader)}: {'ask' if asks else 'collate'} {wrong}")
+        raise PluginError(f"{Owned(name, kind, reader)}: {'ask' if predicting else 'collate'} {problem}")
     return targets
 
 
 def check_predictions(
-    made: Sequence[Prediction], ids: Sequence[str], name: str, objective: Objective
+    predictions: Sequence[Prediction], ids: Sequence[str], name: str, objective: Objective
 ) -> list[Prediction]:
-    """What an objective predicted for the examples with these ids. Raises PluginError."""
+    """The predictions of an objective for the examples with these ids. Raises PluginError."""
     place = Owned(name, "objective", objective)
-    if not isinstance(made, Sequence) or len(made) != len(ids):
-        raise PluginError(
-            f"{place}: predict gives {len(made) if isinstance(made, Sequence) else made!r:.60} for {len(ids)} examples"
-        )
-    for one, id_ in zip(made, ids, strict=True):
-        if not isinstance(one, Prediction):
-            raise PluginError(f"{place}: predict gives {one!r:.60} for '{id_}'; it must be a mmgen.tensors.Prediction")
-        if one.id != id_:
-            raise PluginError(f"{place}: predict gives a prediction with the id '{one.id}' for '{id_}'")
-        if not _finite(one.score):
+    if not isinstance(predictions, Sequence) or len(predictions) != len(ids):
+        result = len(predictions) if isinstance(predictions, Sequence) else predictions
+        raise PluginError(f"{place}: predict gives {result!r:.60} for {len(ids)} examples")
+    for prediction, id_ in zip(predictions, ids, strict=True):
+        if not isinstance(prediction, Prediction):
             raise PluginError(
-                f"{place}: predict gives the score {one.score!r:.60} for '{id_}'; it is how sure the prediction is"
+                f"{place}: predict gives {prediction!r:.60} for '{id_}'; it must be a mmgen.tensors.Prediction"
+            )
+        if prediction.id != id_:
+            raise PluginError(f"{place}: predict gives a prediction with the id '{prediction.id}' for '{id_}'")
+        if not _finite(prediction.score):
+            raise PluginError(
+                f"{place}: predict gives the score {prediction.score!r:.60} for '{id_}'; a score must be a finite "
+                "number"
             )
         try:
-            json.dumps(one.value, allow_nan=False)
+            json.dumps(prediction.value, allow_nan=False)
         except (TypeError, ValueError) as error:
-            raise PluginError(f"{place}: predict gives a value for '{id_}' that is no JSON: {error}") from None
-    return list(made)
+            raise PluginError(f"{place}: predict gives a value for '{id_}' that is not JSON: {error}") from None
+    return list(predictions)
 
 
 def score_with(
-    name: str, metric: Metric, made: Sequence[Generation] | Sequence[Prediction], examples: Sequence[Example]
+    name: str, metric: Metric, predictions: Sequence[Generation] | Sequence[Prediction], examples: Sequence[Example]
 ) -> Scores:
-    """What a metric says of a prediction for each of these examples. Raises PluginError."""
+    """The scores of a metric for the predictions of these examples, in the same order. Raises PluginError."""
     place = Owned(f"metrics.{name}", "metric", metric)
     with part_calls(place, "score"):
-        scores = metric.score(made, examples)
-    if wrong := _scores_problem(scores, len(examples), "score"):
-        raise PluginError(f"{place}: {wrong}")
+        scores = metric.score(predictions, examples)
+    if problem := _scores_problem(scores, len(examples), "score"):
+        raise PluginError(f"{place}: {problem}")
     return scores
 
 
 def references_of(name: str, metric: Metric, examples: Sequence[Example]) -> Scores | None:
-    """What a metric gives to the references of these examples, and to chance; None where it says neither. Raises
-    PluginError."""
+    """The scores of a metric for the references of these examples and for chance; None if the metric has neither.
+    Raises PluginError."""
     place = Owned(f"metrics.{name}", "metric", metric)
     with part_calls(place, "references"):
         scores = metric.references(examples)
-    if scores is not None and (wrong := _scores_problem(scores, len(examples), "references")):
-        raise PluginError(f"{place}: {wrong}")
+    if scores is not None and (problem := _scores_problem(scores, len(examples), "references")):
+        raise PluginError(f"{place}: {problem}")
     return scores
 
 
@@ -223,40 +228,40 @@ def _finite(value: Any) -> bool:
 
 
 def check_reads(name: str, embedder: Embedder, examples: Sequence[ResolvedExample], width: int) -> None:
-    """A first look at an input, before anything is trained: reading twice gives the same, `forward` gives a segment of
-    the backbone's width, and the slots of an example are as many alone as in a batch. Raises PluginError; DataError
-    where an example cannot be read."""
+    """Checks an input before training: two reads of an example are equal, `forward` gives a segment of the backbone's
+    width, and an example has as many slots alone as in a batch. Raises PluginError; DataError if an example cannot be
+    read."""
     reader, place = embedder.reader, Owned(f"input '{name}'", "embedder", embedder)
     with part_calls(place, "read"):
         items = [reader.read(example) for example in examples]
-        again = [reader.read(example) for example in examples]
-    for example, item, repeated in zip(examples, items, again, strict=True):
+        repeats = [reader.read(example) for example in examples]
+    for example, item, repeated in zip(examples, items, repeats, strict=True):
         with part_calls(place, "collate"):
-            changed = _changed(reader, item, repeated)
+            changed = _changed_tensors(reader, item, repeated)
         if changed:
             raise PluginError(
-                f"{place}: reads differ: example '{example.id}' read twice gives other {changed}; a read must depend "
-                "on the example alone, or results depend on the number of loader workers"
+                f"{place}: example '{example.id}' read twice gives different {changed}; a read must depend "
+                "only on the example, or results depend on the number of loader workers"
             )
-    together = _slots(embedder, items, place, width)
-    for example, item, count in zip(examples, items, together, strict=True):
-        (alone,) = _slots(embedder, [item], place, width)
+    batch_counts = _count_slots(embedder, items, place, width)
+    for example, item, count in zip(examples, items, batch_counts, strict=True):
+        (alone,) = _count_slots(embedder, [item], place, width)
         if alone != count:
             raise PluginError(
                 f"{place}: example '{example.id}' has {alone} slots alone and {count} in a batch; mask the padding"
             )
 
 
-def _changed(reader: Reader, first: Any, second: Any) -> str:
-    """Names of the tensors in which two reads of an example differ."""
+def _changed_tensors(reader: Reader, first: Any, second: Any) -> str:
+    """Names of the tensors that differ between two reads of an example."""
     before, after = reader.collate([first]), reader.collate([second])
     return ", ".join(
         name for name in before if before[name].shape != after[name].shape or not (before[name] == after[name]).all()
     )
 
 
-def _slots(embedder: Embedder, items: Sequence[Any], place: Owned, width: int) -> list[int]:
-    """Real slots of every row. Raises PluginError where `forward` gives no segment for a backbone of this width."""
+def _count_slots(embedder: Embedder, items: Sequence[Any], place: Owned, width: int) -> list[int]:
+    """Real slots of every row. Raises PluginError unless `forward` gives a segment for a backbone of this width."""
     device = next((parameter.device for parameter in embedder.parameters()), None)
     collated = embedder.reader.collate(items)
     segment = embedder(**{name: value if device is None else value.to(device) for name, value in collated.items()})

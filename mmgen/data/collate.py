@@ -1,4 +1,4 @@
-"""Collate: examples to batches, in the loader's workers."""
+"""Collates examples into batches, in the loader's workers."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ TRIES = 100  # draws of an example of another picture
 
 @dataclass(frozen=True)
 class ReadRow:
-    """One row of a batch to be.
+    """One row of a future batch.
 
-    items   input name -> what its reader read
-    which   the pass over the data that random draws follow from; None where nothing is trained
-    number  its place among the rows of its example
+    items   input name -> item of its reader
+    epoch   the epoch for random draws; None outside training
+    number  index among the rows of its example
     """
 
     example: ResolvedExample
     items: Mapping[str, Any]
-    which: object
+    epoch: object
     number: int
 
 
 @dataclass(frozen=True)
 class ReadExample:
-    """An example whose inputs have been read: its rows, mostly one."""
+    """An example whose inputs have been read. Most examples have one row."""
 
     id: str
     rows: Sequence[ReadRow]
 
 
 class Collator:
-    """Examples -> Batch. Holds readers alone: nothing that has parameters or lives on a device.
+    """Examples -> Batch. Holds only readers: no parameters, nothing on a device.
 
     inputs      names of the inputs a step reads, in the recipe's order
-    objectives  names of what it learns; none where a model only reads or writes
-    place       what random draws follow from, beside the pass over the data and the example
-    others      the examples among which an objective looks for another picture's
-    asks        whether the objectives are to predict: labels are not looked at, and nothing is hidden
+    objectives  names of the objectives; empty if a model only reads or writes
+    place       the seed and the step for random draws
+    candidates  the examples among which an objective draws one of another picture
+    predicting  whether the objectives predict: labels are ignored, and nothing is hidden
     """
 
     def __init__(
@@ -64,32 +64,34 @@ class Collator:
         inputs: Sequence[str],
         objectives: Sequence[str] = (GENERATOR,),
         place: Place | None = None,
-        others: Sequence[Example] = (),
-        asks: bool = False,
+        candidates: Sequence[Example] = (),
+        predicting: bool = False,
     ) -> None:
         self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
         self.targets = {name: model.objective(name).reader for name in objectives}
-        self.place, self.others, self.asks = place or Place(), others, asks
-        readers = {} if asks else self.targets
-        hiding = [(name, each, how) for name, r in readers.items() for each, how in r.hides(self.readers).items()]
-        self.hiding = {each: (name, how) for name, each, how in hiding}  # input -> which objective hides it, and how
+        self.place, self.candidates, self.predicting = place or Place(), candidates, predicting
+        readers = {} if predicting else self.targets
+        hiding = [
+            (name, input_name, how) for name, r in readers.items() for input_name, how in r.hides(self.readers).items()
+        ]
+        self.hiding = {field: (name, how) for name, field, how in hiding}  # input -> the objective that hides it, how
 
-    def __call__(self, examples: Sequence[Example], passes: Sequence[object] | None = None) -> Batch:
-        """`passes`: of every example, which pass over the data this is; by default they are validated or written for,
-        where every pass is the same."""
-        passes = passes or [None] * len(examples)
-        return self.batch([self.read(example, which) for example, which in zip(examples, passes, strict=True)])
+    def __call__(self, examples: Sequence[Example], epochs: Sequence[object] | None = None) -> Batch:
+        """`epochs`: the epoch of every example for random draws; by default None, as in validation and writing, where
+        every epoch is the same."""
+        epochs = epochs or [None] * len(examples)
+        return self.batch([self.read(example, epoch) for example, epoch in zip(examples, epochs, strict=True)])
 
-    def read(self, example: Example, which: object = None) -> ReadExample:
-        """One example, alternatives drawn and every input read. `which`: see `__call__`."""
-        rows = self._rows(example if which is not None else resolve(example), which)
-        resolved = [self.place.resolve(row, which) for row in rows]
+    def read(self, example: Example, epoch: object = None) -> ReadExample:
+        """Reads one example: draws alternatives and reads every input. `epoch`: see `__call__`."""
+        rows = self._rows(example if epoch is not None else resolve(example), epoch)
+        resolved = [self.place.resolve(row, epoch) for row in rows]
         read = [{name: reader.read(row.seen_by(name)) for name, reader in self.readers.items()} for row in resolved]
         numbered = enumerate(zip(resolved, read, strict=True))
-        return ReadExample(example.id, [ReadRow(row, items, which, number) for number, (row, items) in numbered])
+        return ReadExample(example.id, [ReadRow(row, items, epoch, number) for number, (row, items) in numbered])
 
     def batch(self, examples: Sequence[ReadExample]) -> Batch:
-        """What `read` gave for every example, as one batch."""
+        """One batch of examples that `read` returned."""
         rows = [row for example in examples for row in example.rows]
         inputs: dict[str, Any] = {}
         hidden: dict[str, dict[str, Tensor]] = {name: {} for name in self.targets}
@@ -103,54 +105,53 @@ class Collator:
         targets = {}
         resolved = [row.example for row in rows]
         for name, objective in self.targets.items():
-            of_objective = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
-            collated = objective.ask(of_objective) if self.asks else objective.collate(of_objective)
-            targets[name] = check_targets(collated, name, objective, self.asks)
+            objective_rows = Rows(resolved, partial(self._draw, rows, name), hidden[name], inputs)
+            collated = objective.ask(objective_rows) if self.predicting else objective.collate(objective_rows)
+            targets[name] = check_targets(collated, name, objective, self.predicting)
         places = [place for place, example in enumerate(examples) for _ in example.rows]
-        several = len(rows) > len(examples)
-        return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * several)
+        has_extra_rows = len(rows) > len(examples)
+        return Batch(tuple(example.id for example in examples), inputs, targets, tuple(places) * has_extra_rows)
 
     def _draw(self, rows: Sequence[ReadRow], name: str, place: int, *more: str) -> random.Random:
         row = rows[place]
         number = [str(row.number)] * bool(
             row.number
-        )  # an example's rows draw apart: its choices are not all hidden alike
-        return self.place.draw(row.example, row.which, name, *more, *number)
+        )  # rows of an example have separate draws, so that its choices are not all hidden alike
+        return self.place.draw(row.example, row.epoch, name, *more, *number)
 
-    def _rows(self, example: Example, which: object) -> Sequence[Example]:
+    def _rows(self, example: Example, epoch: object) -> Sequence[Example]:
         for name, reader in self.targets.items():
             if reader.makes_rows:
-                draw = self.place.draw(example, which, name, "rows")
-                return reader.rows(example, draw, partial(self._other, example, draw))
+                draw = self.place.draw(example, epoch, name, "rows")
+                return reader.rows(example, draw, partial(self._draw_other_picture, example, draw))
         return [example]
 
-    def _other(self, example: Example, draw: random.Random) -> Example:
-        """An example of another picture. Raises DataError where all show the same."""
-        for _ in range(TRIES if self.others else 0):
-            other = draw.choice(self.others)
-            if not share_a_picture(example, other):
-                return other
-        raise DataError(f"no other picture than that of example '{example.id}' was found to take a text from")
+    def _draw_other_picture(self, example: Example, draw: random.Random) -> Example:
+        """An example of another picture. Raises DataError if all show the same picture."""
+        for _ in range(TRIES if self.candidates else 0):
+            candidate = draw.choice(self.candidates)
+            if not share_a_picture(example, candidate):
+                return candidate
+        raise DataError(f"example '{example.id}': no other picture was found to take a text from")
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """Names of all losses, as `Batch.counts` has them."""
+        """Names of all losses, as in `Batch.counts`."""
         return tuple(f"{name}.{loss}" for name, reader in self.targets.items() for loss in reader.losses)
 
     def pairs(self, example: Example) -> int:
-        """What `batch_size` counts of an example."""
+        """How much an example counts in `batch_size`."""
         return max((reader.pairs(example) for reader in self.targets.values()), default=1)
 
     @property
     def halves(self) -> Callable[[Example], list[Example]]:
-        """How a single example is cut in two. What several objectives learn from is not: each half would be counted
-        anew by those that do not look at targets."""
-        (first, *others) = self.targets.values()
-        return first.halves if not others else lambda example: [example]
+        """The function that cuts a single example in two. Examples of several objectives are not cut: objectives that
+        ignore targets would count each half as an example."""
+        (first, *rest) = self.targets.values()
+        return first.halves if not rest else lambda example: [example]
 
     def slots(self, examples: Sequence[Example]) -> list[float]:
-        """About how many slots each example's row takes when it is not trained on: its prefix and what stands behind
-        it."""
+        """About how many slots each example's row takes outside training: its prefix and its tail."""
         resolved = [resolve(example) for example in examples]
         return [self.prefix(example) + tail for example, tail in zip(resolved, self.tails(resolved), strict=True)]
 
@@ -159,21 +160,21 @@ class Collator:
         return sum(1 + reader.slots(example.seen_by(name)) for name, reader in self.readers.items())
 
     def tails(self, examples: Sequence[Example]) -> list[float]:
-        """How many slots stand behind each example's prefix."""
+        """How many slots follow each example's prefix."""
         lengths = [reader.lengths(examples) for reader in self.targets.values()]
-        return [sum(each) for each in zip(*lengths, strict=True)] if lengths else [0.0] * len(examples)
+        return [sum(row_lengths) for row_lengths in zip(*lengths, strict=True)] if lengths else [0.0] * len(examples)
 
 
 def _hide(
     reader: Reader, items: Sequence[Any], draws: Sequence[random.Random], how: Hiding
 ) -> tuple[list[Any], Tensor]:
-    """Items with parts of them hidden, and what stood there, padded with -100: (B, N) or (B, N, C)."""
+    """Items with parts hidden, and the labels of these parts, padded with -100: (B, N) or (B, N, C)."""
     pairs = [reader.hide(item, draw, how) for item, draw in zip(items, draws, strict=True)]
     return [item for item, _ in pairs], pad_sequence([label for _, label in pairs], True, -100)
 
 
 def by_length(slots: Sequence[float], batch_size: int) -> Iterator[list[int]]:
-    """Indices of examples in batches for evaluation; those whose rows take as many slots go together."""
+    """Indices of examples in batches for evaluation, sorted by the slots of their rows."""
     order = sorted(range(len(slots)), key=lambda index: (slots[index], index))
     for first in range(0, len(order), batch_size):
         yield order[first : first + batch_size]

@@ -1,5 +1,4 @@
-"""The data sets of a recipe: the one that its steps are scored on, and those that some steps bring of their own to
-learn from."""
+"""The data sets of a recipe: its own `[data]` and the data sets of single steps."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from .sources import Source, check_ids
 
 
 class ScoredOn(Protocol):
-    """What the steps of a run are scored on."""
+    """The data that the steps of a run are scored on."""
 
     def dataset_of(self, step: str) -> Dataset: ...
 
@@ -25,7 +24,7 @@ class ScoredOn(Protocol):
 
 
 class Datasets:
-    """Built once, however many steps use them. Raises what building a data set raises: before anything is learnt."""
+    """Builds every data set of a recipe once, before training. Raises what building a data set raises."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -35,65 +34,65 @@ class Datasets:
         for name, step in recipe.steps.items():
             for config in step.own:
                 if (key := _key(config)) not in self._built:
-                    self._built[key] = config, _own(config, name, key in scored)
+                    self._built[key] = config, _build_step_data(config, name, key in scored)
         self._scored = [self.main, *(self._built[key][1] for key in scored)]
         self._checks = {id(dataset): Examples(config) for config, dataset in self._built.values()}
         self._splits: dict[tuple[int, str], Sequence[Example]] = {}
         self._sources: dict[str, dict[str, Source]] = {}
 
     def sources(self, step: str) -> dict[str, Source]:
-        """What a step learns from, by the names that people read. Raises DataError where two have an example of one
+        """The sources a step is trained on, by name. Raises DataError if two of them have an example with the same
         id."""
         if step not in self._sources:
-            wanted = self.recipe.sources(step).items()
-            found = {
+            recipe_sources = self.recipe.sources(step).items()
+            sources = {
                 name: Source(
-                    self._split(self._built[_key(each.data)][1], each.data.train),
-                    self._watched(each.data),
-                    each.share,
-                    each.inputs,
-                    each.objectives,
+                    self._split(self._built[_key(source.data)][1], source.data.train),
+                    self._validation_examples(source.data),
+                    source.share,
+                    source.inputs,
+                    source.objectives,
                     name,
                 )
-                for name, each in wanted
+                for name, source in recipe_sources
             }
-            check_ids(step, found)
-            self._sources[step] = found
+            check_ids(step, sources)
+            self._sources[step] = sources
         return self._sources[step]
 
-    def _watched(self, config: DatasetConfig) -> Sequence[Example]:
-        """What progress is measured on; empty where a data set has no such split, or that is learnt from."""
+    def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
+        """The examples for the validation loss; empty if the data set has no such split or trains on it."""
         dataset = self._built[_key(config)][1]
         has_split = config.validate_on in dataset.splits() and config.validate_on != config.train
         return self._split(dataset, config.validate_on) if has_split else ()
 
     @property
     def scored(self) -> Sequence[Example]:
-        """What every row of the table is about. Raises DataError where there is no example."""
+        """The examples that every row of the table is scored on. Raises DataError if there are none."""
         config = self.recipe.data
         if not (examples := self._split(self.main, config.evaluate)):
             raise DataError(f"data.evaluate: split '{config.evaluate}' has no examples, so nothing can be scored")
         return examples
 
     def scored_by(self, step: str) -> Sequence[Example]:
-        """What a step writes or predicts for: of the recipe's data, or of its own. Raises DataError where there is no
-        example."""
-        if (own := self.recipe.own_data(step)) is None:
+        """The examples a step writes or predicts for: from its own data, else from the recipe's. Raises DataError if
+        there are none."""
+        if (step_data := self.recipe.own_data(step)) is None:
             return self.scored
-        if not (examples := self._split(self.dataset_of(step), own.evaluate)):
+        if not (examples := self._split(self.dataset_of(step), step_data.evaluate)):
             raise DataError(
-                f"steps.{step}.data.evaluate: split '{own.evaluate}' has no examples, so nothing can be scored"
+                f"steps.{step}.data.evaluate: split '{step_data.evaluate}' has no examples, so nothing can be scored"
             )
         return examples
 
     def dataset_of(self, step: str) -> Dataset:
         """The data set that a step is scored on."""
-        own = self.recipe.own_data(step)
-        return self.main if own is None else self._built[_key(own)][1]
+        step_data = self.recipe.own_data(step)
+        return self.main if step_data is None else self._built[_key(step_data)][1]
 
     def texts(self) -> Iterator[str]:
-        """What a vocabulary is learnt from: the targets, texts and choices of all that is learnt from, the recipe's own
-        data first."""
+        """The texts to train a vocabulary on: targets, texts and choices of all training splits, the recipe's own data
+        first."""
         for config, dataset in self._built.values():
             for example in self._split(dataset, config.train):
                 yield from example.targets
@@ -103,22 +102,22 @@ class Datasets:
                     yield from (text for text in value if isinstance(text, str)) if isinstance(value, tuple) else ()
 
     def labels(self) -> dict[str, tuple[str, ...]]:
-        """What there is to choose from, by the name of a label. Raises DataError where two data sets disagree."""
-        found: dict[str, tuple[str, ...]] = {}
+        """The vocabularies of all data sets, by the name of the label. Raises DataError if two data sets disagree."""
+        vocabularies: dict[str, tuple[str, ...]] = {}
         for config, dataset in self._built.values():
             for name, values in dataset.labels().items():
-                if found.setdefault(name, values) != values:
+                if vocabularies.setdefault(name, values) != values:
                     raise DataError(
-                        f"data ({config.type}): its '{name}' are others than those of another data set of this recipe; "
-                        "a head can learn one list only, so give both the same"
+                        f"data ({config.type}): '{name}' differs between two data sets of this recipe, but a head "
+                        "needs one list; use the same list for both"
                     )
-        return found
+        return vocabularies
 
     def pictures(self) -> Iterator[Picture]:
-        """Every picture of the data sets that pictures are read of, once. Raises DataError where one of them has none,
-        or only keys of them, and where two mean other pictures by one key."""
+        """Every picture of the data sets whose features a step reads, once. Raises DataError if such a data set has no
+        pictures or only their keys, or if two data sets use one key for different pictures."""
         seen: dict[str, Picture] = {}
-        read = self._pictured()
+        read = self._data_with_pictures()
         for config, dataset in self._built.values():
             for picture in dataset.pictures() if config in read else ():
                 first = seen.setdefault(picture.key, picture)
@@ -126,19 +125,19 @@ class Datasets:
                     yield picture
                 elif not _same_boxes(first, picture):
                     raise DataError(
-                        f"data ({config.type}): its picture '{picture.key}' has other boxes than the picture of this "
-                        "name in another data set of the recipe, and features are found by name; give both the same "
-                        "settings (a seed, say), or a recipe each"
+                        f"data ({config.type}): two data sets use the key '{picture.key}' for pictures with different "
+                        "boxes, but features are looked up by key; give both data sets the same settings (such as the "
+                        "seed) or use two recipes"
                     )
 
-    def _pictured(self) -> list[DatasetConfig]:
-        """The data sets of whose examples a step reads features; the recipe's own where none does."""
+    def _data_with_pictures(self) -> list[DatasetConfig]:
+        """The data sets whose examples' features a step reads; the recipe's own if no step does."""
         recipe, read = self.recipe, list[DatasetConfig]()
         for name, step in recipe.steps.items():
             sources = [(source.data, source.inputs) for source in recipe.sources(name).values()]
             scored = [(recipe.own_data(name) or recipe.data, step.inputs)] if step.evaluate else []
             for config, inputs in [*sources, *scored]:
-                if any(isinstance(recipe.inputs[each], FeaturesConfig) for each in inputs):
+                if any(isinstance(recipe.inputs[input_name], FeaturesConfig) for input_name in inputs):
                     read.append(config)
         return read or [recipe.data]
 
@@ -146,8 +145,8 @@ class Datasets:
         """A hash of every example that the run can see."""
         digest = hashlib.sha256()
         for config, dataset in self._built.values():
-            scored = any(dataset is each for each in self._scored)
-            for split in (config.train, config.validate_on, *([config.evaluate] if scored else [])):
+            is_scored = any(dataset is scored for scored in self._scored)
+            for split in (config.train, config.validate_on, *([config.evaluate] if is_scored else [])):
                 if split in dataset.splits():
                     for example in self._split(dataset, split):
                         content = (example.id, sorted(example.inputs.items()), example.targets)
@@ -156,7 +155,7 @@ class Datasets:
         return digest.hexdigest()
 
     def _split(self, dataset: Dataset, name: str) -> Sequence[Example]:
-        """A split, read and checked the first time. Raises PluginError."""
+        """A split, read and checked on first use. Raises PluginError."""
         key = id(dataset), name
         if key not in self._splits:
             checks = self._checks[id(dataset)]
@@ -167,30 +166,30 @@ class Datasets:
 
 
 def _key(config: DatasetConfig) -> str:
-    """Equal configs are one data set."""
+    """The key of a data set: equal configs share one."""
     return config.model_dump_json()
 
 
-def _own(config: DatasetConfig, step: str, scored: bool) -> Dataset:
-    """A step's own data. Where no step is scored on them, the files of a split to evaluate are not asked for."""
+def _build_step_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
+    """A step's own data. If no step is scored on the data, the split to evaluate needs no files."""
     try:
         return (config if scored else config.model_copy(update={"evaluate": config.train})).build()
     except DataError as error:
         raise DataError(f"steps.{step}.data: {error}") from None
 
 
-def alone(config: DatasetConfig, split: str | None) -> Dataset:
-    """A data set with one split, by default the one to evaluate; no files of others need be there. Raises
+def build_split(config: DatasetConfig, split: str | None) -> Dataset:
+    """A data set with one split, by default the one to evaluate; the files of other splits may be missing. Raises
     DataError."""
     name = split or config.evaluate
     return config.model_copy(update={"train": name, "validate_on": name, "evaluate": name}).build()
 
 
 def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
-    """The pictures that examples name in their inputs, by key. Raises what `dataset.pictures` raises."""
-    shown = (value for example in examples for field in example.inputs for value in example.shown(field))
-    wanted = {value for value in shown if isinstance(value, str)}
-    return {picture.key: picture for picture in dataset.pictures() if picture.key in wanted}
+    """The pictures in the inputs of examples, by key. Raises what `dataset.pictures` raises."""
+    values = (value for example in examples for field in example.inputs for value in example.shown(field))
+    keys = {value for value in values if isinstance(value, str)}
+    return {picture.key: picture for picture in dataset.pictures() if picture.key in keys}
 
 
 def _same_boxes(first: Picture, second: Picture) -> bool:

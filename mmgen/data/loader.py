@@ -1,4 +1,4 @@
-"""The loader: the micro-batches of one process, made by its workers."""
+"""The loader: the workers of one process collate its micro-batches."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 class MicroBatches(torch.utils.data.Dataset):
-    """The micro-batches of one process from an update on, each ready to learn from; item i is made by any worker. What
-    a person can mend is handed over as it is: torch would make pages of an error that a worker raises."""
+    """The micro-batches of one process from the update `start` on; any worker may collate item i. A MmgenError is
+    returned, not raised, since torch would wrap a worker's error in pages of traceback."""
 
     def __init__(
         self,
@@ -49,16 +49,16 @@ class MicroBatches(torch.utils.data.Dataset):
 
 
 def share(micros: int, rank: int, world: int) -> list[int]:
-    """The micro-batches of an update that fall to a process. One that gets none repeats the last (with no weight),
-    since every process must take part in the averaging of gradients."""
+    """The micro-batches of an update for one process. A process without any repeats the last (with weight zero), since
+    every process must take part in the averaging of gradients."""
     return list(range(rank, micros, world)) or [micros - 1]
 
 
 def updates(
     micro_batches: MicroBatches, *, workers: int = 0, pin: bool = False
 ) -> Iterator[tuple[int, list[tuple[int, Batch]]]]:
-    """(update, its micro-batches with their numbers) for one process, to the end of the plan. Raises what readers
-    raise for a person, in the same words whoever reads."""
+    """(update, its micro-batches with their numbers) for one process, to the end of the plan. Raises the readers'
+    MmgenError, with the same message for any number of workers."""
     loader = DataLoader(micro_batches, batch_size=None, num_workers=workers, pin_memory=pin, persistent_workers=False)
     current = micro_batches.start
     gathered: list[tuple[int, Batch]] = []
@@ -73,8 +73,8 @@ def updates(
         yield current, gathered
 
 
-def timed(batches: Iterable[T], waits: list[float]) -> Iterator[T]:
-    """The same batches; how long each was waited for, in seconds, goes to the end of `waits`."""
+def time_batches(batches: Iterable[T], waits: list[float]) -> Iterator[T]:
+    """The same batches. Appends the seconds waited for each to `waits`."""
     source = iter(batches)
     while True:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Plan: what every optimiser update of a step learns from, a function of (seed, step, epoch)."""
+"""Plan: the examples of every optimiser update of a step, a function of (seed, step, epoch)."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from .collate import Collator
 from .seeds import Place
 from .sources import Source
 
-Visited = Sequence[tuple[Example, int]]  # examples, each with the number of the pass over its source
-KEPT = 100_000  # lengths of rows that are remembered, of one pass at least
-SLACK = 1.25  # a micro-batch may have so many times the slots that its pairs have on average
+ExampleEpochs = Sequence[tuple[Example, int]]  # examples, each with the epoch of its source
+CACHED_LENGTHS = 100_000  # row lengths in memory; at least those of one epoch
+SLACK = 1.25  # slots of a micro-batch, at most, relative to the average for its pairs
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One example of a source in one pass over it."""
+    """One example of a source in one epoch of that source."""
 
     index: int
-    epoch: int  # which pass
+    epoch: int
     source: int = 0
 
 
 @dataclass(frozen=True)
 class Pool:
-    """A source, and how its examples become batches."""
+    """A source and the collator of its examples."""
 
     source: Source
     collate: Collator
@@ -41,76 +41,74 @@ class Pool:
     def examples(self) -> Sequence[Example]:
         return self.source.examples
 
-    def parted(self, visited: tuple[Example, int]) -> list[tuple[Example, int]]:
-        """A single example cut in two; one that cannot be cut comes back alone."""
-        return [(half, visited[1]) for half in self.collate.halves(visited[0])]
+    def cut_in_two(self, example_epoch: tuple[Example, int]) -> list[tuple[Example, int]]:
+        """A single example cut in two, or as one if the example cannot be cut."""
+        return [(half, example_epoch[1]) for half in self.collate.halves(example_epoch[0])]
 
-    def batch(self, visited: Visited) -> Batch:
-        """Examples, each with its pass over the source, as a batch."""
-        return self.collate([example for example, _ in visited], [which for _, which in visited])
+    def batch(self, examples: ExampleEpochs) -> Batch:
+        """A batch of examples, each with the epoch of its source."""
+        return self.collate([example for example, _ in examples], [epoch for _, epoch in examples])
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What a plan follows from, beside the examples. `batch_size` and `micro_batch_size` count pairs."""
+    """The settings of a plan. `batch_size` and `micro_batch_size` count pairs."""
 
     seed: int
     step: str
     epochs: int
     batch_size: int
     micro_batch_size: int
-    length_bucket: int = 1  # updates that share their examples out by length
+    length_bucket: int = 1  # updates that redistribute their examples by length
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What every optimiser update of a step learns from: `updates[u]` lists micro-batches, each a list of visits to one
+    """The examples of every optimiser update of a step: `updates[u]` lists micro-batches, each a list of visits to one
     source.
 
-    Examples come in an order drawn for each epoch, and an update has `batch_size` pairs (one input and one question) or
-    a few more. `length_bucket` updates at a time share their examples out by length, the short rows to one, the long
-    ones to another, and then come in an order that is drawn too. Micro-batches do not depend on the number of
-    processes, so that any number computes the same.
+    Every epoch draws the order of the examples, and an update has `batch_size` pairs (one input and one question) or a
+    few more. `length_bucket` updates at a time redistribute their examples by length, short rows to one update and long
+    rows to another, and then these updates are shuffled. Micro-batches do not depend on the number of processes, so
+    that any number of processes computes the same.
 
-    Of several sources an epoch is one pass over the first. In every update the pairs of the others stand to its pairs
-    as their shares do, as near as whole examples come; each goes round, from one pass into the next."""
+    With several sources, an epoch is one epoch of the first source. In every update the pairs of the sources are in
+    proportion to their shares, as closely as whole examples allow; the other sources repeat without end."""
 
     seed: int
     step: str
     updates: tuple[tuple[tuple[Visit, ...], ...], ...]
-    epochs: tuple[
-        int, ...
-    ]  # updates done when each epoch ends; epochs differ where examples have unlike numbers of questions
+    epochs: tuple[int, ...]  # updates done at the end of each epoch; examples with many questions make epochs differ
 
     @classmethod
     def make(cls, pools: Sequence[Pool], options: PlanOptions) -> Plan:
-        """Examples of like length share a micro-batch, for less padding. A micro-batch of long examples holds fewer, so
-        that it has no more slots than usual."""
-        together = sum(pool.source.share for pool in pools)
-        first, *others = [
-            _Visits(pool, number, options, options.batch_size * pool.source.share / together)
+        """Builds a plan. Examples of similar length share a micro-batch, for less padding. A micro-batch of long
+        examples has fewer of them, so that it does not have more slots than usual."""
+        total_share = sum(pool.source.share for pool in pools)
+        first, *rest = [
+            _Visits(pool, number, options, options.batch_size * pool.source.share / total_share)
             for number, pool in enumerate(pools)
         ]
         updates, pairs, ends = [], [], []
         for epoch in range(options.epochs):
-            for run in _bucketed(first, epoch, options.length_bucket):
-                updates.append(first.micros(run))
-                pairs.append(first.pairs(run))
+            for group in _bucket_by_length(first, epoch, options.length_bucket):
+                updates.append(first.cut_micro_batches(group))
+                pairs.append(first.pairs(group))
             ends.append(len(updates))
-        for other in others:
-            wants = [count * other.limit / first.limit for count in pairs]
-            for update, run in enumerate(_beside(other, wants, options.length_bucket)):
-                updates[update] += other.micros(run)
+        for source_visits in rest:
+            required_pairs = [count * source_visits.limit / first.limit for count in pairs]
+            for update, group in enumerate(_spread_over_updates(source_visits, required_pairs, options.length_bucket)):
+                updates[update] += source_visits.cut_micro_batches(group)
         return cls(options.seed, options.step, tuple(updates), tuple(ends))
 
     def __len__(self) -> int:
         return len(self.updates)
 
     def epoch(self, update: int) -> float:
-        """Epochs passed when an update begins."""
-        whole = bisect.bisect_right(self.epochs, update)
-        first = self.epochs[whole - 1] if whole else 0
-        return whole + (update - first) / (self.epochs[whole] - first)
+        """Epochs completed when an update begins, with the fraction of the current one."""
+        completed = bisect.bisect_right(self.epochs, update)
+        first = self.epochs[completed - 1] if completed else 0
+        return completed + (update - first) / (self.epochs[completed] - first)
 
     @property
     def place(self) -> Place:
@@ -118,36 +116,36 @@ class Plan:
 
 
 class _Visits:
-    """The visits to one source: in which order, and how many pairs and slots each has.
+    """The visits to one source: their order, and the pairs and slots of each.
 
-    limit  pairs of it in an update
+    limit  pairs of the source in an update
     """
 
     def __init__(self, pool: Pool, number: int, options: PlanOptions, limit: float) -> None:
         if not pool.examples:
-            raise DataError("there is nothing to learn from: the split has no examples")
+            raise DataError("there is nothing to train on: the split has no examples")
         self.examples, self.number, self.options, self.limit = pool.examples, number, options, limit
         self.measure = pool.collate if options.length_bucket > 1 or options.micro_batch_size < limit else None
         self._pairs = [pool.collate.pairs(example) for example in pool.examples]
-        self._slots = lru_cache(max(2, KEPT // len(pool.examples)))(self._slots_of)
+        self._slots = lru_cache(max(2, CACHED_LENGTHS // len(pool.examples)))(self._slots_of)
 
-    def draw(self, what: str, which: int) -> random.Random:
-        """The random numbers for something about this source."""
-        own = [self.number] if self.number else []
-        return random.Random("/".join(map(str, (self.options.seed, self.options.step, what, which, *own))))
+    def draw(self, what: str, epoch: int) -> random.Random:
+        """The random numbers of this source for one purpose (`what`) in one epoch."""
+        source_number = [self.number] if self.number else []
+        return random.Random("/".join(map(str, (self.options.seed, self.options.step, what, epoch, *source_number))))
 
-    def order(self, which: int, draw: random.Random) -> list[Visit]:
-        """One pass."""
+    def order(self, epoch: int, draw: random.Random) -> list[Visit]:
+        """One epoch of the source in random order."""
         order = list(range(len(self.examples)))
         draw.shuffle(order)
-        return [Visit(index, which, self.number) for index in order]
+        return [Visit(index, epoch, self.number) for index in order]
 
     def endless(self) -> Iterator[Visit]:
-        """Pass after pass."""
+        """Epoch after epoch without end."""
         if not any(self._pairs):
-            raise DataError("there is nothing to learn from: the examples have no pair of an input and a question")
-        for which in itertools.count():
-            yield from self.order(which, self.draw("order", which))
+            raise DataError("there is nothing to train on: the examples have no pair of an input and a question")
+        for epoch in itertools.count():
+            yield from self.order(epoch, self.draw("order", epoch))
 
     def pairs(self, visits: Sequence[Visit]) -> int:
         return sum(self._pairs[visit.index] for visit in visits)
@@ -159,91 +157,91 @@ class _Visits:
     def _tails(self) -> Sequence[float]:
         return self.measure.tails(self.examples) if self.measure else [1.0] * len(self.examples)
 
-    def _slots_of(self, which: int) -> list[float]:
-        """Of every example in one pass, for which one of an input's alternatives is drawn."""
+    def _slots_of(self, epoch: int) -> list[float]:
+        """Slots of every example in one epoch, with one of each input's alternatives drawn."""
         if not self.measure:
             return [*self._tails]
         place = Place(self.options.seed, self.options.step)
-        resolved = (place.resolve(example, which) for example in self.examples)
-        return [self.measure.prefix(each) + tail for each, tail in zip(resolved, self._tails, strict=True)]
+        resolved = (place.resolve(example, epoch) for example in self.examples)
+        return [self.measure.prefix(example) + tail for example, tail in zip(resolved, self._tails, strict=True)]
 
-    def micros(self, run: Sequence[Visit]) -> tuple[tuple[Visit, ...], ...]:
-        """An update's visits cut into micro-batches: each ends once its pairs reach `micro_batch_size`, or before its
-        slots pass a budget."""
-        budget, most = math.inf, self.options.micro_batch_size
-        if run and most < self.limit:
-            budget = SLACK * most * sum(self._slots(run[0].epoch)) / max(1, sum(self._pairs))
-        found: list[list[Visit]] = []
-        room, left = 0.0, 0
-        for visit in sorted(run, key=lambda visit: (self.slots(visit), visit.epoch, visit.index)):
-            if left <= 0 or self.slots(visit) > room:
-                found.append([])
-                room, left = budget, most
-            found[-1].append(visit)
-            room, left = room - self.slots(visit), left - self._pairs[visit.index]
-        return tuple(map(tuple, found))
+    def cut_micro_batches(self, group: Sequence[Visit]) -> tuple[tuple[Visit, ...], ...]:
+        """Cuts an update's visits into micro-batches: each ends once its pairs reach `micro_batch_size`, or before its
+        slots exceed a budget."""
+        budget, max_pairs = math.inf, self.options.micro_batch_size
+        if group and max_pairs < self.limit:
+            budget = SLACK * max_pairs * sum(self._slots(group[0].epoch)) / max(1, sum(self._pairs))
+        micro_batches: list[list[Visit]] = []
+        slots_left, pairs_left = 0.0, 0
+        for visit in sorted(group, key=lambda visit: (self.slots(visit), visit.epoch, visit.index)):
+            if pairs_left <= 0 or self.slots(visit) > slots_left:
+                micro_batches.append([])
+                slots_left, pairs_left = budget, max_pairs
+            micro_batches[-1].append(visit)
+            slots_left, pairs_left = slots_left - self.slots(visit), pairs_left - self._pairs[visit.index]
+        return tuple(map(tuple, micro_batches))
 
 
-def _until(order: Sequence[Visit], visits: _Visits) -> list[list[Visit]]:
-    """`order` cut into runs that end once their pairs reach the limit."""
-    runs: list[list[Visit]] = []
-    run: list[Visit] = []
+def _cut_at_limit(order: Sequence[Visit], visits: _Visits) -> list[list[Visit]]:
+    """Cuts `order` into groups that end once their pairs reach the limit."""
+    groups: list[list[Visit]] = []
+    group: list[Visit] = []
     count = 0
     for visit in order:
-        run.append(visit)
+        group.append(visit)
         count += visits.pairs([visit])
         if count >= visits.limit:
-            runs.append(run)
-            run, count = [], 0
-    return runs + ([run] if run else [])
+            groups.append(group)
+            group, count = [], 0
+    return groups + ([group] if group else [])
 
 
-def _bucketed(visits: _Visits, epoch: int, length_bucket: int) -> list[list[Visit]]:
-    """An epoch cut into updates. Groups of `length_bucket` updates (at most a quarter of all, so that epochs differ)
-    redistribute their examples by length; rows of one length stay as drawn. What is left over goes to the next
-    group."""
+def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[list[Visit]]:
+    """Cuts an epoch into updates. Every `length_bucket` updates (at most a quarter of all, so that epochs differ)
+    redistribute their examples by length; rows of equal length keep their order. The remainder goes to the next
+    updates."""
     draw = visits.draw("order", epoch)
-    runs = _until(visits.order(epoch, draw), visits)
-    length_bucket = min(length_bucket, len(runs) // 4)
+    groups = _cut_at_limit(visits.order(epoch, draw), visits)
+    length_bucket = min(length_bucket, len(groups) // 4)
     if length_bucket < 2:
-        return runs
-    shared: list[list[Visit]] = []
-    pool: list[Visit] = []
-    for first in range(0, len(runs), length_bucket):
-        pool += [visit for run in runs[first : first + length_bucket] for visit in run]
-        cut = _until(sorted(pool, key=visits.slots), visits)
-        more = first + length_bucket < len(runs) and visits.pairs(cut[-1]) < visits.limit
-        pool = cut.pop() if more else []
-        shared += cut
-    draw.shuffle(shared)
-    return shared
+        return groups
+    bucketed: list[list[Visit]] = []
+    remaining: list[Visit] = []
+    for first in range(0, len(groups), length_bucket):
+        remaining += [visit for group in groups[first : first + length_bucket] for visit in group]
+        cut = _cut_at_limit(sorted(remaining, key=visits.slots), visits)
+        carry_over = first + length_bucket < len(groups) and visits.pairs(cut[-1]) < visits.limit
+        remaining = cut.pop() if carry_over else []
+        bucketed += cut
+    draw.shuffle(bucketed)
+    return bucketed
 
 
-def _beside(visits: _Visits, wants: Sequence[float], length_bucket: int) -> list[list[Visit]]:
-    """What a source that goes round gives to every update, which wants so many pairs. Groups of `length_bucket` updates
-    redistribute it by length."""
-    runs = _dealt(visits.endless(), visits, wants)
-    length_bucket = min(length_bucket, len(runs) // 4)
-    for first in range(0, len(runs), length_bucket) if length_bucket > 1 else ():
-        places = [*range(first, min(first + length_bucket, len(runs)))]
-        pool = iter(sorted((visit for place in places for visit in runs[place]), key=visits.slots))
+def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], length_bucket: int) -> list[list[Visit]]:
+    """Cuts a source that repeats without end into its part of every update, with the required number of pairs. Every
+    `length_bucket` updates redistribute these parts by length."""
+    groups = _deal(visits.endless(), visits, required_pairs)
+    length_bucket = min(length_bucket, len(groups) // 4)
+    for first in range(0, len(groups), length_bucket) if length_bucket > 1 else ():
+        places = [*range(first, min(first + length_bucket, len(groups)))]
+        remaining = iter(sorted((visit for place in places for visit in groups[place]), key=visits.slots))
         visits.draw("shared", first).shuffle(places)
-        cut = _dealt(pool, visits, [wants[place] for place in places])
-        cut[-1] += pool  # what is left over
-        for place, run in zip(places, cut, strict=True):
-            runs[place] = run
-    return runs
+        cut = _deal(remaining, visits, [required_pairs[place] for place in places])
+        cut[-1] += remaining
+        for place, group in zip(places, cut, strict=True):
+            groups[place] = group
+    return groups
 
 
-def _dealt(order: Iterator[Visit], visits: _Visits, wants: Sequence[float]) -> list[list[Visit]]:
-    """`order` cut into as many runs as there are `wants`. Each ends once the pairs of all so far reach what is wanted
-    so far."""
-    runs: list[list[Visit]] = []
-    due, taken = 0.0, 0
-    for want in wants:
-        due += want
-        runs.append([])
-        while taken < due - 1e-6 and (visit := next(order, None)) is not None:
-            runs[-1].append(visit)
+def _deal(order: Iterator[Visit], visits: _Visits, required_pairs: Sequence[float]) -> list[list[Visit]]:
+    """Cuts `order` into one group per number of `required_pairs`. A group ends once the pairs of all groups so far
+    reach the sum required so far."""
+    groups: list[list[Visit]] = []
+    required_so_far, taken = 0.0, 0
+    for required in required_pairs:
+        required_so_far += required
+        groups.append([])
+        while taken < required_so_far - 1e-6 and (visit := next(order, None)) is not None:
+            groups[-1].append(visit)
             taken += visits.pairs([visit])
-    return runs
+    return groups

@@ -1,4 +1,4 @@
-"""Sources: the data sets that a step learns from, with what of the step each of them has."""
+"""Sources: the data sets that a step is trained on, each with its share, inputs and objectives."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..tensors import Example
 
 @dataclass(frozen=True)
 class Source:
-    """One of the data sets that a step learns from.
+    """One of the data sets that a step is trained on.
 
-    examples    what is learnt
-    validation  what progress is measured on; may be empty
-    share       how much of every update it is, in ratio to the others' shares
-    inputs      those of the step's inputs that its examples have; by default all
-    objectives  those of the step's objectives that learn from it; by default all
-    name        how people read it
+    examples    to train on
+    validation  examples for the validation loss; may be empty
+    share       of every update, relative to the shares of the other sources
+    inputs      the step's inputs that its examples have; empty means all
+    objectives  the step's objectives that train on it; empty means all
+    name        for the log and for messages
     """
 
     examples: Sequence[Example]
@@ -30,12 +30,12 @@ class Source:
 
 
 def check_ids(step: str, sources: Mapping[str, Source]) -> None:
-    """Raises DataError where two sources have an example of one id: what is drawn for an example follows from it."""
+    """Raises DataError if two sources share an example's id: random draws for an example depend on the id."""
     owner: dict[str, str] = {}
     for name, source in sources.items():
         for example in source.examples if len(sources) > 1 else ():
-            if (other := owner.setdefault(example.id, name)) != name:
+            if (first_owner := owner.setdefault(example.id, name)) != name:
                 raise DataError(
-                    f"steps.{step}.data: '{other}' and '{name}' both have an example '{example.id}'; give the examples "
-                    "of one of them other ids"
+                    f"steps.{step}.data: '{first_owner}' and '{name}' both have an example with the id '{example.id}'; "
+                    "change the ids of one of them"
                 )

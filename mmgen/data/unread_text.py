@@ -1,4 +1,4 @@
-"""Unread: what an encoder does not get of a text: its end, where it is cut, and words that the vocabulary has not."""
+"""Warns of text that an encoder does not see: the end of a text over `max_tokens`, and unknown words."""
 
 from __future__ import annotations
 
@@ -13,58 +13,60 @@ from ..tensors import Example
 from .datasets import Datasets
 from .seeds import resolve
 
-LOOKED_AT = 1000  # examples of a step
-MANY = 0.1  # share of texts with unknown words that is worth a line
+MAX_EXAMPLES = 1000  # per source
+UNKNOWN_SHARE = 0.1  # share of texts with unknown words that is worth a line
 
 
 def remarks(name: str, config: EmbedderConfig, backbone: Backbone, example: Example) -> Iterator[str]:
-    """What is not read of the texts of one input of an example."""
+    """Remarks on the texts of one input of an example: cut ends and unknown words."""
     for text in config.texts(example):
-        tokens, cut, unknown = _looked_at(text, config, backbone)
+        tokens, cut, unknown = _count_tokens(text, config, backbone)
         if cut:
-            yield f"{name} has {tokens:,} tokens, of which the first {tokens - cut} are read (max_tokens)"
+            yield f"{name} has {tokens:,} tokens; only the first {tokens - cut} are read (max_tokens)"
         if unknown:
-            what = "word or character that is" if unknown == 1 else "words or characters that are"
-            yield f"{name} contains {unknown} {what} not in the tokenizer's vocabulary"
+            noun = "word or character that is" if unknown == 1 else "words or characters that are"
+            yield f"{name} contains {unknown} {noun} not in the tokenizer's vocabulary"
 
 
 def warn_of_unread_text(
     recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress
 ) -> None:
-    """Lines about the texts that the steps are going to learn, and about those that they read, as far as their first
-    examples show."""
+    """Logs how many targets are cut, and how many input texts of the first examples of every source are cut or have
+    unknown words."""
     _warn_of_cut(model, datasets, steps, progress)
-    told: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for source in (source for step in steps for source in datasets.sources(step).values()):
-        examples = [resolve(example) for example in source.examples[:LOOKED_AT]]
+        examples = [resolve(example) for example in source.examples[:MAX_EXAMPLES]]
         for name in recipe.asked(source.inputs, source.objectives):
             config = recipe.inputs[name]
             texts = [text for example in examples for text in config.texts(example)]
-            found = [_looked_at(text, config, model.backbone) for text in texts]
-            cut, unknown = (sum(bool(each[place]) for each in found) for place in (1, 2))
-            share = f"of {'the first ' * (len(examples) == LOOKED_AT)}{len(texts):,} texts"
+            counts = [_count_tokens(text, config, model.backbone) for text in texts]
+            cut, unknown = (sum(bool(count[index]) for count in counts) for index in (1, 2))
+            share = f"of {'the first ' * (len(examples) == MAX_EXAMPLES)}{len(texts):,} texts"
             if cut:
-                told[f"{name}: {cut:,} {share} are over max_tokens, and lose their end"] = None
-            if unknown > MANY * len(texts):
-                told[f"{name}: {unknown:,} {share} hold words or signs that the encoder's vocabulary has not"] = None
-    for line in told:
+                lines[f"{name}: {cut:,} {share} are longer than max_tokens and are cut"] = None
+            if unknown > UNKNOWN_SHARE * len(texts):
+                words = "words or characters that are not in the tokenizer's vocabulary"
+                lines[f"{name}: {unknown:,} {share} contain {words}"] = None
+    for line in lines:
         progress.say(line)
 
 
 def _warn_of_cut(model: Model, datasets: Datasets, steps: Sequence[str], progress: Progress) -> None:
-    """Of targets, all that are learnt."""
+    """Counts all targets of the training examples."""
     sources = [source for step in steps for source in datasets.sources(step).values()]
-    for examples in {id(each.examples): each.examples for each in sources if GENERATOR in each.objectives}.values():
+    generated = [source.examples for source in sources if GENERATOR in source.objectives]
+    for examples in {id(examples): examples for examples in generated}.values():
         cut, total = model.generator.reader.cut(examples), sum(len(example.targets) for example in examples)
         if cut:
             progress.say(
-                f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (their end "
-                "counts) and are cut"
+                f"{cut} of {total} targets are longer than max_tokens = {model.generator.max_tokens} (with the end "
+                "token) and are cut"
             )
 
 
-def _looked_at(text: str, config: EmbedderConfig, backbone: Backbone) -> tuple[int, int, int]:
-    """Tokens of a text, how many of them are cut off, and how many of those that are left are unknown."""
+def _count_tokens(text: str, config: EmbedderConfig, backbone: Backbone) -> tuple[int, int, int]:
+    """The number of tokens of a text, how many are cut off, and how many of the rest are unknown."""
     ids, limit = backbone.encode_text(text), getattr(config, "max_tokens", None)
-    strange = getattr(backbone.tokenizer, "unk_token_id", None)
-    return len(ids), len(ids[limit:]) if limit else 0, 0 if strange is None else ids[:limit].count(strange)
+    unknown_id = getattr(backbone.tokenizer, "unk_token_id", None)
+    return len(ids), len(ids[limit:]) if limit else 0, 0 if unknown_id is None else ids[:limit].count(unknown_id)

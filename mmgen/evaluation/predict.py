@@ -34,7 +34,7 @@ def predict(
     (default: all). The training mode is unchanged afterwards.
 
     A batch that runs out of memory is split in halves. Raises RunError if a single example does not fit."""
-    collate = Collator(model, inputs or model.inputs, (objective,), asks=True)
+    collate = Collator(model, inputs or model.inputs, (objective,), predicting=True)
     retry = retry or OomRetry("predicting", ADVICE_SMALLER)
     training = model.training
     model.eval()
@@ -62,7 +62,7 @@ def predict_split(
     """Write `predictions.jsonl` in the step's folder, a line per example."""
     model.to(context.accelerator.device).eval()
     accelerator, step = context.accelerator, context.step
-    collate = Collator(model, step.inputs, (objective,), asks=True)
+    collate = Collator(model, step.inputs, (objective,), predicting=True)
     retry = context.retry("predicting", ADVICE_SMALLER, named=lambda index: examples[index].id)
 
     def predict_piece(places: Sequence[int]) -> list[Prediction]:

@@ -58,7 +58,7 @@ class Predictor:
         self.names = StepNames(recipe, step)
         self.objective, self.kind = recipe.predicts(step) or (GENERATOR, "text")  # a step that only trains writes
         objectives = () if self.kind == "text" else (self.objective,)
-        self._collator = Collator(model, tuple(self.names.inputs), objectives, asks=True)
+        self._collator = Collator(model, tuple(self.names.inputs), objectives, predicting=True)
         self.features = QueryFeatures(model, self.names.inputs, self.where)
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..configs import MetricConfig
-from ..data.datasets import alone
+from ..data.datasets import build_split
 from ..errors import DataError, RunError, did_you_mean
 from ..evaluation.predict import predict
 from ..progress import Progress
@@ -62,7 +62,7 @@ def result_file(
                 f"{path}: the step '{step}' is scored on data without '{absent[0]}', which {form} needs; choose "
                 "another with --step"
             )
-        scored = alone(config, split).split(split or config.evaluate)
+        scored = build_split(config, split).split(split or config.evaluate)
         examples = [one for one in scored if one.id not in values]
         wanted |= {one.id: one for one in examples}
         values |= _predicted(run, examples, progress)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..configs import DatasetConfig
-from ..data.datasets import alone
+from ..data.datasets import build_split
 from ..errors import DataError
 from ..files import image_key, read_bytes
 from ..parts import Dataset
@@ -128,7 +128,7 @@ def _scored(recipe: Recipe, step: str | None) -> DatasetConfig:
 def _of_split(config: DatasetConfig, split: str | None, form: ResultFiles | None) -> Dataset:
     """The data set, which need have no files but those of the split, and for texts those of what is learnt from."""
     if form:
-        return alone(config, split)
+        return build_split(config, split)
     return config.model_copy(update={"evaluate": split or config.evaluate}).build()
 
 

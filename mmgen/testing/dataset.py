@@ -64,8 +64,8 @@ class DatasetSuite(Suite[DatasetConfig]):
             several = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
             plain = (str, tuple) if isinstance(value, All) else str  # All may hold places in a text, as tuples
             assert several and all(isinstance(single, plain) for single in several), (
-                f"{place}: input '{field}' is {value!r:.60}; inputs are keys, texts, tuples of alternatives, or All of "
-                "several, never tensors"
+                f"{place}: input '{field}' is {value!r:.60}; inputs must be keys, texts, tuples of alternatives, or "
+                "All, never tensors"
             )
 
     def test_labels(self) -> None:

@@ -145,7 +145,10 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         if self.config().gives is None:
             skip("predicts nothing")
         model, examples = self.model(), self.examples()
-        objective, batch = model.objective(self.name), Collator(model, model.inputs, (self.name,), asks=True)(examples)
+        objective, batch = (
+            model.objective(self.name),
+            Collator(model, model.inputs, (self.name,), predicting=True)(examples),
+        )
         with torch.no_grad():
             predictions = objective.predict(model, batch, batch.targets[self.name])
         check_predictions(predictions, batch.ids, self.name, objective)

@@ -71,7 +71,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
             for text in texts:
                 right = text.text == model.backbone.decode_text(text.tokens)
                 assert right, f"the text '{text.text}' is not what its tokens say"
-                assert text.score <= 1e-6, f"score is {text.score}; it is a mean log-probability"
+                assert text.score <= 1e-6, f"score is {text.score}; a score must be a mean log-probability"
 
     def test_longest_text(self) -> None:
         model = self.model()

@@ -76,7 +76,7 @@ class Material:
         pool = self.pools[self.source(number, micro)]
         pieces = [[(pool.examples[visit.index], visit.epoch) for visit in self.plan.updates[number][micro]]]
         for _ in range(times):
-            pieces = [half for piece in pieces for half in halves(piece, pool.parted)]
+            pieces = [half for piece in pieces for half in halves(piece, pool.cut_in_two)]
         return pieces
 
     def pieces(self, number: int, micro: int, whole: Batch, times: int) -> Iterator[Piece]:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ..data.collate import Collator
-from ..data.loader import MicroBatches, timed, updates
+from ..data.loader import MicroBatches, time_batches, updates
 from ..data.plan import Plan, PlanOptions, Pool
 from ..data.seeds import Place
 from ..data.sources import Source
@@ -102,7 +102,7 @@ def _learn(learner: Learner, stop: Callable[[], bool]) -> str:
         if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # it was stopped before
             _end_epoch(learner, stop)
             _keep(learner)
-        for number, micros in timed(_updates(learner), waits):
+        for number, micros in time_batches(_updates(learner), waits):
             cursor.records.append(learner.update(number, micros, stop=stop))
             cursor.done = number + 1
             if cursor.done in plan.epochs:

@@ -113,8 +113,8 @@ def test_an_input_that_reads_anew():
 
     made = model(Reads)
     assert told(check_reads, "caption", made.embedders["caption"], EXAMPLES, WIDTH) == (
-        "input 'caption' (Reads): reads differ: example 'red-cat' read twice gives other ids; a read must depend on "
-        "the example alone, or results depend on the number of loader workers"
+        "input 'caption' (Reads): example 'red-cat' read twice gives different ids; a read must depend only on the "
+        "example, or results depend on the number of loader workers"
     )
 
 
@@ -219,7 +219,7 @@ def test_a_reader_that_cannot_collate():
         ),
         (
             lambda texts: [[replace(one, score=math.nan) for one in some] for some in texts],
-            "generate gives a text for 'red-cat' whose score is nan; it is a mean log-probability",
+            "generate gives a text for 'red-cat' whose score is nan; a score must be a mean log-probability",
         ),
     ],
 )
@@ -332,8 +332,8 @@ class RepeatsOne(ToyDataset):
             "(text,), with its comma",
         ),
         (ListsAlternatives, "example 'red-cat' of 'train': the alternatives of 'caption' are a list; write a tuple"),
-        (RepeatsIds, "example '0' of 'val': its id is in 'train' too; put the split's name into it"),
-        (SharesIds, "example '0' of 'val': its id is in 'train' too; put the split's name into it"),
+        (RepeatsIds, "example '0' of 'val': the same id is in 'train'; put the split's name into the ids"),
+        (SharesIds, "example '0' of 'val': the same id is in 'train'; put the split's name into the ids"),
         (
             RepeatsOne,
             "example 'green-cat' of 'train': duplicate id; ids must be unique because output files use them",
@@ -361,7 +361,7 @@ def test_a_split_that_is_no_list():
             return iter(super().split(name))
 
     assert told(datasets(Yields).fingerprint) == (
-        "data (Mine): split 'train' gives a list_iterator; it must be a list of examples"
+        "data (Mine): split 'train' is a list_iterator; a split must be a list of examples"
     )
 
 

@@ -10,7 +10,7 @@ import torch
 from kit import toys
 
 from mmgen.data.collate import Collator, by_length
-from mmgen.data.loader import MicroBatches, share, timed, updates
+from mmgen.data.loader import MicroBatches, share, time_batches, updates
 from mmgen.data.plan import Plan, PlanOptions, Pool
 from mmgen.data.seeds import draw_from, resolve, seed_from
 from mmgen.data.sources import Source
@@ -261,7 +261,7 @@ def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
 
 def test_waiting_is_timed_and_changes_nothing():
     waits = []
-    assert list(timed(iter("abc"), waits)) == list("abc")
+    assert list(time_batches(iter("abc"), waits)) == list("abc")
     assert len(waits) == 3 and all(wait >= 0 for wait in waits)
 
 

@@ -46,8 +46,8 @@ def test_ids_that_collide_are_told(tmp_path):
     with pytest.raises(DataError) as error:
         datasets(tmp_path, one, two).sources("mixed")
     assert str(error.value) == (
-        "steps.mixed.data: 'jsonl' and 'jsonl 2' both have an example 'train-1'; give the examples of one of them "
-        "other ids"
+        "steps.mixed.data: 'jsonl' and 'jsonl 2' both have an example with the id 'train-1'; change the ids of "
+        "one of them"
     )
 
 
@@ -72,8 +72,8 @@ def test_one_name_means_one_picture(tmp_path):
     with pytest.raises(DataError) as error:
         pictures(1)
     assert str(error.value) == (
-        "data (scene_answers): its picture 'train-00000' has other boxes than the picture of this name in another data "
-        "set of the recipe, and features are found by name; give both the same settings (a seed, say), or a recipe each"
+        "data (scene_answers): two data sets use the key 'train-00000' for pictures with different boxes, but features "
+        "are looked up by key; give both data sets the same settings (such as the seed) or use two recipes"
     )
 
 

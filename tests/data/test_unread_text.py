@@ -43,7 +43,7 @@ def test_a_text_that_is_cut_or_unknown_has_a_remark_in_its_answer(recipe):
     captions = ("a dog barks", "a dog " * 20, "a 💥 💥")
     assert [predictor.prepare(Query("q", {"caption": caption})).answer.remarks for caption in captions] == [
         (),
-        ("caption has 40 tokens, of which the first 6 are read (max_tokens)",),
+        ("caption has 40 tokens; only the first 6 are read (max_tokens)",),
         ("caption contains 2 words or characters that are not in the tokenizer's vocabulary",),
     ]
 
@@ -52,10 +52,12 @@ def test_a_run_tells_of_texts_that_are_cut_or_unknown(recipe):
     datasets, said = Datasets(recipe), Said()
     warn_of_unread_text(recipe, composed(recipe, list(datasets.texts())), datasets, ["first", "second"], said)
     (line,) = said.lines  # once, though two steps read it
-    assert line.startswith("caption: ") and line.endswith(" of 24 texts are over max_tokens, and lose their end")
+    assert line.startswith("caption: ") and line.endswith(" of 24 texts are longer than max_tokens and are cut")
     said = Said()
     warn_of_unread_text(recipe, composed(recipe, ["xyz"] * 3), datasets, ["first"], said)
-    assert "caption: 24 of 24 texts hold words or signs that the encoder's vocabulary has not" in said.lines
+    assert (
+        "caption: 24 of 24 texts contain words or characters that are not in the tokenizer's vocabulary" in said.lines
+    )
 
 
 @pytest.mark.parametrize(

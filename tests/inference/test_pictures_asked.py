@@ -83,7 +83,9 @@ def test_an_encoder_built_on_the_spot_is_said_not_to_be_pretrained(seeing):
 
 
 def test_targets_that_are_cut_are_counted(seeing):
-    assert "targets are longer than max_tokens = 8 (their end counts) and are cut" in (seeing / "said.txt").read_text()
+    assert (
+        "targets are longer than max_tokens = 8 (with the end token) and are cut" in (seeing / "said.txt").read_text()
+    )
 
 
 def test_a_run_that_no_metric_judges_says_so(seeing):

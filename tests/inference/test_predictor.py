@@ -74,7 +74,7 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
         caption="a red dog",
     )
     assert good.texts and not good.error and cut.texts
-    assert cut.remarks[0] == "caption has 18 tokens, of which the first 6 are read (max_tokens)"
+    assert cut.remarks[0] == "caption has 18 tokens; only the first 6 are read (max_tokens)"
     assert (odd.error, odd.texts) == ("caption must be a text, not 7", ())
     assert unknown.error == "4: no input is called 'text'; there are: image, caption"
     for property_ in ("value", "score"):

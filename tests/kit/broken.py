@@ -757,7 +757,7 @@ BROKEN = [
         "test_a_missing_input",
         "read must raise a DataError that names the example (it raises KeyError: 'caption')",
     ),
-    (embedder(ReadsAnew), "test_reads_the_same_twice", "reads differ: example 'one' read twice gives other ids"),
+    (embedder(ReadsAnew), "test_reads_the_same_twice", "example 'one' read twice gives different ids"),
     (embedder(ForgetsWhatItHid), "test_what_it_hides", "hide changes the item that it is given; copy what it hides"),
     (embedder(SaysThatItHides), "test_what_it_hides", "the config hides words, its reader None"),
     (
@@ -843,7 +843,7 @@ BROKEN = [
     (
         objective(PredictsTensors),
         "test_what_it_predicts",
-        "predict gives a value for 'red-cat' that is no JSON: Object of type Tensor is not JSON serializable",
+        "predict gives a value for 'red-cat' that is not JSON: Object of type Tensor is not JSON serializable",
     ),
     (
         objective(PredictsBackwards),

@@ -331,8 +331,8 @@ def test_what_an_objective_predicts_is_checked():
         ([], "predict gives 0 for 1 examples"),
         (["red"], "predict gives 'red' for 'e'; it must be a mmgen.tensors.Prediction"),
         ([Prediction("x", 1, 0.5)], "predict gives a prediction with the id 'x' for 'e'"),
-        ([Prediction("e", 1, float("nan"))], "predict gives the score nan for 'e'; it is how sure the prediction is"),
-        ([Prediction("e", {1, 2}, 0.5)], "predict gives a value for 'e' that is no JSON"),
+        ([Prediction("e", 1, float("nan"))], "predict gives the score nan for 'e'; a score must be a finite number"),
+        ([Prediction("e", {1, 2}, 0.5)], "predict gives a value for 'e' that is not JSON"),
     ):
         made.predict = lambda *_, wrong=wrong: wrong
         with pytest.raises(PluginError, match=words):

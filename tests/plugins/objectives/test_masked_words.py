@@ -269,7 +269,7 @@ def test_a_step_with_masked_words_is_trained_from_a_recipe(tmp_path):
 def test_examples_of_a_single_picture_are_refused():
     composed = model(words=MaskedWords(), fits=SentenceImage())
     collate = Collator(composed, ["caption"], ["fits"], Place(0, "s"), [EXAMPLES[0]] * 3)
-    with pytest.raises(DataError, match="no other picture than that of example 'e0' was found to take a text from"):
+    with pytest.raises(DataError, match="example 'e0': no other picture was found to take a text from"):
         for which in range(20):  # half of the draws ask for another picture
             collate([EXAMPLES[0]], [which])
 
