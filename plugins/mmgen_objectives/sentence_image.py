@@ -28,12 +28,12 @@ class TwoCaptions(TargetReader):
     makes_rows = True
 
     def __init__(self, config: SentenceImage) -> None:
-        self.caption, self.second, self.other = config.caption, config.second, config.negative_ratio
+        self.caption, self.second, self.other_share = config.caption, config.second, config.negative_ratio
 
     def rows(self, example: Example, draw: random.Random, draw_other: Callable[[], Example]) -> Sequence[Example]:
         captions = self._captions(example)
         index = draw.randrange(len(captions))
-        fits = draw.random() >= self.other
+        fits = draw.random() >= self.other_share
         # a picture with one caption repeats its caption
         candidates = (captions[:index] + captions[index + 1 :] or captions) if fits else self._captions(draw_other())
         inputs = {**example.inputs, self.caption: captions[index], self.second: draw.choice(candidates)}
