@@ -1,4 +1,4 @@
-"""A new plugin package: templates with names filled in. What it writes installs, passes its tests and runs at once."""
+"""Create a new plugin package from templates. The package can be installed, passes its tests and runs at once."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from ..registry import Registry
 
 TEMPLATES = "templates"
 KINDS = tuple(kind for kind in discovery.KINDS if files(__package__).joinpath(TEMPLATES, kind).is_dir())
-RECIPE = "recipe.toml"  # kinds that no recipe names have none
-PLACES = {  # template -> where it goes; what is not listed goes into the package under its own name
+RECIPE = "recipe.toml"  # kinds that recipes do not name have no recipe
+PLACES = {  # template -> its path; other files go into the package under their own names
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
     RECIPE: RECIPE,
@@ -31,11 +31,11 @@ PLACES = {  # template -> where it goes; what is not listed goes into the packag
 
 
 def create(name: str, kind: str, parent: Path, registry: Registry) -> list[Path]:
-    """Write the package `mmgen-NAME` into a new folder of `parent`; the files written. Raises PluginError."""
+    """Write the package `mmgen-NAME` into a new folder of `parent`; returns the files. Raises PluginError."""
     names = checked(name, kind, registry)
     folder = parent / names["project"]
     if folder.exists():
-        raise PluginError(f"{folder}: is there already; move it away, or choose another name")
+        raise PluginError(f"{folder}: already exists; move the folder, or choose another name")
     written = []
     for place, text in sorted(_templates(kind)):
         path = folder / Template(PLACES.get(place, f"$module/{place}")).substitute(names)
@@ -49,23 +49,23 @@ def create(name: str, kind: str, parent: Path, registry: Registry) -> list[Path]
 
 
 def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
-    """What the templates' placeholders stand for. Raises PluginError for a name that cannot be used, or is taken."""
+    """The values of the templates' placeholders. Raises PluginError for an invalid name, or one that is taken."""
     name = re.sub("^mmgen[-_]", "", name)
     if not re.fullmatch(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*", name):
         raise PluginError(
-            f"'{name}' cannot be a name; write small letters, digits and single hyphens, such as  log-mel"
+            f"'{name}' is not a valid name; use small letters, digits and single hyphens, such as log-mel"
         )
     stem = name.replace("-", "_")
     cls = "".join(word.title() for word in stem.split("_"))
     owners = [part for part in registry.of_kind(kind) if part.name == name]
     if owners:
         raise PluginError(
-            f"the {kind} '{name}' is there already, from {owners[0].source} ({owners[0].place}); choose another name"
+            f"the {kind} '{name}' already exists, from {owners[0].source} ({owners[0].place}); choose another name"
         )
     if keyword.iskeyword(cls) or cls.startswith("Test") or cls in _used(kind):  # pytest would collect TestX
-        raise PluginError(f"'{name}' would make a class {cls}, which means something else already; choose another name")
+        raise PluginError(f"'{name}' gives the class name {cls}, which has another meaning; choose another name")
     if importlib.util.find_spec(f"mmgen_{stem}") is not None:
-        raise PluginError(f"there is a package mmgen_{stem} already; choose another name")
+        raise PluginError(f"a package mmgen_{stem} already exists; choose another name")
     project = f"mmgen-{stem.replace('_', '-')}"
     uses = f"mmgen {name} RUN".ljust(28) + "# RUN: the folder of a run"
     if any(place == RECIPE for place, _ in _templates(kind)):
@@ -82,8 +82,7 @@ def checked(name: str, kind: str, registry: Registry) -> dict[str, str]:
 
 
 def _used(kind: str) -> set[str]:
-    """Names that the templates of a kind import, define or call, and that a class of somebody's must therefore not
-    have."""
+    """Names that the templates of a kind import, define or call, so that a new class must not use them."""
     blank = dict.fromkeys(("name", "kind", "stem", "module", "project", "Class", "use"), "_blank")
     names: set[str] = set()
     for place, text in _templates(kind):
@@ -98,9 +97,9 @@ def _used(kind: str) -> set[str]:
 
 
 def _templates(kind: str) -> Iterator[tuple[str, str]]:
-    """(name, text) of every template of a kind, and of those that all kinds share."""
+    """(name, text) of each template of a kind, and of the templates for all kinds."""
     folder: Traversable = files(__package__).joinpath(TEMPLATES)
     for group in ("every", kind):
         for file in folder.joinpath(group).iterdir():
-            if file.name.endswith(".txt"):  # .txt, so that no tool takes a template for a module
+            if file.name.endswith(".txt"):  # .txt, so that tools do not treat templates as modules
                 yield file.name.removesuffix(".txt"), file.read_text(encoding="utf-8")

@@ -124,32 +124,31 @@ def test_they_are_clean_and_torch_waits(made, environment):
         (
             "Log Mel",
             "embedder",
-            "'Log Mel' cannot be a name; write small letters, digits and single hyphens, such as  log-mel",
+            "'Log Mel' is not a valid name; use small letters, digits and single hyphens, such as log-mel",
         ),
-        ("../x", "metric", "'../x' cannot be a name; write small letters, digits and single hyphens, such as  log-mel"),
-        ("none", "embedder", "'none' would make a class None, which means something else already; choose another name"),
+        ("../x", "metric", "'../x' is not a valid name; use small letters, digits and single hyphens, such as log-mel"),
+        ("none", "embedder", "'none' gives the class name None, which has another meaning; choose another name"),
         (
             "reader",
             "embedder",
-            "'reader' would make a class Reader, which means something else already; choose another name",
+            "'reader' gives the class name Reader, which has another meaning; choose another name",
         ),
         (
             "embedder-suite",
             "embedder",
-            "'embedder-suite' would make a class EmbedderSuite, which means something else already; choose another "
-            "name",
+            "'embedder-suite' gives the class name EmbedderSuite, which has another meaning; choose another name",
         ),
         (
             "tester",
             "metric",
-            "'tester' would make a class Tester, which means something else already; choose another name",
+            "'tester' gives the class name Tester, which has another meaning; choose another name",
         ),
         (
             "cache",
             "backbone",
-            "'cache' would make a class Cache, which means something else already; choose another name",
+            "'cache' gives the class name Cache, which has another meaning; choose another name",
         ),
-        ("scenes", "metric", "there is a package mmgen_scenes already; choose another name"),
+        ("scenes", "metric", "a package mmgen_scenes already exists; choose another name"),
     ],
 )
 def test_names_that_cannot_be(name, kind, words, tmp_path):
@@ -161,11 +160,11 @@ def test_names_that_cannot_be(name, kind, words, tmp_path):
 def test_a_name_that_is_taken_and_a_folder_that_is_there(tmp_path):
     with pytest.raises(
         PluginError,
-        match=r"the generator 'masked' is there already, from mmgen-framework .*__init__.py:\d+\); choose another name",
+        match=r"the generator 'masked' already exists, from mmgen-framework .*__init__.py:\d+\); choose another name",
     ):
         create("masked", "generator", tmp_path, installed())
     create("mmgen-audio", "embedder", tmp_path, installed())
-    with pytest.raises(PluginError, match="mmgen-audio: is there already; move it away, or choose another name"):
+    with pytest.raises(PluginError, match="mmgen-audio: already exists; move the folder, or choose another name"):
         create("audio", "embedder", tmp_path, installed())
 
 
