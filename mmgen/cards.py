@@ -1,4 +1,4 @@
-"""Cards: what a renderer says of an example and its prediction, for the page and the terminal. No torch is needed.
+"""Cards: how a renderer shows an example and its prediction on the page and in the terminal. Needs no torch.
 
 A box is (x0, y0, x1, y1), relative to the picture's size. A share is a number from 0 to 1."""
 
@@ -16,14 +16,14 @@ from pydantic import Field
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-Share = Annotated[float, Field(ge=0, le=1 + 1e-6)]  # rounding may make it a little more than 1
+Share = Annotated[float, Field(ge=0, le=1 + 1e-6)]  # slightly more than 1 after rounding
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Box = tuple[Finite, Finite, Finite, Finite]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One of several answers with its share. `chosen`: the step answered this; `right`: it is a right answer."""
+    """One of several answers with its share. `chosen`: the step's answer; `right`: whether the answer is correct."""
 
     text: str
     share: Share
@@ -33,8 +33,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a text. `marked`: the prediction is about it; `numbers`: the objects of the card (`Card.objects`) that
-    it names, counted from 1."""
+    """A piece of a text. `marked`: the prediction is about this piece; `numbers`: the objects (`Card.objects`) that the
+    piece names, counted from 1."""
 
     text: str
     marked: bool = False
@@ -43,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the texts that a step chose from."""
+    """One of the texts from which a step chose."""
 
     pieces: tuple[Piece, ...]
     right: bool = False
@@ -51,18 +51,18 @@ class Choice:
 
 @dataclass(frozen=True)
 class Card:
-    """What a page shows of one step's prediction for one example. Every field may be left out.
+    """One step's prediction for one example, as the page shows it. Every field is optional.
 
-    bars        the most probable answers, the first one first; in place of `line`
-    line        a sentence. A text (a `Generation`) is shown word by word where there is neither a bar nor a line
-    confidence  shown behind the line as a percentage; 1 is 100 %
-    right       whether the prediction is right; None where nobody knows
-    box         what the step drew, on the first picture
-    right_box   what is right there
-    answers     right answers, the best first; those that no bar has are listed
-    choices     the texts that there were to choose from, called A, B, ... (`letter`)
-    texts       field of the example -> its text in pieces, where some are marked or numbered
-    objects     what pieces' numbers mean: object number 1, 2, ... is the box of this place in `Picture.boxes`
+    bars        the most probable answers, most probable first; shown instead of `line`
+    line        a sentence. A text (a `Generation`) is shown word by word if the card has neither bars nor a line
+    confidence  shown after the line as a percentage; 1 is 100 %
+    right       whether the prediction is correct; None if unknown
+    box         the predicted box, on the first picture
+    right_box   the correct box, on the first picture
+    answers     correct answers, best first; those without a bar are listed
+    choices     the texts to choose from, named A, B, ... (`letter`)
+    texts       field of the example -> its text in pieces, if some pieces are marked or numbered
+    objects     for object number 1, 2, ...: the index of its box in `Picture.boxes`
     """
 
     bars: tuple[Bar, ...] = ()
@@ -78,7 +78,7 @@ class Card:
 
 
 def checked_card(card: Any) -> Card:
-    """The card that a renderer returned, with tuples for lists. Raises ValueError, which says what is wrong with it."""
+    """Validate a renderer's card, with lists converted to tuples. Raises ValueError with the field and the reason."""
     from pydantic import ValidationError
 
     if not isinstance(card, Card):
@@ -89,7 +89,7 @@ def checked_card(card: Any) -> Card:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
-        raise ValueError(f"returned a card whose {place} is {first['input']!r:.60}: {reason}") from None
+        raise ValueError(f"returned a card with an invalid {place}, {first['input']!r:.60}: {reason}") from None
 
 
 @cache
@@ -100,15 +100,15 @@ def _adapter() -> TypeAdapter[Card]:
 
 
 def letter(place: int) -> str:
-    """The name of a choice: A, B, ..., and numbers where there are too many."""
+    """The name of a choice: A, B, ..., Z, then 27, 28, ..."""
     return string.ascii_uppercase[place] if place < len(string.ascii_uppercase) else str(place + 1)
 
 
 def corners(box: Sequence[float]) -> str:
-    """A box as text: its left, upper, right and lower side, as shares of the picture."""
+    """A box as text: left, top, right and bottom, relative to the picture's size."""
     return f"[{', '.join(f'{corner:.3f}' for corner in box)}]"
 
 
 def as_json(value: Any) -> str:
-    """The value of a prediction as one line of JSON, for predictions that no renderer knows."""
+    """The value of a prediction as one line of JSON, for predictions without a renderer."""
     return json.dumps(value, ensure_ascii=False)

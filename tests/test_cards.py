@@ -17,19 +17,19 @@ def test_lists_become_tuples():
     [
         ({"line": "red"}, "returned {'line': 'red'}; expected a mmgen.cards.Card"),
         (None, "returned None; expected a mmgen.cards.Card"),
-        (Card(line=3), "returned a card whose line is 3: input should be a valid string"),
+        (Card(line=3), "returned a card with an invalid line, 3: input should be a valid string"),
         (
             Card(bars=(Bar("red", 62),)),
-            "returned a card whose bars.0.share is 62: input should be less than or equal to 1.000001",
+            "returned a card with an invalid bars.0.share, 62: input should be less than or equal to 1.000001",
         ),
-        (Card(box=(0, 0, 1)), "returned a card whose box.3 is (0, 0, 1): field required"),
+        (Card(box=(0, 0, 1)), "returned a card with an invalid box.3, (0, 0, 1): field required"),
         (
             Card(box=(0, 0, 1, float("inf"))),
-            "returned a card whose box.3 is inf: input should be a finite number",
+            "returned a card with an invalid box.3, inf: input should be a finite number",
         ),
         (
             Card(objects=(-1,)),
-            "returned a card whose objects.0 is -1: input should be greater than or equal to 0",
+            "returned a card with an invalid objects.0, -1: input should be greater than or equal to 0",
         ),
     ],
 )

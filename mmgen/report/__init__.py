@@ -1,23 +1,23 @@
-"""What a run shows: the table (table.md, and in the terminal), and a page with everything (report.html)."""
+"""Reports of a run: the table (table.md and in the terminal) and the page report.html."""
 
 from .compare import compare
-from .page import SHOWN, try_page, write_page
+from .page import SHOWN_EXAMPLES, try_page, write_page
 from .rendering import StepRenderer, step_renderer
-from .samples import answered, samples
-from .table import gather_all, markdown, of_scores, over_seeds, remarks, write_tables
+from .samples import prediction_samples, text_samples
+from .table import average_seeds, gather_tables, markdown, remarks, tables_of_scores, write_tables
 
 __all__ = [
-    "SHOWN",
+    "SHOWN_EXAMPLES",
     "StepRenderer",
-    "answered",
+    "average_seeds",
     "compare",
-    "gather_all",
+    "gather_tables",
     "markdown",
-    "of_scores",
-    "over_seeds",
+    "prediction_samples",
     "remarks",
-    "samples",
     "step_renderer",
+    "tables_of_scores",
+    "text_samples",
     "try_page",
     "write_page",
     "write_tables",

@@ -1,4 +1,4 @@
-"""The attention that a page shows: each word a step wrote, and how it looked at regions and at the caption's words."""
+"""Attention for the page: how much each generated word attends to regions and to the caption's words."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ..oom import ADVICE_SMALLER, OomRetry
 from ..tensors import Example, Generation, ResolvedExample
 
 BATCH = 16
-WAYS = {"last": last_layer, "all": all_layers}
+LAYER_CHOICES = {"last": last_layer, "all": all_layers}
 
 
 @dataclass
 class AttentionPanel:
-    """Of one example.
+    """The attention of all steps for one example.
 
     units     input -> labels of its regions, or its words
-    boxes     input -> its regions' boxes, for inputs that have them
-    pictures  input -> which of several pictures each region is of, from 0; empty where there is one
-    words     step -> the words it wrote
-    weights   way -> step -> a row a word: its inputs' units, special, written; in ten-thousandths of the word's
-              attention
+    boxes     input -> its regions' boxes, if the input has boxes
+    pictures  input -> index of each region's picture, from 0; empty for a single picture
+    words     step -> the generated words
+    weights   "last" or "all" layers -> step -> one row per word: its inputs' units, special tokens, generated words;
+              in ten-thousandths of the word's attention
     """
 
     units: dict[str, list[str]] = field(default_factory=dict)
@@ -43,27 +43,27 @@ def attention_panel(
     panels: Mapping[str, AttentionPanel],
     advance: Callable[..., None],
 ) -> None:
-    """Fill `panels`, by example id, with what one step's model does."""
+    """Add the attention of one step's model to `panels`, which has one panel per example id."""
 
     def read(part: Sequence[ResolvedExample]) -> list[WordAttention]:
         written = [texts[example.id].tokens[: model.generator.max_tokens] for example in part]
-        return word_attention(model, part, inputs, written, WAYS)
+        return word_attention(model, part, inputs, written, LAYER_CHOICES)
 
     model.eval()
     halving = OomRetry(f"attention: {step}", ADVICE_SMALLER)
     for first in range(0, len(examples), BATCH):
-        for part, known in halving.over([resolve(example) for example in examples[first : first + BATCH]], read):
-            for example, reading in zip(part, known, strict=True):
-                _note(panels[example.id], step, reading)
+        for part, attentions in halving.over([resolve(example) for example in examples[first : first + BATCH]], read):
+            for example, attention in zip(part, attentions, strict=True):
+                _add(panels[example.id], step, attention)
             advance(len(part))
 
 
-def _note(panel: AttentionPanel, step: str, reading: WordAttention) -> None:
-    panel.words[step] = list(reading.words)
-    for name, units in reading.units.items():
+def _add(panel: AttentionPanel, step: str, attention: WordAttention) -> None:
+    panel.words[step] = list(attention.words)
+    for name, units in attention.units.items():
         panel.units[name] = list(units.labels)
         if units.boxes:
             panel.pictures[name] = list(units.pictures)
             panel.boxes[name] = [[round(number, 3) for number in box] for box in units.boxes]
-    for way, weights in reading.weights.items():
-        panel.weights.setdefault(way, {})[step] = (10_000 * weights).round().int().tolist()
+    for layers, weights in attention.weights.items():
+        panel.weights.setdefault(layers, {})[step] = (10_000 * weights).round().int().tolist()

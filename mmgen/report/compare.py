@@ -1,4 +1,4 @@
-"""Runs side by side: every step's row of each, how much they differ, and in which settings."""
+"""`mmgen compare`: the scores of several runs, the differences between them, and the settings that differ."""
 
 from __future__ import annotations
 
@@ -12,41 +12,42 @@ from ..evaluation import score
 from ..files import read_table
 from ..progress import table
 from ..storage.run_folder import RunFolder, differences
-from .compare_intervals import ABOUT
+from .compare_intervals import METHOD
 from .compare_intervals import differences as differences_between
 from .labels import tell_apart
-from .table import Values, averaged, cell, spread
+from .table import Values, cell, describe_seeds, spread
 
 
 def compare(paths: Sequence[Path]) -> str:
-    """Tables with a row for each step and run, one for steps that share scores; how much more every run reaches than
-    the first, with intervals; and what sets its recipe apart.
+    """Compare runs: tables with a row per step and run (one table for steps with the same scores), the difference of
+    every run from the first with intervals, and the settings that differ.
 
-    A path is a run's folder, or the folder of its seeds, which stand as mean and standard deviation. Raises RunError.
+    A path is a run's folder, or the folder of its seeds; seeds are shown as mean and standard deviation. Raises
+    RunError.
     """
     if len({path.resolve() for path in paths}) < len(paths):
-        raise RunError("compare: the same run is named twice")
+        raise RunError("compare: duplicate run; name each run once")
     runs = {label: _seeds(path) for label, path in zip(tell_apart(paths), paths, strict=True)}
     rows = {label: _rows(folders) for label, folders in runs.items()}
-    tables = [_table(steps, columns, rows) for steps, columns in _alike(rows)]
-    apart = _apart(runs, rows)
+    tables = [_table(steps, columns, rows) for steps, columns in _group_steps(rows)]
+    difference_tables = _difference_tables(runs, rows)
     recipes = {label: _recipe(folders[0]) for label, folders in runs.items()}
     first = next(iter(recipes))
-    notes = [f"{label}: {_seeds_told(folders, list(rows[label]))}" for label, folders in runs.items()]
+    notes = [f"{label}: {_describe_seeds(folders, list(rows[label]))}" for label, folders in runs.items()]
     for label, recipe in list(recipes.items())[1:]:
-        changes = _said_once(differences(recipes[first], recipe), len(recipe["steps"]))
+        changes = _without_repeats(differences(recipes[first], recipe), len(recipe["steps"]))
         if len({runs[run][0].fingerprint() for run in (first, label)}) > 1:
             changes.append("the data sets' examples")
         notes += [f"from {first} to {label}:", *(f"  {change}" for change in changes or ["the same settings"])]
-    return "\n\n".join([*tables, *apart, "\n".join(notes)])
+    return "\n\n".join([*tables, *difference_tables, "\n".join(notes)])
 
 
-def _alike(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], list[str]]]:
-    """Steps that share most of their scores, with all columns of theirs: (steps, columns)."""
+def _group_steps(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], list[str]]]:
+    """Groups of steps that share most of their columns: (steps, columns)."""
     groups: list[tuple[list[str], list[str]]] = []
     for step in dict.fromkeys(step for run_rows in rows.values() for step in run_rows):
         columns = dict.fromkeys(column for run_rows in rows.values() for column in run_rows.get(step, {}))
-        group = next((group for group in groups if _most(columns, group[1])), None)
+        group = next((group for group in groups if _share_most(columns, group[1])), None)
         if group is None:
             groups.append(([step], [*columns]))
         else:
@@ -55,8 +56,8 @@ def _alike(rows: Mapping[str, Mapping[str, Values]]) -> list[tuple[list[str], li
     return groups
 
 
-def _most(first: Collection[str], second: Collection[str]) -> bool:
-    """Whether two lists of names have more than half of the longer one in common."""
+def _share_most(first: Collection[str], second: Collection[str]) -> bool:
+    """Whether two lists of names share more than half of the longer list."""
     return 2 * len(set(first).intersection(second)) > max(len(first), len(second))
 
 
@@ -69,8 +70,8 @@ def _table(steps: Sequence[str], columns: Sequence[str], rows: Mapping[str, Mapp
     return table(lines, texts=2)
 
 
-def _apart(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[str, Values]]) -> list[str]:
-    """How much more the other runs reach than the first, tables of it, and how the intervals were made."""
+def _difference_tables(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[str, Values]]) -> list[str]:
+    """Tables of the differences from the first run, and notes on their intervals."""
     first, *rest = runs
     results = {
         (step, label): differences_between(runs[first], runs[label], step)
@@ -79,7 +80,7 @@ def _apart(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[s
         if step in rows[label]
     }
     tables = []
-    for steps, columns in _alike(rows):
+    for steps, columns in _group_steps(rows):
         group_results = {key: result for key, result in results.items() if key[0] in steps and result}
         known = [column for column in columns if any(column in result for result in group_results.values())]
         lines = [["step", f"minus {first}", *known]]
@@ -87,38 +88,42 @@ def _apart(runs: Mapping[str, Sequence[RunFolder]], rows: Mapping[str, Mapping[s
             lines.append([step, label, *(str(result[column]) if column in result else "-" for column in known)])
         tables += [table(lines, texts=2)] if group_results else []
     without = ", ".join(f"{step} of {label}" for (step, label), result in results.items() if not result)
-    notes = [ABOUT] * bool(tables) + [f"no difference is told where the examples differ: {without}"] * bool(without)
+    notes = [METHOD] * bool(tables) + [
+        f"no difference for {without}: the examples of the runs differ or are not available"
+    ] * bool(without)
     return [*tables, "\n".join(notes)] if notes else []
 
 
 def _seeds(path: Path) -> list[RunFolder]:
-    """The runs that a path stands for, which differ in nothing but the seed."""
+    """The runs of a path, which may differ only in the seed."""
     folders = RunFolder.found_in(path)
     if not folders:
         raise RunError(
-            f"{path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds are in"
+            f"{path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that contains its "
+            "seeds"
         )
     mismatches = [folder for folder in folders if _recipe(folder) != _recipe(folders[0])]
     if mismatches:
         changes = "; ".join(differences(_recipe(folders[0]), _recipe(mismatches[0])))
         raise RunError(
             f"{path}: {folders[0].path.name} and {mismatches[0].path.name} differ in more than the seed ({changes}); "
-            "compare them one by one"
+            "compare these runs by their own folders"
         )
     if len({folder.fingerprint() for folder in folders}) > 1:
         raise RunError(
-            f"{path}: its seeds have learnt from other examples: the data changed between them; compare them one by one"
+            f"{path}: the seeds were trained on different examples, because the data changed between the runs; compare "
+            "these runs by their own folders"
         )
     return folders
 
 
 def _recipe(folder: RunFolder) -> dict[str, Any]:
-    """What is compared: all settings but the names of the run and its seed."""
+    """The settings to compare: all but the run's name and seed."""
     return {key: value for key, value in folder.identity().items() if key not in ("seed", "name")}
 
 
-def _said_once(changes: Sequence[str], steps: int) -> list[str]:
-    """The changes without those that all steps have from the recipe's [training], which is listed itself."""
+def _without_repeats(changes: Sequence[str], steps: int) -> list[str]:
+    """The changes without those that every step inherits from the recipe's [training], which is listed itself."""
     short = [re.sub(r"^steps\.[^.]+\.(?=training\.)", "", change) for change in changes]
     return [
         change
@@ -128,21 +133,21 @@ def _said_once(changes: Sequence[str], steps: int) -> list[str]:
 
 
 def _rows(folders: Sequence[RunFolder]) -> Mapping[str, Values]:
-    """Step -> column -> what the runs reach."""
+    """Step -> column -> score, or the mean and deviation over seeds."""
     steps = read_table(folders[0].path / "recipe.json", steps=dict)["steps"]
     rows = {}
     for step in steps:
-        reached = [score.read(folder.step(step)).values for folder in folders if folder.finished(step)]
-        columns = dict.fromkeys(column for values in reached for column in values)
-        if reached:
-            rows[step] = {column: spread([values.get(column) for values in reached]) for column in columns}
+        scores = [score.read(folder.step(step)).values for folder in folders if folder.finished(step)]
+        columns = dict.fromkeys(column for values in scores for column in values)
+        if scores:
+            rows[step] = {column: spread([values.get(column) for values in scores]) for column in columns}
     if not rows:
-        raise RunError(f"{folders[0].path}: no row of the table is finished yet; go on with `mmgen run`")
+        raise RunError(f"{folders[0].path}: no step with scores is finished yet; continue with `mmgen run`")
     return rows
 
 
-def _seeds_told(folders: Sequence[RunFolder], steps: Sequence[str]) -> str:
+def _describe_seeds(folders: Sequence[RunFolder], steps: Sequence[str]) -> str:
     seeds = {read_table(folder.path / "recipe.json", seed=int)["seed"]: folder for folder in folders}
     if len(seeds) == 1:
         return f"seed {next(iter(seeds))}"
-    return averaged({step: [seed for seed, folder in seeds.items() if folder.finished(step)] for step in steps})
+    return describe_seeds({step: [seed for seed, folder in seeds.items() if folder.finished(step)] for step in steps})

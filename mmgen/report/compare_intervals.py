@@ -1,4 +1,4 @@
-"""How sure a difference between two runs is: intervals over the examples that both are scored on, and over seeds."""
+"""Confidence intervals of the difference between two runs, over the examples of both runs and over seeds."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from ..storage.run_folder import RunFolder
 from ..tensors import Example, Scores
 
 RESAMPLES = 1000
-ABOUT = (
-    "differences have 95 % intervals: a bootstrap over the examples' images and, where there are several, over seeds; "
-    "scores that are no mean over examples have none"
+METHOD = (
+    "differences have 95 % intervals, by a bootstrap over the examples' images and over several seeds; "
+    "scores that are not means over examples have no interval"
 )
 
 
 class Difference(NamedTuple):
-    """How much more the second of two runs reaches."""
+    """The score of the second run minus that of the first."""
 
     value: float
     interval: Interval
 
     def __str__(self) -> str:
         low, high = self.interval
-        return f"{self.value:+z.2f} [{low:z.2f}, {high:z.2f}]"  # z: a zero that is rounded has no minus
+        return f"{self.value:+z.2f} [{low:z.2f}, {high:z.2f}]"  # z: no minus before a rounded zero
 
 
 def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: str) -> dict[str, Difference]:
-    """Column -> the difference of a step, second minus first, each run the mean of its seeds. Nothing where they are
-    scored on other examples, or on examples that cannot be had any more.
+    """Column -> the difference of a step, second minus first; each run is the mean of its seeds. Empty if the runs are
+    scored on different examples, or if their examples are no longer available.
 
-    Both runs are resampled over the same examples, which pairs them, and over seeds of their own."""
+    Both runs are resampled over the same examples (paired), and each over its seeds."""
     scored = [[score.read(folder.step(step)) for folder in run if folder.finished(step)] for run in (first, second)]
     examples = [_examples(run[0], step) for run in (first, second)]
-    if not all(scored) or not examples[0] or _told(examples[0]) != _told(examples[1]):
+    if not all(scored) or not examples[0] or _targets(examples[0]) != _targets(examples[1]):
         return {}
     groups = groups_of(examples[0])
-    resampled = [[_resampled(scores, groups) for scores in run] for run in scored]
+    resampled = [[_resample(scores, groups) for scores in run] for run in scored]
     results = {}
     for column in resampled[0][0]:
         means = [[columns[column] for columns in run if column in columns] for run in resampled]
@@ -52,7 +52,7 @@ def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: s
             len(run_means) == len(run) == len(value)
             for run_means, run, value in zip(means, scored, values, strict=True)
         ):
-            first_means, second_means = (_over_seeds(run_means, place) for place, run_means in enumerate(means))
+            first_means, second_means = (_resample_seeds(run_means, place) for place, run_means in enumerate(means))
             value = float(np.mean(values[1]) - np.mean(values[0]))
             results[column] = Difference(value, interval(second_means - first_means))
     return results
@@ -61,22 +61,22 @@ def differences(first: Sequence[RunFolder], second: Sequence[RunFolder], step: s
 def _examples(folder: RunFolder, step: str) -> Sequence[Example]:
     try:
         return ScoredExamples(folder.recipe(installed()), folder.path).scored_by(step)
-    except MmgenError:  # the table itself needs no examples
+    except MmgenError:  # the table works without examples
         return ()
 
 
-def _told(examples: Sequence[Example]) -> list[tuple[str, str]]:
+def _targets(examples: Sequence[Example]) -> list[tuple[str, str]]:
     return [(example.id, repr((example.targets, sorted(example.labels.items())))) for example in examples]
 
 
-def _resampled(scores: Scores, groups: Sequence[str]) -> Mapping[str, np.ndarray]:
-    """Column -> (RESAMPLES,) means; the same draws of examples in every call with these groups."""
+def _resample(scores: Scores, groups: Sequence[str]) -> Mapping[str, np.ndarray]:
+    """Column -> (RESAMPLES,) means. Calls with the same groups draw the same examples."""
     columns = {name: values for name, values in means_over_examples(scores).items() if len(values) == len(groups)}
     return bootstrap(columns, groups, RESAMPLES, 0) if columns else {}
 
 
-def _over_seeds(means: Sequence[np.ndarray], run: int) -> np.ndarray:
-    """(RESAMPLES,) means over as many seeds as there are, drawn with replacement, apart from those of other runs."""
-    drawn = np.random.default_rng(run).integers(len(means), size=(len(means), RESAMPLES))
-    together: np.ndarray = np.take_along_axis(np.array(means), drawn, 0).mean(0)
-    return together
+def _resample_seeds(means: Sequence[np.ndarray], run: int) -> np.ndarray:
+    """(RESAMPLES,) means over seeds drawn with replacement, independently of other runs."""
+    seeds = np.random.default_rng(run).integers(len(means), size=(len(means), RESAMPLES))
+    seed_means: np.ndarray = np.take_along_axis(np.array(means), seeds, 0).mean(0)
+    return seed_means

@@ -1,4 +1,4 @@
-"""Learning curves: the losses in the steps' logs as two plots, for the page and as SVG files in the run's folder."""
+"""Loss curves from the steps' logs, as plots on the page and as SVG files in the run's folder."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .. import plotting
 from ..errors import RunError
 from ..plotting import INK, PLAIN_INK, colours
 
-POINTS = 120  # a curve at most; each is the mean of as many updates, give or take one
+POINTS = 120  # maximum per curve; each point is the mean of equally many updates, give or take one
 
 WIDTH, HEIGHT = 5.4, 3.0  # inches of a drawing
-LEFT, BELOW = 0.5, 0.45  # inches for what is written beside and below its axes
+LEFT, BELOW = 0.5, 0.45  # inches for the labels beside and below the axes
 
 Points = Sequence[tuple[float, float]]  # (epoch, loss)
 
@@ -30,29 +30,29 @@ class Curve:
 
 
 def read(log: Path) -> Curve:
-    """A step's `log.jsonl`. A last line that a kill has cut is passed over. Raises RunError for any other that is
-    damaged."""
+    """Read a step's `log.jsonl`. A truncated last line (of a killed run) is ignored. Raises RunError for any other
+    damaged line."""
     learning, validation = [], []
     lines = log.read_bytes().splitlines() if log.exists() else []
     for number, line in enumerate(lines, 1):
         try:
             record = json.loads(line)
-            epoch, loss, checked = record["epoch"], record["loss"], record.get("validation_loss")
-            known = [value for value in (epoch, loss, checked) if value is not None]
-            if not all(isinstance(value, int | float) for value in known) or len(known) < 2:
-                raise ValueError("its numbers are none")
+            epoch, loss, validation_loss = record["epoch"], record["loss"], record.get("validation_loss")
+            values = [value for value in (epoch, loss, validation_loss) if value is not None]
+            if not all(isinstance(value, int | float) for value in values) or len(values) < 2:
+                raise ValueError("expected numbers for epoch and loss")
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             if number == len(lines):
                 continue
-            raise RunError(f"{log}:{number}: damaged: {error}; its curve cannot be drawn") from None
+            raise RunError(f"{log}:{number}: damaged: {error}; the step's loss curve cannot be drawn") from None
         learning.append((epoch, loss))
-        if checked is not None:
-            validation.append((epoch, checked))
+        if validation_loss is not None:
+            validation.append((epoch, validation_loss))
     return Curve(thin(learning), validation)
 
 
 def thin(points: Points) -> Points:
-    """At most POINTS of them, each the mean of its neighbours; no point stands for much fewer than another."""
+    """Reduce points to at most POINTS means of neighbours, each over equally many points, give or take one."""
     count = min(POINTS, len(points))
     ends = [len(points) * place // count for place in range(count + 1)] if count else []
     return [
@@ -62,12 +62,12 @@ def thin(points: Points) -> Points:
 
 
 def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
-    """An SVG of every step's `kind` ("learning" or "validation"). `alone`: with a legend, for a file of its own; or
-    else for the page, which has the legend and lends its ink."""
+    """An SVG of every step's `kind` of loss ("learning" or "validation"). `alone`: for a separate file, with a title
+    and a legend; else for the page, which has the legend and sets the colour of the ink."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     ink = PLAIN_INK if alone else INK
-    # margins of a fixed size: to find them out, matplotlib draws everything once more
+    # fixed margins: to compute them, matplotlib would draw everything twice
     with plotting.figure(WIDTH, HEIGHT, salt=kind, ink=ink, paper="white" if alone else "none", layout=None) as figure:
         top = HEIGHT - (0.3 if alone else 0.1)
         axes = figure.add_axes(
@@ -77,7 +77,7 @@ def draw(curves: Mapping[str, Curve], kind: str, *, alone: bool) -> str:
             points = getattr(curves[step], kind)
             marker = {"marker": "o", "markersize": 3} if kind == "validation" else {}
             axes.plot(*zip(*points, strict=True), color=colour, linewidth=1.6, label=step, **marker) if points else None
-        if kind == "learning":  # which begins far above where it ends
+        if kind == "learning":  # starts far above its end
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=30))
             axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -1,4 +1,4 @@
-"""Frames: where the pictures of an example stand on its card, one or several side by side, and where boxes lie."""
+"""Frames: the layout of an example's pictures on its card, one or several side by side, and of boxes on them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 from .pictures import Shot
 
 GAP = 0.02  # of a frame's width, between two pictures
-DASH = 11  # pixels of a box's line until the next of several that lie on each other shows
-COVERS = 0.85  # the overlap from which on a line hides the other
+DASH = 11  # pixels per dash where several boxes share one line
+COVERS = 0.85  # IoU above which one box's line hides the other
 
 Box = Sequence[float]  # x0, y0, x1, y1, relative to the picture's size
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Pictures of one height, side by side."""
+    """Pictures of equal height, side by side."""
 
     shots: tuple[Shot, ...]
 
     @property
     def shares(self) -> list[float]:
-        """How wide each picture is, of the frame's width."""
+        """The width of each picture, relative to the frame's width."""
         ratios = [width / height for _, width, height in self.shots]
         return [ratio / sum(ratios) * (1 - GAP * (len(ratios) - 1)) for ratio in ratios]
 
@@ -33,23 +33,23 @@ class Frame:
         ratios = [width / height for _, width, height in self.shots]
         return sum(ratios) / (1 - GAP * (len(ratios) - 1))
 
-    def placed(self, box: Box, picture: int = 0) -> list[float]:
-        """A box of one of the pictures, relative to the frame's size."""
+    def place(self, box: Box, picture: int = 0) -> list[float]:
+        """Convert a box of one of the pictures to coordinates relative to the frame's size."""
         shares = self.shares
         left, x0, y0, x1, y1 = sum(shares[:picture]) + GAP * picture, *box
         corners = (left + x0 * shares[picture], y0, left + x1 * shares[picture], y1)
         return [round(corner, 3) for corner in corners]
 
 
-def outlines(chosen: Mapping[str, Box], right: Box | None) -> list[dict[str, Any]]:
-    """The boxes to draw on a card, the last on top: the right one (step None) and that of every step. Of those that lie
-    on each other each shows in turn along the line."""
+def outlines(step_boxes: Mapping[str, Box], right: Box | None) -> list[dict[str, Any]]:
+    """The boxes to draw on a card, the last on top: the correct box (step None) and the box of every step. Boxes that
+    cover each other alternate as dashes along the line."""
     boxes: list[tuple[str | None, Box]] = [(None, right)] if right is not None else []
-    boxes += chosen.items()
-    drawn = []
+    boxes += step_boxes.items()
+    shapes = []
     for step, (x0, y0, x1, y1) in boxes:
         overlapping_steps = [name for name, box in boxes if name == step or overlap(box, (x0, y0, x1, y1)) > COVERS]
-        drawn.append(
+        shapes.append(
             {
                 "step": step,
                 **_sides((x0, y0, x1, y1)),
@@ -57,11 +57,11 @@ def outlines(chosen: Mapping[str, Box], right: Box | None) -> list[dict[str, Any
                 "offset": -DASH * overlapping_steps.index(step),
             }
         )
-    return drawn
+    return shapes
 
 
-def placed(number: int, box: Box) -> dict[str, Any]:
-    """The box of an object, to be drawn with its number."""
+def numbered_outline(number: int, box: Box) -> dict[str, Any]:
+    """The box of an object, drawn with its number."""
     return {"number": number, **_sides(box)}
 
 
@@ -72,7 +72,7 @@ def _sides(box: Box) -> dict[str, float]:
 
 
 def overlap(first: Box, second: Box) -> float:
-    """How much of each other two boxes hide: their intersection over their union; 0 where both are empty."""
+    """Intersection over union of two boxes; 0 if both are empty."""
 
     def area(x0: float, y0: float, x1: float, y1: float) -> float:
         return max(0.0, x1 - x0) * max(0.0, y1 - y0)

@@ -1,4 +1,4 @@
-"""Short names for paths that stand side by side in a table."""
+"""Short labels for paths in one table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def tell_apart(paths: Sequence[Path]) -> list[str]:
-    """A label for each path: what lies between the beginning and the end that all of them share.
+    """A label per path: the path without the leading and trailing parts that all paths share.
 
-    One path alone is its last part. The labels differ where the paths do."""
+    The label of a single path is its last part. Different paths have different labels."""
     parts = [path.absolute().parts for path in paths]
     while all(len(segments) > 1 for segments in parts) and len({segments[0] for segments in parts}) == 1:
         parts = [segments[1:] for segments in parts]

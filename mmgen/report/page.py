@@ -1,4 +1,4 @@
-"""report.html: one page that carries everything inside it, and opens from a file without a network."""
+"""report.html: a self-contained page of a run, which opens from a file without a network."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from .page_table import page_table, row_intervals
 from .rendering import step_renderer
 from .web_page import render
 
-SHOWN = 200  # test examples of a page
-AT_ONCE = 20  # of them are seen before somebody asks for more
+SHOWN_EXAMPLES = 200  # test examples on a page
+AT_ONCE = 20  # cards that are visible before a click on "Show more"
 ENVIRONMENT = {name: str for name in ("command", "written", "python", "platform", "device")} | {
     "versions": dict,
     "threads": int,
 }
 
-Load = Callable[[str], Model]  # the model of a step
+Load = Callable[[str], Model]  # loads the model of a step
 
 
 def try_page(
@@ -48,13 +48,14 @@ def try_page(
     load: Load,
     progress: Progress,
 ) -> None:
-    """The page at the end of a run, which must not be lost to it: whatever goes wrong is said in one line."""
+    """Write the page at the end of a run. Any error is reported in one line, so that the run itself succeeds."""
     try:
         write_page(recipe, folder, datasets, tables, load, progress)
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         progress.say(
-            f"report.html was not written: {reason}; the run is whole, `mmgen report {folder.path}` tries again"
+            f"report.html was not written: {reason}; the run itself is complete; try again with "
+            f"`mmgen report {folder.path}`"
         )
 
 
@@ -65,29 +66,29 @@ def write_page(
     tables: Sequence[table.Table],
     load: Load,
     progress: Progress,
-    shown: int = SHOWN,
+    shown: int = SHOWN_EXAMPLES,
 ) -> Path:
-    """`report.html` and `curves/*.svg` in the run's folder, with its `tables`. Raises RunError when no step is
-    finished."""
+    """Write `report.html` and `curves/*.svg` to the run's folder. `shown`: maximum number of examples on the page.
+    Raises RunError if no step with scores is finished."""
     if not tables:
         advice = (
-            "go on with `mmgen run`"
+            "continue with `mmgen run`"
             if any(step.evaluate for step in recipe.steps.values())
-            else "none of its steps is one (evaluate = false)"
+            else "every step has evaluate = false"
         )
-        raise RunError(f"{folder.path}: no row of the table is finished yet; {advice}")
+        raise RunError(f"{folder.path}: no step with scores is finished yet; {advice}")
     galleries = _galleries(recipe, folder, datasets, tables, shown)
     cards, data, notes = _cards(recipe, datasets, galleries, load, progress)
     steps = [step for step in recipe.steps if any(step in gallery.steps for gallery in galleries)]
     scores = {gallery.number: _scores(folder, datasets, gallery) for gallery in galleries}
-    shown_tables = [
+    table_contexts = [
         page_table(run_table, row_intervals(folder, run_table, datasets.scored_by(next(iter(run_table.steps)))))
         for run_table in tables
     ]
-    note_counts = Counter(note for table_data in shown_tables for note in table_data["notes"])
+    note_counts = Counter(note for context in table_contexts for note in context["notes"])
     context = {
         "recipe": recipe,
-        "tables": shown_tables,
+        "tables": table_contexts,
         "shared_notes": [note for note, count in note_counts.items() if count > 1],
         "colours": {
             step: plotting.COLOURS.index(colour) for step, colour in plotting.colours(list(recipe.steps)).items()
@@ -123,7 +124,7 @@ def write_page(
 def _galleries(
     recipe: Recipe, folder: RunFolder, datasets: ScoredOn, tables: Sequence[table.Table], shown: int
 ) -> list[Gallery]:
-    """One for every data set that steps are scored on; `shown` examples together."""
+    """One gallery per data set on which steps are scored, with `shown` examples in total."""
     steps: dict[str, list[str]] = {}
     for name in (step for run_table in tables for step in run_table.steps):
         dataset_config = recipe.own_data(name)
@@ -134,9 +135,9 @@ def _galleries(
         count = min(max(1, shown // len(steps)), len(split))
         examples = [split[place * len(split) // count] for place in range(count)]
         answers = {step: answers_of(recipe, folder, step) for step in names}
-        called = table.data_name(recipe, names[0], datasets.dataset_of(names[0]))
+        dataset_name = table.data_name(recipe, names[0], datasets.dataset_of(names[0]))
         renderers = {step: step_renderer(recipe, step) for step in names}
-        galleries.append(Gallery(number, called, tuple(names), examples, len(split), answers, renderers))
+        galleries.append(Gallery(number, dataset_name, tuple(names), examples, len(split), answers, renderers))
     return galleries
 
 
@@ -147,23 +148,23 @@ def _cards(
     load: Load,
     progress: Progress,
 ) -> tuple[list[dict[str, Any]], dict[str, Any], list[str]]:
-    """The cards of all galleries, the attention that the page's script reads, and notes on what is not there."""
+    """The cards of all galleries, the attention for the page's script, and notes on what is missing."""
     cards, data, notes = [], {}, []
     for gallery in galleries:
-        example_pictures, reason = pictures.find(datasets.dataset_of(gallery.steps[0]), gallery.examples)
+        example_pictures, pictures_note = pictures.find(datasets.dataset_of(gallery.steps[0]), gallery.examples)
         shots: dict[str, tuple[pictures.Shot, ...]] = {}
-        broken = ""
+        unreadable_note = ""
         if example_pictures:
             with progress.task("report: pictures", len(example_pictures), "examples") as advance:
-                shots, broken = pictures.thumbnails(example_pictures, advance)
-        panels, no_attention = _panels(recipe, gallery, load, progress)
+                shots, unreadable_note = pictures.thumbnails(example_pictures, advance)
+        panels, attention_note = _panels(recipe, gallery, load, progress)
         for example in gallery.examples:
             example_shots, panel = shots.get(example.id, ()), panels[example.id]
             boxes = example_pictures[example.id][0].boxes if example_shots else None
             cards.append(card(recipe, gallery, example, panel, example_shots, boxes))
             data[gallery.key(example)] = compact(panel, Frame(example_shots) if example_shots else None)
-        unshown = [note for renderer in gallery.renderers.values() for note in renderer.notes]
-        notes += [note for note in (reason, broken, no_attention, *unshown) if note]
+        renderer_notes = [note for renderer in gallery.renderers.values() for note in renderer.notes]
+        notes += [note for note in (pictures_note, unreadable_note, attention_note, *renderer_notes) if note]
     return cards, data, [*dict.fromkeys(notes)]
 
 
@@ -183,7 +184,7 @@ def _scores(folder: RunFolder, datasets: ScoredOn, gallery: Gallery) -> dict[str
 
 
 def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: int) -> list[dict[str, Any]]:
-    """Metrics that are known for examples of a gallery; those that say yes of some and no of others first."""
+    """Metrics with values for examples of a gallery; yes-or-no metrics with both values come first."""
     values: dict[str, set[float]] = {}
     for card_scores in scores.values():
         for step_scores in card_scores.values():
@@ -197,7 +198,7 @@ def _metrics(scores: Mapping[str, Mapping[str, Mapping[str, float]]], gallery: i
 
 
 def _panels(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) -> tuple[dict[str, AttentionPanel], str]:
-    """Attention of every step that writes, by example id; and why there is none, or ""."""
+    """Attention of every generating step, by example id; and a note on steps without attention, or ""."""
     panels = {example.id: AttentionPanel() for example in gallery.examples}
     reasons: dict[str, None] = {}
     texts = {
@@ -218,27 +219,27 @@ def _panels(recipe: Recipe, gallery: Gallery, load: Load, progress: Progress) ->
 
 
 def _plots(recipe: Recipe, folder: RunFolder) -> dict[str, str]:
-    """Kind -> drawing for the page; beside it a file each."""
+    """Kind -> plot for the page; each is also saved as a file."""
     from markupsafe import Markup
 
-    read = {step: curves.read(folder.step(step) / "log.jsonl") for step in recipe.steps}
+    step_curves = {step: curves.read(folder.step(step) / "log.jsonl") for step in recipe.steps}
     plots: dict[str, str] = {}
     for kind in ("learning", "validation"):
-        if any(getattr(curve, kind) for curve in read.values()):
-            write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(read, kind, alone=True))
+        if any(getattr(curve, kind) for curve in step_curves.values()):
+            write_text(folder.path / "curves" / f"{kind}.svg", curves.draw(step_curves, kind, alone=True))
             drawing = plotting.inline(
-                curves.draw(read, kind, alone=False), list(read), f"{kind} loss of every step by epoch"
+                curves.draw(step_curves, kind, alone=False), list(step_curves), f"{kind} loss of every step by epoch"
             )
             plots[kind] = Markup(drawing)
     return plots
 
 
 def _probes(folder: Path) -> list[dict[str, Any]]:
-    """What probes have found: plots as addresses of images, tables as texts, notes."""
-    shown = []
+    """The results of probes: plots as data URIs, tables as texts, notes."""
+    results = []
     for name, findings in probe.read(folder).items():
         plots = {title: folder / name / Path(file).name for title, file in findings.plots.items()}
-        shown.append(
+        results.append(
             {
                 "name": name,
                 "plots": [
@@ -253,4 +254,4 @@ def _probes(folder: Path) -> list[dict[str, Any]]:
                 "notes": findings.notes,
             }
         )
-    return shown
+    return results

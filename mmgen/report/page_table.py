@@ -1,4 +1,4 @@
-"""The table as the page shows it: rows in groups, 95 % intervals under the values, the highest of a column marked."""
+"""The table on the page: rows in groups, 95 % intervals under the values, the highest value of a column in bold."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..tensors import Example, Scores
 from .table import Spread, Table, Values, cell
 
 RESAMPLES = 1000  # of the bootstrap
-HIGHEST = "Bold: the highest value that a step reaches. Where intervals overlap, the order may be chance"
+HIGHEST = "Bold: the highest value of any step. If intervals overlap, the order may be due to chance"
 
 Intervals = Mapping[str, Mapping[str, Interval]]
 
 
 def row_intervals(folder: RunFolder, table: Table, examples: Sequence[Example]) -> Intervals:
     """Row -> column -> the middle 95 % of a bootstrap over images, for scores that are means over examples. Empty for a
-    table over seeds, and where all examples are of one image."""
+    table over seeds, and if all examples belong to one image."""
     groups = groups_of(examples)
     if table.averaged or len(set(groups)) < 2:
         return {}
@@ -36,11 +36,13 @@ def _intervals(scores: Scores, groups: Sequence[str]) -> dict[str, Interval]:
     columns = means_over_examples(Scores(scores.values, per_example))
     drawn = bootstrap(columns, groups, RESAMPLES, seed=0) if columns else {}
     spans = {name: interval(values) for name, values in drawn.items()}
-    return {name: (low, high) for name, (low, high) in spans.items() if low < high}  # all alike: nothing to draw from
+    return {
+        name: (low, high) for name, (low, high) in spans.items() if low < high
+    }  # an empty interval: all values are equal
 
 
 def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
-    """What the template shows. A published row stands under the step that it is named like."""
+    """The template's data of a table. A published row follows the step of the same name."""
     highest = _highest(table)
 
     def row(label: str, values: Values, kind: str) -> dict[str, Any]:
@@ -73,33 +75,32 @@ def page_table(table: Table, intervals: Intervals) -> dict[str, Any]:
         "title": table.title,
         "columns": table.columns,
         "groups": [group for group in (ours, references, published_rows) if group],
-        "notes": [*table.notes, *_how(table, intervals), *([HIGHEST] if highest else [])],
+        "notes": [*table.notes, *_interval_notes(table, intervals), *([HIGHEST] if highest else [])],
     }
 
 
 def _highest(table: Table) -> dict[str, str]:
-    """Column -> the highest value of the rows of steps as it is shown, where several rows have one and they differ."""
+    """Column -> the highest formatted value among the rows of steps, if several rows have values and these differ."""
     rows, highest = table.rows().values(), {}
     for column in table.columns:
         known = [value for values in rows if (value := values.get(column)) is not None]
-        shown = {cell(value) for value in known}
-        if len(shown) > 1:
+        if len({cell(value) for value in known}) > 1:
             highest[column] = cell(max(known, key=lambda value: value.mean if isinstance(value, Spread) else value))
     return highest
 
 
-def _how(table: Table, intervals: Intervals) -> list[str]:
-    """What the intervals are, and which columns have none."""
+def _interval_notes(table: Table, intervals: Intervals) -> list[str]:
+    """Notes on the method of the intervals, and on the columns without intervals."""
     if not any(intervals.values()):
         return []
     without = [column for column in table.columns if not any(column in row_spans for row_spans in intervals.values())]
     lines = [
-        f"Small figures: 95 % intervals, by a bootstrap over the images ({RESAMPLES} times). There is none where all "
-        "examples have the same value"
+        f"Small figures: 95 % intervals, by a bootstrap over the images ({RESAMPLES} resamples). A value that is the "
+        "same for all examples has no interval"
     ]
     if without:
         lines.append(
-            f"No interval for {', '.join(without)}: no mean over examples; mmgen score "
-            "RUN/steps/STEP/generations.jsonl --references RUN --corpus-intervals has them"
+            f"No interval for {', '.join(without)}: not a mean over examples; for intervals, run mmgen score "
+            "RUN/steps/STEP/generations.jsonl --references RUN --corpus-intervals"
         )
     return lines

@@ -1,4 +1,4 @@
-"""Pictures of a data set as small JPEGs that a page carries inside it."""
+"""Thumbnails of a data set's pictures, as JPEGs embedded in the page."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from ..errors import MmgenError
 from ..parts import Dataset, Picture
 from ..tensors import Example
 
-SIDE, QUALITY = 320, 72  # longer side in pixels, for a gallery of hundreds; JPEG's
+SIDE, QUALITY = 320, 72  # longer side in pixels, small enough for hundreds of pictures; JPEG quality
 
 Shot = tuple[str, int, int]  # data URI, width, height
 
 
-Found = Mapping[str, Sequence[Picture]]  # example id -> its pictures
+PicturesById = Mapping[str, Sequence[Picture]]  # example id -> its pictures
 
 
-def find(dataset: Dataset, examples: Sequence[Example]) -> tuple[Found, str]:
-    """The pictures of those examples whose pictures are all there; and why there are none, or ""."""
+def find(dataset: Dataset, examples: Sequence[Example]) -> tuple[PicturesById, str]:
+    """The pictures of the examples whose pictures are all available; and a note if the data set has none, else ""."""
     try:
         pictures = pictures_of(dataset, examples)
     except MmgenError as error:
         return {}, f"No pictures: {error}"
-    return {example.id: shown for example in examples if (shown := _shown(example, pictures))}, ""
+    return {example.id: group for example in examples if (group := _pictures_of(example, pictures))}, ""
 
 
 def thumbnails(
-    example_pictures: Found, advance: Callable[..., None], side: int = SIDE
+    example_pictures: PicturesById, advance: Callable[..., None], side: int = SIDE
 ) -> tuple[dict[str, tuple[Shot, ...]], str]:
-    """Example id -> its pictures, for those whose pictures can all be read; and which cannot, or ""."""
+    """Example id -> its thumbnails, for examples whose pictures are all readable; and a note on the others, or ""."""
     shots: dict[str, tuple[Shot, ...]] = {}
-    broken = []
-    for name, shown in example_pictures.items():
+    errors = []
+    for example_id, group in example_pictures.items():
         try:
-            shots[name] = tuple(thumbnail(picture, side) for picture in shown)
+            shots[example_id] = tuple(thumbnail(picture, side) for picture in group)
         except (MmgenError, OSError, ValueError) as error:
-            broken.append(f"{', '.join(picture.key for picture in shown)} ({error})")
+            errors.append(f"{', '.join(picture.key for picture in group)} ({error})")
         advance()
-    return shots, f"Pictures that cannot be read: {', '.join(broken[:5])}" if broken else ""
+    return shots, f"Unreadable pictures: {', '.join(errors[:5])}" if errors else ""
 
 
-def _shown(example: Example, pictures: Mapping[str, Picture]) -> list[Picture]:
-    """The pictures of the first input that names any, if all of them are there."""
+def _pictures_of(example: Example, pictures: Mapping[str, Picture]) -> list[Picture]:
+    """The pictures of the first input that names pictures, if all of them are available."""
     for field in example.inputs:
         keys = [key for key in example.shown(field) if isinstance(key, str)]
         if keys and all(key in pictures for key in keys):
@@ -53,6 +53,7 @@ def _shown(example: Example, pictures: Mapping[str, Picture]) -> list[Picture]:
 
 
 def thumbnail(picture: Picture, side: int = SIDE) -> Shot:
+    """A picture as a small JPEG in a data URI."""
     image = picture.load().convert("RGB")
     image.thumbnail((side, side))
     out = io.BytesIO()

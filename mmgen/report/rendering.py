@@ -1,4 +1,4 @@
-"""Renderers of a run's steps: which one fits a step, and what is shown where none does, or where it fails."""
+"""Renderers of a run's steps: chooses a renderer for each step, and falls back to JSON if none fits or one fails."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Answer = Generation | Prediction
 
 @dataclass
 class StepRenderer:
-    """Shows the answers of one step. An error of its renderer costs the card or the line, never the page or the run.
+    """Shows the answers of one step. An error of its renderer loses one card or line, never the page or the run.
 
-    config  class of the renderer's config; None where no renderer fits the step
-    notes   what went wrong, one line for a renderer, for people to read
+    config  class of the renderer's config; None if no renderer fits the step
+    notes   errors of the renderer, at most one line, for people to read
     """
 
     config: type[RendererConfig] | None = None
@@ -30,16 +30,16 @@ class StepRenderer:
     _built: Renderer | None = None
 
     def card(self, example: ResolvedExample, answer: Answer) -> Card:
-        """The renderer's card, or a plain one: the JSON of a prediction; nothing for a text, which shows itself."""
+        """The renderer's card, or a plain card: a prediction as JSON; empty for a text, which the page shows itself."""
         try:
             if renderer := self._renderer():
                 return checked_card(renderer.card(example, answer))
-        except Exception as error:  # of any kind: the renderer may be anybody's
+        except Exception as error:  # of any kind: renderers may come from third parties
             self._note(error, "card", example)
         return Card(line=as_json(answer.value), confidence=answer.score) if isinstance(answer, Prediction) else Card()
 
     def line(self, example: ResolvedExample, answer: Answer) -> str:
-        """The renderer's line, or a plain one: the text, or the JSON of a prediction."""
+        """The renderer's line, or a plain line: the text, or a prediction as JSON."""
         try:
             if renderer := self._renderer():
                 line = renderer.line(example, answer)
@@ -60,13 +60,13 @@ class StepRenderer:
             text = " ".join(str(error).split())
             reason = text if isinstance(error, ValueError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
             self.notes.append(
-                f"{Owned('renderer', 'renderer', self.config)}: {method} of '{example.id}': {reason}; what it "
-                "cannot show is shown as JSON"
+                f"{Owned('renderer', 'renderer', self.config)}: {method} of '{example.id}': {reason}; "
+                "answers that the renderer cannot show are shown as JSON"
             )
 
 
 def step_renderer(recipe: Recipe, step: str, registry: Registry | None = None) -> StepRenderer:
-    """The renderer that fits a step best (`RendererConfig`). Raises PluginError where two fit equally well."""
+    """The renderer that fits a step best (`RendererConfig`). Raises PluginError if two fit equally well."""
     objective, kind = recipe.predicts(step) or (GENERATOR, "text")
     labels = () if objective == GENERATOR else recipe.objectives[objective].labels
     data = (recipe.own_data(step) or recipe.data).type
@@ -78,5 +78,7 @@ def step_renderer(recipe: Recipe, step: str, registry: Registry | None = None) -
     best = [part for part, rank in ranks.items() if rank == max(ranks.values())]
     if len(best) > 1:
         names = " and ".join(f"'{part.name}' ({part.source})" for part in best)
-        raise PluginError(f"step '{step}': two renderers fit its {kind} of '{data}': {names}; uninstall one of them")
+        raise PluginError(
+            f"step '{step}': two renderers fit kind '{kind}' of data '{data}': {names}; uninstall one of them"
+        )
     return StepRenderer(cast(type[RendererConfig], best[0].config) if best else None)

@@ -1,4 +1,4 @@
-"""Some of what a step wrote or predicted, for the terminal."""
+"""Samples of a step's texts or predictions, for the terminal."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ..tensors import Example, Generation, Prediction
 from .rendering import StepRenderer
 
 
-def samples(
+def text_samples(
     texts: Sequence[list[Generation]], examples: Sequence[Example], renderer: StepRenderer, count: int = 4
 ) -> str:
-    """Some of the texts, beside the captions or what people wrote."""
+    """Some of the texts, next to the captions or the reference texts."""
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         example = examples[index]
@@ -22,10 +22,10 @@ def samples(
     return "\n".join([*lines[:count], *renderer.notes])
 
 
-def answered(
+def prediction_samples(
     predictions: Sequence[Prediction], examples: Sequence[Example], renderer: StepRenderer, count: int = 4
 ) -> str:
-    """Some of the predictions, beside the texts that they are about."""
+    """Some of the predictions, next to their input texts."""
     lines = []
     for index in range(0, len(examples), max(1, len(examples) // count)):
         example = examples[index]
@@ -35,12 +35,12 @@ def answered(
 
 
 def _texts(example: Example) -> str:
-    """The texts among the inputs; keys have no spaces."""
+    """The texts among the inputs. Keys have no spaces."""
     values = [value[0] if isinstance(value, tuple) and value else value for value in example.inputs.values()]
     return " | ".join(value for value in values if isinstance(value, str) and " " in value)
 
 
 def _caption(example: Example) -> str:
-    """The first text that is among the inputs, or else what people wrote."""
+    """The first text among the inputs, or else a reference text."""
     captions = [value[0] for value in example.inputs.values() if isinstance(value, tuple) and value]
     return captions[0] if captions else f"(people: {example.targets[0]})" if example.targets else ""

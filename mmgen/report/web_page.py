@@ -1,4 +1,4 @@
-"""One page that carries everything inside it: a template in the frame that the house's pages share."""
+"""Self-contained HTML pages: a template inside the frame that all pages of mmgen share."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-HOUSE = "mmgen.report"  # has the frame, and the colours and type of every page
+FRAME_PACKAGE = "mmgen.report"  # has the frame, the colours and the fonts of every page
 
 
 def render(package: str, name: str, context: Mapping[str, Any], styles: Sequence[tuple[str, str]] = ()) -> str:
-    """`web/NAME.html` of a package, with `NAME.css` and `NAME.js` from beside it, as one page. Everything that people
-    or models wrote is escaped. `styles`: (package, file) of style sheets that come before its own."""
+    """Render `web/NAME.html` of a package with its `NAME.css` and `NAME.js` as one page. All texts of people and models
+    are escaped. `styles`: (package, file) of style sheets that come before `NAME.css`."""
     from markupsafe import Markup
 
-    def own(package: str, file: str) -> Markup:
+    def web_file(package: str, file: str) -> Markup:
         return Markup(files(package).joinpath("web", file).read_text(encoding="utf-8"))
 
-    css = [own(*style) for style in (*styles, (package, f"{name}.css"))]
+    css = [web_file(*style) for style in (*styles, (package, f"{name}.css"))]
     template = _environment(package).get_template(f"{name}.html")
-    return template.render(**context, css=Markup("").join(css), js=own(package, f"{name}.js"))
+    return template.render(**context, css=Markup("").join(css), js=web_file(package, f"{name}.js"))
 
 
 @functools.cache
 def _environment(package: str) -> Environment:
-    """With the templates that it has compiled, which takes a fifth of the time of a page."""
+    """The cached jinja2 environment of a package: compiling templates takes a fifth of the time of a page."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(name, "web") for name in dict.fromkeys((package, HOUSE))]),
+        loader=ChoiceLoader([PackageLoader(name, "web") for name in dict.fromkeys((package, FRAME_PACKAGE))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -58,7 +58,7 @@ def rescore(
             examples = datasets.scored_by(name)
             rows[name] = _rows(recipe, folder, name, examples, judging, progress)
             ids |= {label: tuple(example.id for example in examples) for label in rows[name]}
-    tables = "\n\n".join(map(report.markdown, report.of_scores(recipe, rows, datasets)))
+    tables = "\n\n".join(map(report.markdown, report.tables_of_scores(recipe, rows, datasets)))
     return Rescored({label: scores for own in rows.values() for label, scores in own.items()}, ids, tables)
 
 

@@ -144,8 +144,8 @@ def _write(
 
 
 def _show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> None:
-    tables = report.gather_all(recipe, folder, datasets)
-    together = [report.over_seeds(own, folder) for own in tables]
+    tables = report.gather_tables(recipe, folder, datasets)
+    together = [report.average_seeds(own, folder) for own in tables]
     report.write_tables(recipe, folder, tables, together)
     for found in filter(None, (*tables, *together)):
         progress.say(report.markdown(found))

@@ -170,11 +170,11 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     def load(step: str) -> Model:
         return load_run(folder.path, step).model.to(device)
 
-    tables = report.gather_all(recipe, folder, datasets)
+    tables = report.gather_tables(recipe, folder, datasets)
     if not tables:
         progress.say("no row of the table is finished yet, so there is no table and no page")
         return
-    together = [report.over_seeds(own, folder) for own in tables]
+    together = [report.average_seeds(own, folder) for own in tables]
     report.write_tables(recipe, folder, tables, together)
     shown = [over or own for own, over in zip(tables, together, strict=True)]
     report.try_page(recipe, folder, datasets, shown, load, progress)
@@ -184,14 +184,14 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
             progress.say(f"\n{report.markdown(over)}")
 
 
-def report_on(path: Path, progress: Progress, shown: int = report.SHOWN) -> Path:
+def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:
     """`report.html` of a run that is finished, or goes on; of the first of its seeds where `path` holds several. Raises
     RunError where there is nothing to show."""
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = kept_examples.ScoredExamples(recipe, folder.path)
-    tables = [report.over_seeds(own, folder) or own for own in report.gather_all(recipe, folder, datasets)]
+    tables = [report.average_seeds(own, folder) or own for own in report.gather_tables(recipe, folder, datasets)]
     return report.write_page(
         recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device), progress, shown
     )

@@ -75,11 +75,11 @@ def score_step(
     if predicts[1] == "text":
         texts = generations.read(place)
         scores = score.score(name, texts, test, judging, place, progress)
-        said = report.samples(texts, test, _renderer(recipe, name, progress))
+        said = report.text_samples(texts, test, _renderer(recipe, name, progress))
     else:
         made = predictions.read(place)
         scores = score.score_predictions(name, made, test, judging, place / predictions.FILE, progress)
-        said = report.answered(made, test, _renderer(recipe, name, progress))
+        said = report.prediction_samples(made, test, _renderer(recipe, name, progress))
     score.write_scores(place, scores)
     progress.say(said)
 

@@ -89,9 +89,7 @@ def test_targets_that_are_cut_are_counted(seeing):
 
 
 def test_a_run_that_no_metric_judges_says_so(seeing):
-    assert (
-        "\nno scores: the recipe has no [metrics.NAME] that judges these steps\n" in (seeing / "said.txt").read_text()
-    )
+    assert "\nno scores: the recipe has no [metrics.NAME] for these steps\n" in (seeing / "said.txt").read_text()
 
 
 def test_questions_about_one_picture(seeing):

@@ -1,4 +1,4 @@
-"""Cards of what is no text: labels, choices, regions, boxes and pairs of pictures, as a page shows them."""
+"""Cards of predictions that are not texts: labels, choices, regions, boxes and pairs of pictures, as on the page."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from mmgen.errors import DataError, RunError
 from mmgen.evaluation.score import score_predictions, write_scores
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
-from mmgen.report import gather_all, write_page
+from mmgen.report import gather_tables, write_page
 from mmgen.report.attention import AttentionPanel
 from mmgen.report.cards import compact
 from mmgen.report.frames import Frame, outlines, overlap
@@ -22,12 +22,12 @@ from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Prediction
 
 
-def moved(box, by):
+def shift(box, by):
     return [min(1.0, max(0.0, round(corner + by, 3))) for corner in box]
 
 
-def predicted(task, example, i, blind):
-    """What a step said: the seeing one is right, now and then."""
+def fake_prediction(task, example, i, blind):
+    """A prediction of a step: the step with the picture is sometimes right."""
     if task == "answers":
         shares = {"red": 0.62, "blue": 0.21, "green": 0.1, "yes": 0.004, "no": 0.003}
         shares = {answer: 0.2 for answer in shares} if blind else shares
@@ -40,22 +40,22 @@ def predicted(task, example, i, blind):
         return Prediction(example.id, {"choice": 2 if blind else i % 4, "probabilities": shares}, 0.7)
     right = [*example.labels["box"]] if task == "expressions" else [*example.labels["phrases"][0][2]]
     if task == "expressions":
-        return Prediction(example.id, {"box": moved(right, 0.3 if blind else 0.01 * i), "index": i}, 0.44)
-    boxes = [moved(right, 0.4), moved(right, 0.25), moved(right, 0.02), moved(right, 0.5)]
+        return Prediction(example.id, {"box": shift(right, 0.3 if blind else 0.01 * i), "index": i}, 0.44)
+    boxes = [shift(right, 0.4), shift(right, 0.25), shift(right, 0.02), shift(right, 0.5)]
     return Prediction(example.id, boxes[i % 3 :], 0.31)
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A run whose predictions are written by hand: its recipe, folder and data sets."""
+def finished_run(tmp_path_factory):
+    """A run with predictions written by hand: its recipe, folder and data sets."""
     place = tmp_path_factory.mktemp("cards")
     (place / "toy.toml").write_text(recipe_text())
     recipe = load(place / "toy.toml", registry())[0].model_copy(update={"output": str(place / "runs")})
-    return recipe, *filled(recipe, RunFolder.of(recipe))
+    return recipe, *fill_folder(recipe, RunFolder.of(recipe))
 
 
-def filled(recipe, folder):
-    """The folder with predictions and scores, and the data sets of the recipe."""
+def fill_folder(recipe, folder):
+    """Write predictions and scores into the folder. Returns the folder and the data sets of the recipe."""
     datasets = Datasets(recipe)
     folder.path.mkdir(parents=True)
     about = {name: "x" for name in ("command", "written", "python", "platform", "device")}
@@ -63,70 +63,77 @@ def filled(recipe, folder):
     (folder.path / "data.json").write_text(json.dumps({"fingerprint": "0", "name": "drawn scenes"}))
     for step in recipe.steps:
         place, examples = folder.step(step), datasets.scored_by(step)
-        said = [predicted(step.split("_")[0], example, i, "blind" in step) for i, example in enumerate(examples)]
+        fake_predictions = [
+            fake_prediction(step.split("_")[0], example, i, "blind" in step) for i, example in enumerate(examples)
+        ]
         place.mkdir(parents=True)
-        lines = (json.dumps({"id": one.id, "value": one.value, "score": one.score}) for one in said)
+        lines = (
+            json.dumps({"id": prediction.id, "value": prediction.value, "score": prediction.score})
+            for prediction in fake_predictions
+        )
         (place / predictions.FILE).write_text("".join(f"{line}\n" for line in lines))
         metrics = {name: config.build() for name, config in recipe.judging(step).items()}
-        write_scores(place, score_predictions(step, said, examples, metrics, place / predictions.FILE, Progress()))
+        write_scores(
+            place, score_predictions(step, fake_predictions, examples, metrics, place / predictions.FILE, Progress())
+        )
     return folder, datasets
 
 
-def page_of(recipe, folder, datasets, shown=200):
-    tables = gather_all(recipe, folder, datasets)
+def write_page_text(recipe, folder, datasets, shown=200):
+    tables = gather_tables(recipe, folder, datasets)
     path = write_page(recipe, folder, datasets, tables, lambda step: None, Progress(), shown)
     return path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def page(made):
-    return page_of(*made)
+def page(finished_run):
+    return write_page_text(*finished_run)
 
 
 def cards(page, gallery):
-    """The cards of a data set: their ids as the script knows them -> what they hold."""
-    found = re.findall(r'<article [^>]*data-id="(.*?)" data-gallery="(\d)">(.*?)</article>', page, re.DOTALL)
-    return {key: inner for key, number, inner in found if int(number) == gallery}
+    """The cards of a data set: id in the page's script -> inner HTML."""
+    matches = re.findall(r'<article [^>]*data-id="(.*?)" data-gallery="(\d)">(.*?)</article>', page, re.DOTALL)
+    return {key: inner for key, number, inner in matches if int(number) == gallery}
 
 
 def words(html):
-    """What a person reads, without the marks between."""
+    """The visible text without tags."""
     return " ".join(re.sub(r"<[^>]*>", " ", html).replace("\u202f", " ").split())
 
 
-def test_boxes_of_no_size_overlap_nothing():
+def test_empty_boxes_do_not_overlap():
     assert overlap((0.5, 0.5, 0.5, 0.5), (0.5, 0.5, 0.5, 0.5)) == 0
     assert overlap((0, 0, 1, 1), (0, 0, 0.5, 1)) == 0.5 and overlap((0, 0, 0.2, 1), (0.3, 0, 1, 1)) == 0
 
 
-def test_a_line_that_lies_on_another_leaves_room_for_it():
+def test_overlapping_outlines_alternate():
     box, far = (0.1, 0.1, 0.5, 0.5), (0.6, 0.6, 0.9, 0.9)
-    right, one, other, away = outlines({"one": box, "other": (0.1, 0.1, 0.5, 0.51), "away": far}, box)
-    assert [each["dashes"] for each in (right, one, other)] == ["11 22"] * 3 and away["dashes"] == ""
-    assert [each["offset"] for each in (right, one, other)] == [0, -11, -22]
+    right, first, second, away = outlines({"one": box, "other": (0.1, 0.1, 0.5, 0.51), "away": far}, box)
+    assert [outline["dashes"] for outline in (right, first, second)] == ["11 22"] * 3 and away["dashes"] == ""
+    assert [outline["offset"] for outline in (right, first, second)] == [0, -11, -22]
 
 
-def test_regions_that_attention_falls_on_follow_their_picture():
+def test_regions_with_attention_are_placed_on_their_picture():
     panel = AttentionPanel(boxes={"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}, pictures={"image": [0, 1]})
     shots = (("a", 100, 100), ("b", 100, 100))
     assert compact(panel, Frame(shots))["boxes"] == {"image": [[0, 0, 0.49, 1], [0.51, 0, 1.0, 1]]}
     assert compact(panel, Frame(shots[:1]))["boxes"] == {"image": [[0, 0, 1, 1], [0, 0, 1, 1]]}
 
 
-def test_pictures_side_by_side_are_equally_high_and_boxes_follow_them():
+def test_pictures_side_by_side_have_equal_height_and_boxes_follow():
     frame = Frame((("a", 200, 100), ("b", 100, 100)))
     wide, narrow = frame.shares
     assert wide == pytest.approx(2 * narrow) and wide + narrow == pytest.approx(0.98)
-    assert frame.ratio * wide == pytest.approx(2)  # a picture keeps its shape
-    assert frame.placed((0, 0, 1, 1)) == [0, 0, round(wide, 3), 1]
-    assert frame.placed((0.5, 0, 1, 0.5), 1) == [round(wide + 0.02 + narrow / 2, 3), 0, 1.0, 0.5]
+    assert frame.ratio * wide == pytest.approx(2)  # the aspect ratio stays the same
+    assert frame.place((0, 0, 1, 1)) == [0, 0, round(wide, 3), 1]
+    assert frame.place((0.5, 0, 1, 0.5), 1) == [round(wide + 0.02 + narrow / 2, 3), 0, 1.0, 0.5]
 
 
 # --- the page
 
 
-def test_every_data_set_has_a_table_with_its_own_metrics_alone(made, page):
-    tables = {table.title: table for table in gather_all(*made)}
+def test_every_data_set_has_a_table_with_its_metrics(finished_run, page):
+    tables = {table.title: table for table in gather_tables(*finished_run)}
     assert list(tables) == [
         "labels, data 'drawn answers'",
         "labels, data 'drawn pairs'",
@@ -141,29 +148,29 @@ def test_every_data_set_has_a_table_with_its_own_metrics_alone(made, page):
     ] * 5
 
 
-def test_a_label_is_shown_with_bars_and_what_people_say(page):
+def test_a_label_is_shown_with_bars_and_peoples_answers(page):
     first, second = list(cards(page, 0).values())[:2]
     assert "red ✓ 62 % blue ✓ 21 % green 10 %" in words(first) and "people" not in words(first)
     assert "people red × 7 dark &lt;red&gt; × 3" in words(second)
     assert first.count('class="bar chosen"') == 2 and 'style="width: 62.0%"' in first
 
 
-def test_two_pictures_stand_side_by_side(page):
-    assert list(cards(page, 1))[:2] == ["1:test-0", "1:test-1"]  # apart from those of other data sets
+def test_two_pictures_are_side_by_side(page):
+    assert list(cards(page, 1))[:2] == ["1:test-0", "1:test-1"]  # keys differ from those of other data sets
     first = cards(page, 1)["1:test-0"]
     assert first.count("<img ") == 2 and first.count('style="width: 49.00%"') == 2
     assert 'alt="Picture 2 of test-0"' in first and "True 72 % False ✓ 28 %" in words(first)
 
 
-def test_choices_are_listed_once_and_marked(page):
+def test_choices_are_listed_once_and_the_right_one_is_marked(page):
     second = cards(page, 2)["2:test-1"]
     assert words(second).count("is near the tree") == 1
     assert re.search(r'<li class="right"><b>B</b> <span>it flies', second) and second.count("✓ right") == 1
     assert "choices A 10 % B ✓ 70 %" in words(second) and "choices_blind A 10 % B ✓ 10 % C 70 %" in words(second)
 
 
-def test_words_that_mean_a_region_have_the_number_of_its_box(made, page):
-    recipe, _, datasets = made
+def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page):
+    recipe, _, datasets = finished_run
     example = datasets.scored_by("choices")[0]
     (inner,) = [inner for key, inner in cards(page, 2).items() if key.endswith(example.id)]
     assert '<span>why is <span class="means">person1<sub>1</sub></span> here ?</span>' in inner
@@ -171,76 +178,76 @@ def test_words_that_mean_a_region_have_the_number_of_its_box(made, page):
     assert 'near the <span class="means">tree<sub>1, 2</sub></span>' in inner
     things = AskedDataset("choices").scenes.split("test")[0].facts["things"]
     sides = re.findall(r'"object" x="(.*?)" y="(.*?)" width="(.*?)" height', inner)
-    boxes = [tuple(map(float, each)) for each in sides]
+    boxes = [tuple(map(float, numbers)) for numbers in sides]
     expected = [thing["box"] for thing in (things[1], things[0])]
     assert boxes == [pytest.approx((x0, y0, x1 - x0), abs=1e-4) for x0, y0, x1, _ in expected]
     numbers = re.findall(r'class="number" aria-hidden="true" style="left: (.*?)%; top: .*?%">(\d)<', inner)
     assert numbers == [(f"{100 * box[0]:.1f}", str(place)) for place, box in enumerate(expected, 1)]
 
 
-def test_a_text_that_two_inputs_read_stands_there_once(made):
-    recipe, folder, datasets = made
+def test_a_text_of_two_inputs_is_shown_once(finished_run):
+    recipe, folder, datasets = finished_run
     two = {**recipe.inputs, "asked": recipe.inputs["question"]}
     steps = {**recipe.steps, "answers_blind": recipe.steps["answers_blind"].model_copy(update={"inputs": ("asked",)})}
-    page = page_of(recipe.model_copy(update={"inputs": two, "steps": steps}), folder, datasets)
+    page = write_page_text(recipe.model_copy(update={"inputs": two, "steps": steps}), folder, datasets)
     inner = next(iter(cards(page, 0).values()))
     assert inner.count("what color is the") == 1 and "<b>question, asked</b>" in inner
 
 
-def test_a_region_is_drawn_beside_the_right_one(page):
+def test_the_predicted_and_the_right_region_are_drawn(page):
     second = cards(page, 3)["3:test-1"]
     assert second.count('<rect class="under"') == 3 and second.count('<rect class="right"') == 1
     assert re.search(r"expressions overlap \d+ % ✓ 44 % sure", words(second))
-    assert "expression left" in words(second)  # a single word is no key
+    assert "expression left" in words(second)  # a single word is not taken for a key
 
 
-def test_boxes_have_their_rank_and_the_phrase_is_marked(page):
+def test_a_phrase_is_marked_and_its_rank_is_shown(page):
     first = cards(page, 4)["4:test-0"]
     assert re.search(r"there is <mark>a \w+</mark> on the grass", first)
     assert "right at rank 3 of 4 ✗ 31 % sure" in words(first) and first.count('<rect class="under"') == 2
 
 
-def test_fewer_pictures_are_shared_out(made, page):
-    few = page_of(*made, shown=10)
+def test_few_pictures_are_distributed_over_the_data_sets(finished_run, page):
+    few = write_page_text(*finished_run, shown=10)
     assert [len(cards(few, gallery)) for gallery in range(5)] == [2] * 5
     assert "10 of 30 test examples of 5 data sets" in few and "30 of 30 test examples" in page
 
 
-def test_without_pictures_all_else_is_there(made, monkeypatch):
-    def gone(self):
+def test_the_page_is_complete_without_pictures(finished_run, monkeypatch):
+    def fail(self):
         raise DataError("no such folder <x>")
 
-    monkeypatch.setattr(AskedDataset, "pictures", gone)
-    page = page_of(*made)
+    monkeypatch.setattr(AskedDataset, "pictures", fail)
+    page = write_page_text(*finished_run)
     assert page.count("No pictures: no such folder &lt;x&gt;") == 1 and "<img " not in page
     assert "overlap" in cards(page, 3)["3:test-1"] and "<rect" not in page
 
 
 @pytest.mark.parametrize("value", [7, {"label": "red"}, {"box": [0, 1], "index": 0}, {"box": "left"}, None, [1]])
-def test_a_prediction_of_another_shape_is_damage(made, value):
-    recipe, folder, _ = made
+def test_a_prediction_of_the_wrong_shape_is_damage(finished_run, value):
+    recipe, folder, _ = finished_run
     path = folder.step("expressions") / predictions.FILE
-    whole = path.read_text()
+    text = path.read_text()
     path.write_text(json.dumps({"id": "test-0", "value": value, "score": 0.5}) + "\n")
     try:
         with pytest.raises(
             RunError, match=r"predictions.jsonl:1: damaged: not a valid region: .*; delete the file and run again"
         ):
-            page_of(*made)
+            write_page_text(*finished_run)
     finally:
-        path.write_text(whole)
+        path.write_text(text)
 
 
-def test_a_renderer_that_fails_costs_its_cards_and_not_the_page(made, monkeypatch):
-    def fails(self, example, prediction):
+def test_a_failing_renderer_loses_its_cards_but_not_the_page(finished_run, monkeypatch):
+    def fail(self, example, prediction):
         raise KeyError("size")
 
-    monkeypatch.setattr(AnswerCard, "card", fails)
-    page = page_of(*made)
+    monkeypatch.setattr(AnswerCard, "card", fail)
+    page = write_page_text(*finished_run)
     notes = re.findall(r'<p class="warning">(renderer .*?)</p>', page)
     assert len(notes) == 1 and re.fullmatch(
-        r"renderer \(vqa_card, mmgen-framework [^)]+\): card of &#39;test-0&#39;: KeyError: &#39;size&#39;; what it "
-        "cannot show is shown as JSON",
+        r"renderer \(vqa_card, mmgen-framework [^)]+\): card of &#39;test-0&#39;: KeyError: &#39;size&#39;; "
+        "answers that the renderer cannot show are shown as JSON",
         notes[0],
     )
     shown = words(cards(page, 0)["test-0"])
@@ -250,30 +257,30 @@ def test_a_renderer_that_fails_costs_its_cards_and_not_the_page(made, monkeypatc
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
-def test_in_a_browser_a_data_set_is_chosen_with_its_metrics(page, tmp_path):
+def test_in_a_browser_selecting_a_data_set_shows_its_metrics(page, tmp_path):
     script = """
     const seen = {}, at = (id) => document.getElementById(id);
     window.addEventListener("error", (event) => { seen.error = event.message; });
     const cards = [...document.querySelectorAll(".card")];
     const ids = () => cards.filter((card) => card.checkVisibility()).map((card) => card.dataset.id);
-    const metrics = () => [...at("metric").options].filter((each) => !each.disabled).map((each) => each.textContent);
-    const place = (element) => element.getBoundingClientRect();
+    const metrics = () => [...at("metric").options].filter((item) => !item.disabled).map((item) => item.textContent);
+    const bounds = (element) => element.getBoundingClientRect();
     const choose = (number) => { at("gallery").value = number; at("gallery").dispatchEvent(new Event("change")); };
     setTimeout(() => {
       seen.first = ids(); seen.metrics = metrics();
       choose("3");
-      seen.regions = ids(); seen.own = metrics();
+      seen.regions = ids(); seen.regionMetrics = metrics();
       const card = document.getElementById("x-3:test-1");
-      seen.scores = [...card.querySelectorAll(".score")].map((each) => each.textContent);
-      const [image, drawn] = [".frame img", ".frame svg"].map((each) => place(card.querySelector(each)));
-      seen.covers = ["left", "top", "width", "height"].every((side) => Math.abs(image[side] - drawn[side]) < 1);
+      seen.scores = [...card.querySelectorAll(".score")].map((score) => score.textContent);
+      const [image, drawing] = [".frame img", ".frame svg"].map((name) => bounds(card.querySelector(name)));
+      seen.covers = ["left", "top", "width", "height"].every((side) => Math.abs(image[side] - drawing[side]) < 1);
       at("order").value = "low"; at("order").dispatchEvent(new Event("change"));
       seen.count = ids().length;
       location.hash = "#x-1:test-2";
       setTimeout(() => {
         seen.linked = ids(); seen.chosen = at("gallery").value;
         const pair = document.getElementById("x-1:test-2").querySelectorAll("img");
-        const [left, right] = [...pair].map(place);
+        const [left, right] = [...pair].map(bounds);
         seen.pair = left.right < right.left && left.top === right.top && Math.abs(left.height - right.height) < 1;
         seen.wide = document.documentElement.scrollWidth <= innerWidth;
         const out = document.createElement("pre");
@@ -284,7 +291,7 @@ def test_in_a_browser_a_data_set_is_chosen_with_its_metrics(page, tmp_path):
     """
     seen = browse(page, script, tmp_path)
     assert "error" not in seen and seen["first"] == [f"test-{i}" for i in range(SCENES)]
-    assert seen["metrics"] == ["none", "accuracy", "other"] and seen["own"] == ["none", "accuracy"]
+    assert seen["metrics"] == ["none", "accuracy", "other"] and seen["regionMetrics"] == ["none", "accuracy"]
     assert seen["regions"] == [f"3:test-{i}" for i in range(SCENES)] and seen["count"] == SCENES
     assert seen["scores"] == ["accuracy ✓", "accuracy ✗"] and seen["covers"]
     assert sorted(seen["linked"]) == [f"1:test-{i}" for i in range(SCENES)] and seen["chosen"] == "1"

@@ -1,4 +1,4 @@
-"""Labels of paths: as short as they can be and still differ."""
+"""Labels of paths are short and different."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The page's table: intervals under values, the highest of a column, and what is said of them."""
+"""The table on the page: intervals under values, the highest value of a column, and notes."""
 
 from mmgen.evaluation.score import write_scores
 from mmgen.report.page_table import HIGHEST, page_table, row_intervals
@@ -20,8 +20,8 @@ def table(**changes) -> Table:
     )
 
 
-def kept(folder) -> RunFolder:
-    """A run whose steps have scores: a mean over examples and one that is none."""
+def scored_run(folder) -> RunFolder:
+    """A run whose steps have two scores: one is a mean over examples, the other is not."""
     for step in ("one", "two"):
         write_scores(
             folder / "steps" / step, Scores({"right": 25.0, "BLEU": 9.0}, {"right": RIGHT, "BLEU": [8.0] * 40})
@@ -29,27 +29,27 @@ def kept(folder) -> RunFolder:
     return RunFolder(folder)
 
 
-def test_means_over_examples_have_intervals_and_others_a_note(tmp_path):
-    intervals = row_intervals(kept(tmp_path), table(), EXAMPLES)
+def test_only_means_over_examples_have_intervals(tmp_path):
+    intervals = row_intervals(scored_run(tmp_path), table(), EXAMPLES)
     assert intervals.keys() == {"one", "two"} and intervals["one"].keys() == {"right"}
     low, high = intervals["one"]["right"]
     assert 5 < low < 25 < high < 45
     shown = page_table(table(), intervals)
-    (one, bleu), _ = (row["cells"] for row in shown["groups"][0])
-    assert one == {"text": "25.00", "interval": f"{low:.1f}–{high:.1f}", "highest": True} and bleu["interval"] == ""
+    (right, bleu), _ = (row["cells"] for row in shown["groups"][0])
+    assert right == {"text": "25.00", "interval": f"{low:.1f}–{high:.1f}", "highest": True} and bleu["interval"] == ""
     assert shown["notes"][0] == "how" and shown["notes"][1].startswith("Small figures: 95 % intervals, by a bootstrap")
-    assert shown["notes"][2].startswith("No interval for BLEU: no mean over examples;")
+    assert shown["notes"][2].startswith("No interval for BLEU: not a mean over examples;")
 
 
-def test_there_is_no_interval_over_seeds_nor_of_one_image_nor_where_all_are_alike(tmp_path):
-    run = kept(tmp_path)
+def test_no_interval_over_seeds_for_one_image_or_for_equal_values(tmp_path):
+    run = scored_run(tmp_path)
     assert row_intervals(run, table(averaged=True), EXAMPLES) == {}
     assert row_intervals(run, table(), [Example(str(n), {}, ("a",), {"image": "0"}) for n in range(40)]) == {}
     write_scores(tmp_path / "steps/two", Scores({"right": 0.0}, {"right": [0.0] * 40}))
     assert row_intervals(run, table(), EXAMPLES)["two"] == {}
 
 
-def test_the_highest_of_the_steps_is_marked_and_nothing_where_they_are_alike():
+def test_the_highest_value_is_marked_unless_all_are_equal():
     steps = {"one": {"right": Spread(20.0, 9.0), "BLEU": 9.0}, "two": {"right": 19.999, "BLEU": 9.001}}
     again = {"two": {"beams": {"right": 30.0, "BLEU": 9.0}}}
     shown = page_table(table(steps=steps, again=again, published={"P": {"right": 99.0}}, averaged=True), {})

@@ -1,4 +1,4 @@
-"""Which renderer fits a step, renderers of third parties, and what is shown where none fits or one fails."""
+"""Which renderer fits a step, renderers of third parties, and the fallback if none fits or one fails."""
 
 import re
 
@@ -9,7 +9,7 @@ from mmgen.cards import Bar, Card
 from mmgen.errors import PluginError
 from mmgen.recipe.load import load
 from mmgen.registry import collect, installed
-from mmgen.report import answered, samples
+from mmgen.report import prediction_samples, text_samples
 from mmgen.report.rendering import StepRenderer, step_renderer
 from mmgen.tensors import Example, Generation, Prediction, ResolvedExample
 
@@ -65,7 +65,7 @@ def package(site):
     return install
 
 
-def test_every_task_is_shown_by_its_own(recipe):
+def test_every_task_has_its_renderer(recipe):
     shown = {step: step_renderer(recipe, step).config.model_fields["type"].default for step in recipe.steps}
     assert shown == {
         "answers": "vqa_card",
@@ -79,7 +79,7 @@ def test_every_task_is_shown_by_its_own(recipe):
     }
 
 
-def test_texts_about_data_whose_words_name_objects_are_shown_by_vcr(tmp_path):
+def test_texts_whose_words_name_objects_use_vcrs_renderer(tmp_path):
     path = tmp_path / "toy.toml"
     path.write_text(
         'name = "toy"\n[backbone]\ntype = "bert"\n[inputs.question]\ntype = "text"\n[generator]\ntype = "masked"\n'
@@ -89,16 +89,16 @@ def test_texts_about_data_whose_words_name_objects_are_shown_by_vcr(tmp_path):
     assert config.model_fields["type"].default == "vcr_texts_card"
 
 
-def test_what_no_renderer_knows_is_shown_as_json(recipe):
-    nobody = step_renderer(recipe, "answers", collect([]))
-    assert nobody.config is None
-    assert nobody.card(EXAMPLE, LABEL) == Card(line='{"label": "red", "probabilities": {"red": 0.7}}', confidence=0.7)
-    assert nobody.line(EXAMPLE, LABEL) == '{"label": "red", "probabilities": {"red": 0.7}}'
+def test_without_a_renderer_predictions_are_shown_as_json(recipe):
+    fallback = step_renderer(recipe, "answers", collect([]))
+    assert fallback.config is None
+    assert fallback.card(EXAMPLE, LABEL) == Card(line='{"label": "red", "probabilities": {"red": 0.7}}', confidence=0.7)
+    assert fallback.line(EXAMPLE, LABEL) == '{"label": "red", "probabilities": {"red": 0.7}}'
     text = Generation("test-0", "what is it?", (), -1.0)
-    assert nobody.card(EXAMPLE, text) == Card() and nobody.line(EXAMPLE, text) == "what is it?"
+    assert fallback.card(EXAMPLE, text) == Card() and fallback.line(EXAMPLE, text) == "what is it?"
 
 
-def test_a_renderer_for_any_label_loses_to_one_that_names_what_the_label_is_about(recipe, package):
+def test_a_renderer_for_specific_labels_beats_one_for_any_label(recipe, package):
     package()
     assert step_renderer(recipe, "answers").card(EXAMPLE, LABEL).bars == (Bar("red", 0.7, chosen=True, right=True),)
 
@@ -109,18 +109,18 @@ def test_a_renderer_for_a_data_set_wins(recipe, package):
     assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2_card"
 
 
-def test_a_renderer_whose_labels_the_objective_does_not_need_does_not_fit(recipe, package):
+def test_a_renderer_for_labels_that_the_objective_does_not_use_does_not_fit(recipe, package):
     package(labels=("answers", "mood"), datasets=("asked_answers",))
     assert step_renderer(recipe, "answers").config.model_fields["type"].default == "vqa_card"
 
 
-def test_two_that_fit_equally_well_are_an_error_of_this_step_alone(recipe, package):
+def test_two_equally_good_renderers_are_an_error_of_their_step_only(recipe, package):
     package(labels=("answers",))
     with pytest.raises(PluginError) as caught:
         step_renderer(recipe, "answers")
     assert re.fullmatch(
-        r"step 'answers': two renderers fit its label of 'asked_answers': 'mine' \(mmgen-mine 0\.3\) and 'vqa_card' "
-        r"\(mmgen-framework [^)]+\); uninstall one of them",
+        r"step 'answers': two renderers fit kind 'label' of data 'asked_answers': 'mine' \(mmgen-mine 0\.3\) and "
+        r"'vqa_card' \(mmgen-framework [^)]+\); uninstall one of them",
         str(caught.value),
     )
     assert step_renderer(recipe, "pairs").config.model_fields["type"].default == "nlvr2_card"
@@ -134,11 +134,11 @@ def test_two_that_fit_equally_well_are_an_error_of_this_step_alone(recipe, packa
         ("return {'line': 'red'}", "returned {'line': 'red'}; expected a mmgen.cards.Card"),
         (
             "return Card(bars=(Bar('red', 70),))",
-            "returned a card whose bars.0.share is 70: input should be less than or equal to 1.000001",
+            "returned a card with an invalid bars.0.share, 70: input should be less than or equal to 1.000001",
         ),
     ],
 )
-def test_a_renderer_that_fails_is_named_and_costs_its_card(recipe, package, card, reason):
+def test_a_failing_renderer_is_named_and_loses_only_its_card(recipe, package, card, reason):
     package(datasets=("asked_answers",), card=card)
     renderer = step_renderer(recipe, "answers")
     for _ in range(2):
@@ -146,28 +146,29 @@ def test_a_renderer_that_fails_is_named_and_costs_its_card(recipe, package, card
             line='{"label": "red", "probabilities": {"red": 0.7}}', confidence=0.7
         )
     assert renderer.notes == [
-        f"renderer (mine, mmgen-mine 0.3): card of 'test-0': {reason}; what it cannot show is shown as JSON"
+        f"renderer (mine, mmgen-mine 0.3): card of 'test-0': {reason}; answers that the renderer cannot show are shown "
+        "as JSON"
     ]
     assert renderer.line(EXAMPLE, LABEL) == "mine"
 
 
-def test_one_that_gives_no_line_is_named_too(recipe, package):
+def test_a_renderer_without_a_line_is_named(recipe, package):
     package(datasets=("asked_answers",), line="return 3")
     renderer = step_renderer(recipe, "answers")
-    said = answered([LABEL], [Example("test-0", {"question": "what is it?"})], renderer)
+    lines = prediction_samples([LABEL], [Example("test-0", {"question": "what is it?"})], renderer)
     shown = '{"label": "red", "probabilities": {"red": 0.7}}'
-    assert said.split("\n") == [
+    assert lines.split("\n") == [
         f"    {shown} <- test-0: what is it?",
-        "renderer (mine, mmgen-mine 0.3): line of 'test-0': returned 3; expected a string; what it cannot show is "
-        "shown as JSON",
+        "renderer (mine, mmgen-mine 0.3): line of 'test-0': returned 3; expected a string; answers that the "
+        "renderer cannot show are shown as JSON",
     ]
 
 
-def test_texts_are_shown_beside_captions_by_a_renderer_or_as_they_are(recipe, package):
+def test_text_samples_with_and_without_a_renderer(recipe, package):
     texts = [[Generation("a", "what is it?", (), -1.0)]]
     examples = [Example("a", {"caption": ("a dog", "a cat")})]
-    plain = samples(texts, examples, StepRenderer())
+    plain = text_samples(texts, examples, StepRenderer())
     assert plain == f"    {'what is it?':42} <- a: a dog"
     config = installed().get("renderer", "vqa_card").config
-    failed = samples(texts, examples, StepRenderer(config))
+    failed = text_samples(texts, examples, StepRenderer(config))
     assert failed.startswith(f"{plain}\nrenderer (vqa_card, mmgen-framework ")

@@ -1,5 +1,5 @@
-"""The report page: everything in it, nothing from outside, nothing that a caption could run; in a real browser where
-there is one."""
+"""The report page: it is complete, loads nothing from outside and runs no code of captions; also in a real browser if
+one is installed."""
 
 import json
 import re
@@ -33,7 +33,7 @@ from mmgen.tensors import Example
 
 pytestmark = pytest.mark.slow
 
-ABOUT = "Toys and what is asked about them"
+ABOUT = "Toys and questions about them"
 
 
 def load(folder: Path):
@@ -55,40 +55,40 @@ def page(done) -> str:
 
 
 def inside(page: str) -> dict:
-    """What the page's script reads."""
+    """The JSON data of the page's script."""
     return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
 # --- attention
 
 
-def looked(model, batch, texts, layer: int = -1, head: int | None = None):
-    """What one layer, or one of its heads, looks at."""
+def attention_of(model, batch, texts, layer: int = -1, head: int | None = None):
+    """The attention of one layer, or of one of its heads."""
     return token_attention(model, batch, texts, {"chosen": one_layer(layer, head)})["chosen"]
 
 
-def test_attention_is_that_of_the_slots_that_words_are_read_off_and_adds_up():
-    """Against the generator's own way of writing: one row, [MASK] after what is written, naively laid out."""
+def test_attention_is_that_of_the_predicting_slots_and_sums_to_one():
+    """Compared with naive generation: one row, [MASK] after the generated tokens."""
     model = toys.model()
     examples = [resolve(example) for example in toys.examples(3)]
     texts = [model.generator.reader.targets(example)[0] for example in examples]
     batch = Collator(model, model.inputs, objectives=())(examples)
-    for row, (example, found) in enumerate(zip(examples, looked(model, batch, texts), strict=True)):
-        assert found.inputs["caption"].shape == (
+    for row, (example, attention) in enumerate(zip(examples, attention_of(model, batch, texts), strict=True)):
+        assert attention.inputs["caption"].shape == (
             len(texts[row]),
             len(model.embedders["caption"].reader.read(example)),
         )
-        total = found.inputs["caption"].sum(1) + found.special + found.written
+        total = attention.inputs["caption"].sum(1) + attention.special + attention.written
         assert torch.allclose(total, torch.ones_like(total), atol=1e-5)
-        alone = looked(model, Collator(model, model.inputs, objectives=())([example]), [texts[row]])[0]
-        assert torch.allclose(found.inputs["caption"], alone.inputs["caption"], atol=1e-5)
+        alone = attention_of(model, Collator(model, model.inputs, objectives=())([example]), [texts[row]])[0]
+        assert torch.allclose(attention.inputs["caption"], alone.inputs["caption"], atol=1e-5)
         first = naive(model, example.inputs["caption"])[0]
-        assert torch.allclose(found.inputs["caption"][0], first, atol=1e-5)
+        assert torch.allclose(attention.inputs["caption"][0], first, atol=1e-5)
 
 
 def naive(model, *texts: str) -> list[torch.Tensor]:
-    """(N,) each: attention to every text of a lone [MASK] behind `[CLS] text [SEP] text`, mean over the last layer's
-    heads, by transformers itself."""
+    """Per text (N,): the attention of a single [MASK] after `[CLS] text [SEP] text`, mean over the last layer's heads,
+    by transformers itself."""
     backbone = model.backbone
     parts = [backbone.encode_text(text) for text in texts]
     ids = [backbone.start_id]
@@ -96,19 +96,19 @@ def naive(model, *texts: str) -> list[torch.Tensor]:
         ids += [*part, backbone.end_id]
     row = torch.tensor([[*ids[:-1], backbone.mask_id]])
     mask = torch.zeros(1, 1, row.shape[1], row.shape[1])
-    mask[:, :, :-1, -1] = torch.finfo(torch.float32).min  # the input does not see what is written
+    mask[:, :, :-1, -1] = torch.finfo(torch.float32).min  # the input does not see generated tokens
     backbone.model.set_attn_implementation("eager")
     with torch.no_grad():
         attention = backbone.model.base_model(input_ids=row, attention_mask=mask, output_attentions=True).attentions[-1]
-    seen, found = attention[0, :, -1, 1:].mean(0), []
+    seen, attentions = attention[0, :, -1, 1:].mean(0), []
     for part in parts:
-        found.append(seen[: len(part)])
+        attentions.append(seen[: len(part)])
         seen = seen[len(part) + 1 :]
-    return found
+    return attentions
 
 
-def test_several_inputs_are_told_apart():
-    """Rows of different lengths in one batch, each against its own row alone."""
+def test_attention_is_split_by_input():
+    """Rows of different lengths in one batch, each compared with the row alone."""
     torch.manual_seed(0)
     inputs = {"caption": Text(), "hint": Text()}
     model = compose(
@@ -121,29 +121,31 @@ def test_several_inputs_are_told_apart():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     texts = [("what color", "red ball near tree"), ("big dog under the house", "where"), ("ball", "how many are there")]
-    examples = [Example(str(n), {"caption": one, "hint": other}) for n, (one, other) in enumerate(texts)]
+    examples = [Example(str(n), {"caption": caption, "hint": hint}) for n, (caption, hint) in enumerate(texts)]
     batch = Collator(model, model.inputs, objectives=())(examples)
-    for row, found in zip(texts, looked(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
-        for own, alone in zip(found.inputs.values(), naive(model, *row), strict=True):
-            assert torch.allclose(own[0], alone, atol=1e-5)
+    for row, attention in zip(texts, attention_of(model, batch, [[5, model.backbone.end_id]] * 3), strict=True):
+        for weights, alone in zip(attention.inputs.values(), naive(model, *row), strict=True):
+            assert torch.allclose(weights[0], alone, atol=1e-5)
 
 
 def test_all_layers_is_the_mean_of_each_layer():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
     batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
-    each = [looked(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
-    ways = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
-    assert torch.allclose(ways["all"][0].inputs["caption"], (each[0] + each[1]) / 2, atol=1e-6)
-    assert torch.equal(ways["last"][0].inputs["caption"], each[1]) and not torch.allclose(each[0], each[1], atol=1e-3)
+    per_layer = [attention_of(model, batch, text, layer=layer)[0].inputs["caption"] for layer in range(2)]
+    attentions = token_attention(model, batch, text, {"last": last_layer, "all": all_layers})
+    assert torch.allclose(attentions["all"][0].inputs["caption"], (per_layer[0] + per_layer[1]) / 2, atol=1e-6)
+    assert torch.equal(attentions["last"][0].inputs["caption"], per_layer[1]) and not torch.allclose(
+        per_layer[0], per_layer[1], atol=1e-3
+    )
 
 
 def test_one_head_is_part_of_the_mean():
     model = toys.model()
     example = resolve(toys.examples(1)[0])
     batch, text = Collator(model, model.inputs, objectives=())([example]), [[5, 6, model.backbone.end_id]]
-    heads = [looked(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
-    assert torch.allclose(torch.stack(heads).mean(0), looked(model, batch, text)[0].inputs["caption"], atol=1e-6)
+    heads = [attention_of(model, batch, text, head=head)[0].inputs["caption"] for head in range(4)]
+    assert torch.allclose(torch.stack(heads).mean(0), attention_of(model, batch, text)[0].inputs["caption"], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -157,14 +159,14 @@ def test_one_head_is_part_of_the_mean():
         ([], []),
     ],
 )
-def test_pieces_are_put_together_to_words(says, words):
+def test_pieces_are_joined_to_words(says, words):
     assert words_of(range(len(says)), lambda count: says[count - 1]) == words
 
 
 # --- curves
 
 
-def test_curves_are_read_thinned_and_a_cut_line_is_passed_over(tmp_path):
+def test_curves_are_thinned_and_a_truncated_line_is_ignored(tmp_path):
     lines = [json.dumps({"update": n, "epoch": n / 100, "loss": float(n)}) for n in range(1000)]
     (tmp_path / "log.jsonl").write_text(
         "\n".join([*lines, '{"update": 1000, "epoch": 10, "loss": 1, "validation_loss": 3.5}', '{"upda'])
@@ -175,8 +177,8 @@ def test_curves_are_read_thinned_and_a_cut_line_is_passed_over(tmp_path):
     assert curves.read(tmp_path / "none.jsonl") == curves.Curve([], [])
 
 
-def test_no_point_of_a_curve_stands_for_few_updates():
-    """Or else the last one jumps."""
+def test_every_point_of_a_curve_is_a_mean_of_many_updates():
+    """Otherwise the last point jumps."""
     for count in (1, 119, 121, 241, 1000):
         thinned = curves.thin([(float(n), 1.0 if n < count - 1 else 1000.0) for n in range(count)])
         assert len(thinned) == min(count, curves.POINTS)
@@ -184,7 +186,7 @@ def test_no_point_of_a_curve_stands_for_few_updates():
     assert curves.thin([]) == []
 
 
-def test_curves_stand_in_files_and_in_the_page_in_its_own_colours(done, page):
+def test_curves_are_in_files_and_on_the_page_in_its_colours(done, page):
     alone = (done.path / "curves/validation.svg").read_text()
     assert alone.startswith("<?xml") and "validation loss" in alone and "words" in alone
     assert page.count('role="img"') == 2 and "var(--curve-1)" in page and plotting.INK not in page
@@ -193,7 +195,7 @@ def test_curves_stand_in_files_and_in_the_page_in_its_own_colours(done, page):
 # --- the page
 
 
-def test_the_page_has_everything(page):
+def test_the_page_is_complete(page):
     table = re.search(r"<table>.*?</table>", page, re.DOTALL)[0]
     assert re.findall(r"<th scope=\"row\">(?:<i[^>]*></i>)?(\w+)", table) == ["words", "both", "people", "chance"]
     assert page.count('<article class="card"') == 6 and page.count("data:image/jpeg;base64,") == 6
@@ -208,24 +210,24 @@ def test_the_page_has_everything(page):
         assert text in page, text
 
 
-def test_attention_in_the_page_fits_words_regions_and_captions(done, page):
+def test_attention_on_the_page_fits_words_regions_and_captions(done, page):
     data = inside(page)
     written = [json.loads(line)[0] for line in (done.path / "steps/both/generations.jsonl").read_text().splitlines()]
     assert data["inputs"] == {"words": ["caption"], "both": ["image", "caption"]}
     for text in written:
-        each = data["looks"][text["id"]]
-        assert len(each["boxes"]["image"]) == len(each["units"]["image"]) >= 6
-        assert "".join(each["units"]["caption"]).startswith(
+        looks = data["looks"][text["id"]]
+        assert len(looks["boxes"]["image"]) == len(looks["units"]["image"]) >= 6
+        assert "".join(looks["units"]["caption"]).startswith(
             ("a", "the", "there", "we", "an", "two", "three", "one", "you", "in")
         )
         for step, inputs in data["inputs"].items():
-            width = sum(len(each["units"][name]) for name in inputs) + 2
-            for row in [*each["weights"]["last"][step], *each["weights"]["all"][step]]:
+            width = sum(len(looks["units"][name]) for name in inputs) + 2
+            for row in [*looks["weights"]["last"][step], *looks["weights"]["all"][step]]:
                 assert len(row) == width and sum(row) == pytest.approx(10_000, abs=width)
     assert data["scores"]["test-00000"]["both"].keys() >= {"relevance"}
 
 
-def test_the_page_asks_for_nothing_from_outside(page):
+def test_the_page_loads_nothing_from_outside(page):
     assert (
         not re.findall(r"""(?:src|href)=["'](?!data:|#)[^"']*""", page)
         and "@import" not in page
@@ -235,7 +237,7 @@ def test_the_page_asks_for_nothing_from_outside(page):
 
 
 class Odd(Dataset):
-    """A data set whose texts and ids would run, and which has no pictures."""
+    """A data set without pictures, whose texts and ids are scripts."""
 
     def __init__(self, inner: Dataset) -> None:
         self.inner = inner
@@ -257,7 +259,7 @@ class Odd(Dataset):
 
 
 class OneDataset:
-    """What every step is scored on."""
+    """The data set on which every step is scored."""
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
@@ -269,17 +271,17 @@ class OneDataset:
         return self.dataset.split("test")
 
 
-def test_texts_are_shown_and_never_run_and_published_rows_stand_beside_ours(done, tmp_path):
+def test_texts_are_never_executed_and_published_rows_are_shown(done, tmp_path):
     shutil.copytree(done.path, tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
     recipe = folder.recipe(installed())
 
-    def unable(step):
+    def fail(step):
         raise DataError("features are <gone>")
 
     datasets = OneDataset(Odd(recipe.data.build()))
-    tables = report.gather_all(recipe, folder, datasets)
-    path = report.write_page(recipe, folder, datasets, tables, unable, Progress())
+    tables = report.gather_tables(recipe, folder, datasets)
+    path = report.write_page(recipe, folder, datasets, tables, fail, Progress())
     page = path.read_text(encoding="utf-8")
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)" in page
     assert "No pictures: this data set has no raw images" in page
@@ -297,18 +299,19 @@ def test_texts_are_shown_and_never_run_and_published_rows_stand_beside_ours(done
 
 
 def test_a_report_that_fails_does_not_lose_the_run(done, tmp_path, monkeypatch):
-    said = []
+    lines = []
     monkeypatch.setattr(report.page, "write_page", lambda *_: 1 / 0)
     recipe = done.recipe(installed())
     progress = Progress()
-    progress.say = said.append
+    progress.say = lines.append
     report.try_page(recipe, done, Datasets(recipe), (), None, progress)
-    assert said == [
-        f"report.html was not written: division by zero; the run is whole, `mmgen report {done.path}` tries again"
+    assert lines == [
+        f"report.html was not written: division by zero; the run itself is complete; try again with "
+        f"`mmgen report {done.path}`"
     ]
 
 
-def test_the_command_writes_the_page_again_with_as_many_pictures_as_asked_for(done, tmp_path):
+def test_the_command_writes_the_page_with_the_requested_number_of_pictures(done, tmp_path):
     from click.testing import CliRunner
 
     from mmgen.cli import main
@@ -319,11 +322,11 @@ def test_the_command_writes_the_page_again_with_as_many_pictures_as_asked_for(do
     page = (tmp_path / "default/seed-0/report.html").read_text(encoding="utf-8")
     assert re.findall(r'data-id="(.*?)"', page) == ["test-00000", "test-00003"]
     assert "No attention" not in page
-    assert f'<p class="lede">{ABOUT}</p>' in page  # which the run keeps
+    assert f'<p class="lede">{ABOUT}</p>' in page  # from the run's recipe
 
 
-def test_nothing_on_the_page_has_a_height_that_comes_later(done, tmp_path):
-    """Or else links to sections end elsewhere. Without scripts all cards are there."""
+def test_no_height_on_the_page_changes_after_loading(done, tmp_path):
+    """Otherwise links to sections miss them. Without scripts all cards are visible."""
     shutil.copytree(done.path, tmp_path / "run")
     write_result(tmp_path / "run/probes/heads")
     page = report_on(tmp_path / "run", Progress(), 6).read_text(encoding="utf-8")
@@ -334,7 +337,7 @@ def test_nothing_on_the_page_has_a_height_that_comes_later(done, tmp_path):
 
 
 def write_result(folder: Path) -> None:
-    """What a probe with one plot leaves."""
+    """Write the files of a probe with one plot."""
     with plotting.figure(3.0, 1.5, salt="x") as figure:
         figure.add_subplot().plot([0, 1], [0, 1])
         folder.mkdir(parents=True)
@@ -343,39 +346,39 @@ def write_result(folder: Path) -> None:
     (folder / "findings.json").write_text(json.dumps(result))
 
 
-def test_what_is_no_run_and_what_is_not_finished_is_told(done, tmp_path):
-    with pytest.raises(RunError) as told:
+def test_folders_that_are_not_a_run_or_not_finished_are_refused(done, tmp_path):
+    with pytest.raises(RunError) as caught:
         report_on(tmp_path, Progress())
     assert (
-        str(told.value)
+        str(caught.value)
         == f"{tmp_path}: no recipe.json in this folder; name a run folder (runs/<name>/<profile>/seed-<n>)"
     )
     shutil.copytree(done.path, tmp_path / "run")
     for scores in (tmp_path / "run").glob("steps/*/scores.json"):
         scores.unlink()
-    with pytest.raises(RunError) as told:
+    with pytest.raises(RunError) as caught:
         report_on(tmp_path / "run", Progress())
-    assert str(told.value) == f"{tmp_path}/run: no row of the table is finished yet; go on with `mmgen run`"
+    assert str(caught.value) == f"{tmp_path}/run: no step with scores is finished yet; continue with `mmgen run`"
 
 
-def test_a_finished_run_writes_about_its_own_pictures_again(done):
-    """`load_run` finds the features that the run made."""
+def test_a_finished_run_generates_the_same_texts_again(done):
+    """`load_run` finds the features that the run extracted."""
     loaded = load_run(done.path, "both")
     examples = loaded.recipe.data.build().split("test")
-    again = [texts[0].text for texts in loaded.generate(examples, Decoding())]
-    assert again == [
+    texts = [texts[0].text for texts in loaded.generate(examples, Decoding())]
+    assert texts == [
         json.loads(line)[0]["text"] for line in (done.path / "steps/both/generations.jsonl").read_text().splitlines()
     ]
 
 
-def test_the_time_of_every_step_is_kept(done):
+def test_the_time_of_every_step_is_saved(done):
     assert done.times().keys() == {"words", "both"} and all(seconds > 0 for seconds in done.times().values())
 
 
-def test_the_table_is_the_one_of_the_run(done):
+def test_the_table_is_that_of_the_run(done):
     recipe = done.recipe(installed())
-    found = report.gather_all(recipe, done, Datasets(recipe))[0]
-    shown = report.markdown(found)
+    table = report.gather_tables(recipe, done, Datasets(recipe))[0]
+    shown = report.markdown(table)
     assert shown.splitlines()[0].startswith("| step") and (done.path / "table.md").read_text() == f"# toy\n\n{shown}\n"
 
 
@@ -383,53 +386,53 @@ def test_the_table_is_the_one_of_the_run(done):
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
-def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page, tmp_path):
+def test_in_a_browser_keys_highlight_words_and_the_gallery_is_searched(page, tmp_path):
     script = """
     const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
     const seen = {};
     window.addEventListener("error", (event) => { seen.error = event.message; });
     setTimeout(() => {
-      const card = [...document.querySelectorAll(".card")].find((each) =>
-        ["words", "both"].every((step) => each.querySelector(`[data-step=${step}] .word`)));
+      const card = [...document.querySelectorAll(".card")].find((card) =>
+        ["words", "both"].every((step) => card.querySelector(`[data-step=${step}] .word`)));
       seen.id = card.dataset.id;
       seen.stops = card.querySelectorAll(".word[tabindex='0']").length;
       card.querySelector(".word").focus();
-      seen.first = card.querySelector(".told").textContent;
+      seen.first = card.querySelector(".attention").textContent;
       press("ArrowDown"); press("ArrowRight");
       seen.step = document.activeElement.closest("li").dataset.step;
       seen.boxes = card.querySelectorAll(".frame rect").length;
       seen.shades = [...card.querySelectorAll(".unit")].map((unit) => unit.style.background.match(/[\\d.]+(?=\\))/)[0]);
       seen.word = [...document.activeElement.parentNode.children].indexOf(document.activeElement);
-      seen.last = card.querySelector(".told").textContent;
+      seen.last = card.querySelector(".attention").textContent;
       const layers = document.getElementById("layers");
       layers.value = "all"; layers.dispatchEvent(new Event("change"));
-      seen.all = card.querySelector(".told").textContent;
+      seen.all = card.querySelector(".attention").textContent;
       press("Escape");
-      seen.after = card.querySelectorAll(".frame rect").length + card.querySelector(".told").textContent;
+      seen.after = card.querySelectorAll(".frame rect").length + card.querySelector(".attention").textContent;
       layers.value = "last"; layers.dispatchEvent(new Event("change"));
       const frame = card.querySelector(".frame");
       frame.focus();
-      seen.region = card.querySelector(".told").textContent;
+      seen.region = card.querySelector(".attention").textContent;
       seen.framed = card.querySelectorAll(".frame rect").length;
       seen.lit = [...card.querySelectorAll("[data-step=both] .word")].filter((word) => word.style.background).length;
       const words = [...card.querySelectorAll("[data-step=words] .word")];
       seen.unread = words.filter((word) => word.style.background).length;
       press("ArrowRight");
-      seen.next = card.querySelector(".told").textContent;
+      seen.next = card.querySelector(".attention").textContent;
       press("End");
       seen.read = card.querySelectorAll(".unit.on").length;
       const looks = JSON.parse(document.getElementById("data").textContent).looks[card.dataset.id];
       const box = frame.getBoundingClientRect(), [x0, y0, x1, y1] = looks.boxes.image[0];
       const [clientX, clientY] = [box.left + (x0 + x1) / 2 * box.width, box.top + (y0 + y1) / 2 * box.height];
       frame.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX, clientY}));
-      seen.pointed = card.querySelector(".told").textContent;
+      seen.pointed = card.querySelector(".attention").textContent;
       card.querySelectorAll(".unit")[1].dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
       seen.unit = card.querySelector(".unit.on").textContent;
       press("Escape");
       seen.cleared = card.querySelectorAll(".frame rect, .unit.on").length;
       const find = document.getElementById("find");
       find.value = "TEST-00004"; find.dispatchEvent(new Event("input"));
-      seen.found = [...document.querySelectorAll(".card:not([hidden])")].map((each) => each.dataset.id);
+      seen.found = [...document.querySelectorAll(".card:not([hidden])")].map((card) => card.dataset.id);
       seen.count = document.getElementById("count").textContent;
       seen.scores = document.querySelector(".score").textContent;
       seen.wide = document.documentElement.scrollWidth <= innerWidth;
@@ -441,9 +444,9 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
     """
     seen = browse(page, script, tmp_path)
     assert "error" not in seen and seen["all"].split()[0] == seen["last"].split()[0]
-    assert seen["stops"] == 1 and re.match(r"\S+ looks at caption \d+", seen["first"])
+    assert seen["stops"] == 1 and re.match(r"\S+ attends to caption \d+", seen["first"])
     assert seen["step"] == "both" and seen["after"] == "0"
-    assert seen["region"] == seen["pointed"] and " looked at" in seen["region"] and seen["region"] != seen["next"]
+    assert seen["region"] == seen["pointed"] and " attention" in seen["region"] and seen["region"] != seen["next"]
     assert seen["framed"] == 1 and seen["lit"] > 0 == seen["unread"] and seen["read"] == 1 and seen["cleared"] == 0
     data = inside(page)["looks"][seen["id"]]
     weights, regions = data["weights"]["last"]["both"][seen["word"]], len(data["units"]["image"])
@@ -456,7 +459,7 @@ def test_in_a_browser_keys_move_words_light_up_and_the_gallery_is_searched(page,
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium, which is not on this machine")
-def test_in_a_browser_few_cards_are_shown_more_on_demand_and_links_land(done, tmp_path, monkeypatch):
+def test_in_a_browser_more_cards_are_shown_on_demand_and_links_work(done, tmp_path, monkeypatch):
     monkeypatch.setattr(report.page, "AT_ONCE", 2)
     shutil.copytree(done.path, tmp_path / "run")
     page = report_on(tmp_path / "run", Progress(), 6).read_text(encoding="utf-8")
@@ -477,10 +480,10 @@ def test_in_a_browser_few_cards_are_shown_more_on_demand_and_links_land(done, tm
       location.hash = "#x-test-00004";
       setTimeout(() => {
         seen.linked = ids().at(-1);
-        location.hash = "#repeat";
+        location.hash = "#reproduce";
         setTimeout(() => {
           const end = document.documentElement.scrollHeight - innerHeight - scrollY;
-          seen.away = Math.min(Math.abs(at("repeat").getBoundingClientRect().top), Math.abs(end));
+          seen.away = Math.min(Math.abs(at("reproduce").getBoundingClientRect().top), Math.abs(end));
           const out = document.createElement("pre");
           out.id = "seen"; out.textContent = JSON.stringify(seen);
           document.body.append(out);
@@ -493,6 +496,6 @@ def test_in_a_browser_few_cards_are_shown_more_on_demand_and_links_land(done, tm
     assert seen["count"] == "2 of 6 shown" and seen["more"] == "Show 2 more of 4"
     assert seen["second"] == 4 and seen["focus"] == "test-00002"
     assert seen["found"] == ["test-00005"] and not seen["button"]
-    assert seen["none"] == "No example has “no such thing” in its id or its texts."
+    assert seen["none"] == "No example contains “no such thing” in its id or texts."
     assert seen["visible"] == 0 and seen["again"] == 2
     assert seen["linked"] == "test-00004" and seen["away"] <= 1

@@ -15,7 +15,7 @@ from mmgen.cli import main
 from mmgen.data.datasets import Datasets
 from mmgen.registry import installed
 from mmgen.report import compare_intervals
-from mmgen.report.compare import _alike, _said_once
+from mmgen.report.compare import _group_steps, _without_repeats
 from mmgen.report.labels import tell_apart
 from mmgen.report.table import Spread, cell, spread
 from mmgen.scoring.intervals import means_over_examples
@@ -95,7 +95,7 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
     folder = RunFolder(tmp_path / "default/seed-4")
     recipe = folder.recipe(installed())
-    found = report.over_seeds(report.gather_all(recipe, folder, Datasets(recipe))[0], folder)
+    found = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
     assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
     assert found.steps["second"]["distinct"] == spread(reached(runs, "second", "distinct")[:2])
 
@@ -113,12 +113,14 @@ def training(all_epochs: int, first: int, second: int) -> dict:
 
 
 def test_a_changed_training_setting_is_told_once_unless_a_step_goes_its_own_way():
-    assert _said_once(differences(training(1, 1, 1), training(2, 2, 2)), 2) == ["training.epochs: 1 -> 2"]
-    assert _said_once(differences(training(1, 1, 1), training(2, 2, 1)), 2) == [
+    assert _without_repeats(differences(training(1, 1, 1), training(2, 2, 2)), 2) == ["training.epochs: 1 -> 2"]
+    assert _without_repeats(differences(training(1, 1, 1), training(2, 2, 1)), 2) == [
         "training.epochs: 1 -> 2",
         "steps.first.training.epochs: 1 -> 2",
     ]
-    assert _said_once(differences(training(1, 1, 1), training(1, 1, 3)), 2) == ["steps.second.training.epochs: 1 -> 3"]
+    assert _without_repeats(differences(training(1, 1, 1), training(1, 1, 3)), 2) == [
+        "steps.second.training.epochs: 1 -> 3"
+    ]
 
 
 def test_runs_side_by_side(runs):
@@ -165,7 +167,7 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     said = mmgen("compare", own_runs, tmp_path / "more")
     assert f"minus {tell_apart([own_runs, tmp_path / 'more'])[0]}" in said and str(several) in said
     others = iter((["a"], ["b"]))
-    monkeypatch.setattr(compare_intervals, "_told", lambda examples: next(others))
+    monkeypatch.setattr(compare_intervals, "_targets", lambda examples: next(others))
     assert compare_intervals.differences(*runs, "first") == {}  # other examples
 
 
@@ -177,9 +179,9 @@ def test_a_rounded_zero_has_no_minus():
 
 def test_steps_that_share_no_score_have_a_table_each():
     rows = {"a": {"x": {"bleu": 1.0}, "y": {"accuracy": 2.0}}, "b": {"x": {"cider": 3.0}, "z": {"accuracy": 4.0}}}
-    assert _alike(rows) == [(["x"], ["bleu", "cider"]), (["y", "z"], ["accuracy"])]
+    assert _group_steps(rows) == [(["x"], ["bleu", "cider"]), (["y", "z"], ["accuracy"])]
     rows["b"]["z"] |= {"yes/no": 1.0, "number": 1.0}  # another task's accuracy
-    assert _alike(rows) == [
+    assert _group_steps(rows) == [
         (["x"], ["bleu", "cider"]),
         (["y"], ["accuracy"]),
         (["z"], ["accuracy", "yes/no", "number"]),
@@ -188,10 +190,10 @@ def test_steps_that_share_no_score_have_a_table_each():
 
 def test_what_cannot_be_compared_is_told(runs, tmp_path):
     assert mmgen("compare", tmp_path) == (
-        f"error: {tmp_path}: no run; give a run's folder (runs/<name>/<profile>/seed-<n>), or the one that its seeds "
-        "are in\n"
+        f"error: {tmp_path}: not a run; give a run's folder (runs/<name>/<profile>/seed-<n>) or the folder that "
+        "contains its seeds\n"
     )
-    assert mmgen("compare", runs, runs) == "error: compare: the same run is named twice\n"
+    assert mmgen("compare", runs, runs) == "error: compare: duplicate run; name each run once\n"
 
 
 def test_a_spread_needs_two_values():
@@ -228,8 +230,8 @@ def test_seeds_of_other_examples_are_not_averaged(own_runs):
     assert list(RunFolder(own_runs / "seed-4").seeds()) == [4, 6]
     assert (
         mmgen("compare", own_runs)
-        == f"error: {own_runs}: its seeds have learnt from other examples: the data changed between them; compare them "
-        "one by one\n"
+        == f"error: {own_runs}: the seeds were trained on different examples, because the data changed between the "
+        "runs; compare these runs by their own folders\n"
     )
     assert mmgen("compare", own_runs / "seed-4", own_runs / "seed-5").endswith(
         "from seed-4 to seed-5:\n  the data sets' examples\n"
@@ -242,7 +244,7 @@ def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
     folder = RunFolder(own_runs / "seed-4")
     recipe = folder.recipe(installed())
     with caplog.at_level("WARNING", "mmgen"):
-        found = report.over_seeds(report.gather_all(recipe, folder, Datasets(recipe))[0], folder)
+        found = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
     assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
     assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
         "this run is left out of the results over seeds"

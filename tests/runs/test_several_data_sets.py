@@ -52,7 +52,7 @@ def test_texts_are_learnt_beside_pictures(tmp_path):
     assert len(FeatureStore(store)) == 12 + 2 + 3
     assert "zebra" in load_run(place).model.backbone.tokenizer.get_vocab()
     assert (place / "steps/write/scores.json").exists() and not (place / "steps/pre/scores.json").exists()
-    assert "has data of its own (scenes, jsonl)." in (place / "report.html").read_text(encoding="utf-8")
+    assert "has its own data (scenes, jsonl)." in (place / "report.html").read_text(encoding="utf-8")
     assert "nothing to do" in mmgen_here(tmp_path, "run", "toy.toml").stdout
     told = mmgen_here(tmp_path, "data", "check", "toy.toml")
     assert told.returncode == 0, told.stderr

@@ -69,11 +69,11 @@ def test_the_report_names_it_since_rows_say_that_they_start_from_it(place):
     assert (
         legend[:2]
         == [
-            "first reads caption; learns backbone; starts from warm.",
-            "second reads caption; learns backbone; starts from first.",
+            "first reads caption; trains backbone; starts from warm.",
+            "second reads caption; trains backbone; starts from first.",
         ]
-        and "warm, a warm start and no row, reads caption; learns backbone; starts from the encoder as it came; has "
-        "data of its own (jsonl)."
+        and "warm (a warm start, not in the table) reads caption; trains backbone; starts from the encoder's initial "
+        "weights; has its own data (jsonl)."
         in legend
     )
 
@@ -192,7 +192,7 @@ def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with
     )
     run = tmp_path / "runs/toy/default/seed-0"
     told = CliRunner().invoke(main, ["report", str(run)], catch_exceptions=False).output
-    assert told == f"error: {run}: no row of the table is finished yet; go on with `mmgen run`\n"
+    assert told == f"error: {run}: no step with scores is finished yet; continue with `mmgen run`\n"
 
 
 def test_the_survey_tells_of_own_data_what_its_step_reads(place):

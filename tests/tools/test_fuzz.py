@@ -416,7 +416,7 @@ def test_weights_of_others_have_no_checksum_and_must_be_finite(root):
         (
             "steps/both/log.jsonl",
             b'{"epoch": "x", "loss": 1}\n{"epoch": 0, "loss": 1}\n',
-            "log.jsonl:1: damaged: its numbers are none",
+            "log.jsonl:1: damaged: expected numbers for epoch and loss",
         ),
         ("times.json", b'{"both": "1"}', "times.json: damaged: 'both' is \"1\""),
         ("environment.json", b"[]", "environment.json: damaged: expected a JSON object"),

@@ -1,31 +1,31 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const cards = [...document.querySelectorAll(".card")];
 const svg = (name, attributes) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
 };
-const WHOLE = 10000; // a word's whole attention
-const strength = (weight) => (weight < 50 ? 0 : Math.sqrt(weight / WHOLE)); // of a colour; the root, so that 5 % can be seen
+const TOTAL = 10000; // a word's total attention
+const strength = (weight) => (weight < 50 ? 0 : Math.sqrt(weight / TOTAL)); // of a colour; the square root makes 5 % visible
 const shade = (weight) => `rgb(var(--mark-rgb) / ${(0.6 * strength(weight)).toFixed(2)})`;
 const percent = (share) => (share < 100 && share > 0 ? "<1" : Math.round(share / 100)) + "\u202f%";
 
-// --- attention: a word of a text is chosen, and what it looked at lights up; or a region or a word that was read, and
-// the words that looked at it do
-let on = null; // { card, word } or { card, input, unit }
+// --- attention: the page highlights what a selected generated word attends to, or the generated words that attend to a
+// selected region or input word
+let on = null; // the selection: { card, word } or { card, input, unit }
 const layers = document.getElementById("layers");
-layers?.addEventListener("change", () => { const before = on; clear(); if (before) (before.word ? choose(before.word) : turn(before.card, before.input, before.unit)); });
+layers?.addEventListener("change", () => { const before = on; clear(); if (before) (before.word ? selectWord(before.word) : selectUnit(before.card, before.input, before.unit)); });
 
 function clear() {
   if (!on) return;
   const card = on.card;
   on = null;
   card.querySelector(".frame .looks")?.remove();
-  card.querySelector(".told").textContent = "";
-  for (const each of card.querySelectorAll(".unit, .word")) { each.style.background = ""; each.classList.remove("on"); }
+  card.querySelector(".attention").textContent = "";
+  for (const element of card.querySelectorAll(".unit, .word")) { element.style.background = ""; element.classList.remove("on"); }
 }
 
-function choose(word) {
+function selectWord(word) {
   if (word === on?.word) return;
   clear();
   const card = word.closest(".card"), step = word.closest("li").dataset.step;
@@ -37,70 +37,70 @@ function choose(word) {
   let place = 0;
   for (const input of data.inputs[step]) {
     const units = looks.units[input] || [];
-    const own = weights.slice(place, place + units.length);
+    const inputWeights = weights.slice(place, place + units.length);
     place += units.length;
-    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], own);
-    else shadeWords(card, input, own);
-    shares.push([input, own.reduce((a, b) => a + b, 0), top(units, own)]);
+    if (looks.boxes[input]) drawBoxes(card, looks.boxes[input], inputWeights);
+    else shadeWords(card, input, inputWeights);
+    shares.push([input, inputWeights.reduce((a, b) => a + b, 0), top(units, inputWeights)]);
   }
-  shares.push(["marks ([CLS], [SEP])", weights[place], ""], ["itself and the words before", weights[place + 1], ""]);
-  tell(card, word.textContent.trim(), shares);
+  shares.push(["special tokens ([CLS], [SEP])", weights[place], ""], ["itself and the words before it", weights[place + 1], ""]);
+  describeWord(card, word.textContent.trim(), shares);
 }
 
-// The way back: which words of the texts looked at this region, or at this word of the caption.
-function turn(card, input, unit) {
+// The reverse: the generated words that attend to this region, or to this word of the caption.
+function selectUnit(card, input, unit) {
   if (on && on.card === card && on.input === input && on.unit === unit) return;
   clear();
   on = { card, input, unit };
-  const looks = data.looks[card.dataset.id], found = [];
+  const looks = data.looks[card.dataset.id], matches = [];
   for (const line of card.querySelectorAll(".wrote > li")) {
     const column = columnOf(looks, line.dataset.step, input, unit), rows = looks.weights[layers.value]?.[line.dataset.step];
     if (column === null || !rows) continue;
-    [...line.querySelectorAll(".word")].forEach((word, i) => found.push([rows[i][column], word, line.dataset.step]));
+    [...line.querySelectorAll(".word")].forEach((word, i) => matches.push([rows[i][column], word, line.dataset.step]));
   }
-  for (const [weight, word] of found) word.style.background = shade(weight);
-  if (looks.boxes[input]) drawBoxes(card, [looks.boxes[input][unit]], [WHOLE]);
+  for (const [weight, word] of matches) word.style.background = shade(weight);
+  if (looks.boxes[input]) drawBoxes(card, [looks.boxes[input][unit]], [TOTAL]);
   else unitsOf(card, input)[unit]?.classList.add("on");
-  const order = found.filter(([weight]) => weight >= 50).sort((a, b) => b[0] - a[0]).slice(0, 4);
-  const said = order.map(([weight, word, step]) => `${word.textContent.trim()} (${step}) ${percent(weight)}`).join(", ");
-  say(card, looks.units[input][unit].trim(), said ? ` is looked at by ${said}` : " is hardly looked at");
+  const order = matches.filter(([weight]) => weight >= 50).sort((a, b) => b[0] - a[0]).slice(0, 4);
+  const words = order.map(([weight, word, step]) => `${word.textContent.trim()} (${step}) ${percent(weight)}`).join(", ");
+  describe(card, looks.units[input][unit].trim(), words ? ` gets attention from ${words}` : " gets hardly any attention");
 }
 
-// Where a unit's weight stands in the rows of a step; null where the step does not read its input.
+// The column of a unit in a step's weights; null if the step does not read its input.
 function columnOf(looks, step, input, unit) {
   let start = 0;
-  for (const each of data.inputs[step] || []) {
-    if (each === input) return start + unit;
-    start += (looks.units[each] || []).length;
+  for (const name of data.inputs[step] || []) {
+    if (name === input) return start + unit;
+    start += (looks.units[name] || []).length;
   }
   return null;
 }
 
-const unitsOf = (card, input) => [...card.querySelectorAll(".read")].find((each) => each.dataset.input === input)?.querySelectorAll(".unit") || [];
+const unitsOf = (card, input) => [...card.querySelectorAll(".read")].find((line) => line.dataset.input === input)?.querySelectorAll(".unit") || [];
 
-// All regions of a card as [input, number, box], the smallest first: where boxes lie over one another, it is the one meant.
+// All regions of a card as [input, number, box], the smallest first: of overlapping boxes, the pointer selects the smallest.
 function regionsOf(card) {
   const looks = data.looks[card.dataset.id], area = ([x0, y0, x1, y1]) => (x1 - x0) * (y1 - y0);
-  const found = Object.entries(looks.weights.last ? looks.boxes : {}).flatMap(([input, boxes]) => boxes.map((box, i) => [input, i, box]));
-  return found.sort((a, b) => area(a[2]) - area(b[2]));
+  const regions = Object.entries(looks.weights.last ? looks.boxes : {}).flatMap(([input, boxes]) => boxes.map((box, i) => [input, i, box]));
+  return regions.sort((a, b) => area(a[2]) - area(b[2]));
 }
 
 function pointAt(frame, event) {
   const card = frame.closest(".card"), { left, top, width, height } = frame.getBoundingClientRect();
   const x = (event.clientX - left) / width, y = (event.clientY - top) / height;
-  const meant = regionsOf(card).find(([, , [x0, y0, x1, y1]]) => x >= x0 && x <= x1 && y >= y0 && y <= y1);
-  if (meant) turn(card, meant[0], meant[1]);
+  const region = regionsOf(card).find(([, , [x0, y0, x1, y1]]) => x >= x0 && x <= x1 && y >= y0 && y <= y1);
+  if (region) selectUnit(card, region[0], region[1]);
   else clear();
 }
 
-// From region to region, then on to the words that were read.
+// From region to region, then to the words of the input texts.
 function walk(frame, by) {
   const card = frame.closest(".card"), looks = data.looks[card.dataset.id];
   const inputs = Object.keys(looks.units).sort((a, b) => !!looks.boxes[b] - !!looks.boxes[a]);
   const all = inputs.flatMap((input) => looks.units[input].map((_, i) => [input, i]));
   const now = on?.card === card ? all.findIndex(([input, i]) => input === on.input && i === on.unit) : -1;
   const next = all[by === Infinity ? all.length - 1 : by === -Infinity ? 0 : Math.min(all.length - 1, Math.max(0, now + by))];
-  if (next) turn(card, ...next);
+  if (next) selectUnit(card, ...next);
 }
 
 function top(units, weights) {
@@ -108,15 +108,15 @@ function top(units, weights) {
   return order.filter(([weight]) => weight >= 100).map(([weight, unit]) => `${unit}: ${percent(weight)}`).join("; ");
 }
 
-function tell(card, word, shares) {
-  const said = shares.filter(([, share]) => share > 0).map(([name, share, best]) => `${name} ${percent(share)}` + (best ? ` (${best})` : ""));
-  say(card, word, " looks at " + said.join(", "));
+function describeWord(card, word, shares) {
+  const parts = shares.filter(([, share]) => share > 0).map(([name, share, best]) => `${name} ${percent(share)}` + (best ? ` (${best})` : ""));
+  describe(card, word, " attends to " + parts.join(", "));
 }
 
-function say(card, what, rest) {
+function describe(card, subject, predicate) {
   const bold = document.createElement("b");
-  bold.textContent = what;
-  card.querySelector(".told").replaceChildren(bold, rest);
+  bold.textContent = subject;
+  card.querySelector(".attention").replaceChildren(bold, predicate);
 }
 
 function drawBoxes(card, boxes, weights) {
@@ -135,7 +135,7 @@ function shadeWords(card, input, weights) {
   unitsOf(card, input).forEach((unit, i) => { unit.style.background = shade(weights[i]); });
 }
 
-// One stop of the Tab key a card; arrows go from word to word and from text to text.
+// One Tab stop per card; the arrow keys move from word to word and from text to text.
 for (const card of cards) {
   const words = [...card.querySelectorAll(".word")];
   words.forEach((word, i) => { word.tabIndex = i ? -1 : 0; word.setAttribute("role", "button"); });
@@ -143,15 +143,15 @@ for (const card of cards) {
 const gallery = document.getElementById("cards");
 const wordOf = (event) => (event.target instanceof Element ? event.target.closest(".word") : null);
 const frameOf = (event) => (event.target instanceof Element ? event.target.closest(".frame[tabindex]") : null);
-function meet(event) {
+function selectAt(event) {
   const word = wordOf(event), unit = event.target instanceof Element ? event.target.closest(".read .unit") : null;
-  if (word) choose(word);
+  if (word) selectWord(word);
   else if (unit) {
     const card = unit.closest(".card"), input = unit.closest(".read").dataset.input;
-    if (data.looks[card.dataset.id].units[input]) turn(card, input, [...unitsOf(card, input)].indexOf(unit));
+    if (data.looks[card.dataset.id].units[input]) selectUnit(card, input, [...unitsOf(card, input)].indexOf(unit));
   }
 }
-for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, meet);
+for (const kind of ["pointerover", "click", "focusin"]) gallery.addEventListener(kind, selectAt);
 for (const kind of ["pointermove", "click"]) gallery.addEventListener(kind, (event) => { const frame = frameOf(event); if (frame) pointAt(frame, event); });
 gallery.addEventListener("focusin", (event) => { const frame = frameOf(event); if (frame && !frame.matches(":hover") && on?.card !== frame.closest(".card")) walk(frame, 1); });
 gallery.addEventListener("keydown", (event) => {
@@ -177,53 +177,53 @@ gallery.addEventListener("keydown", (event) => {
   next.focus();
 });
 
-// --- finding, ordering, and how many are shown
+// --- searching, sorting, and the number of visible cards
 const at = (id) => document.getElementById(id);
-const find = at("find"), metric = at("metric"), order = at("order"), chosen = at("gallery"), AT_ONCE = Number(gallery.dataset.atOnce);
+const find = at("find"), metric = at("metric"), order = at("order"), dataset = at("gallery"), AT_ONCE = Number(gallery.dataset.atOnce);
 at("choose").hidden = false;
 at("choose").addEventListener("submit", (event) => event.preventDefault());
 const texts = new Map(cards.map((card) => [card, card.querySelector(".say").textContent.toLowerCase()]));
-const named = () => metric.selectedOptions[0].dataset.name; // undefined for none
-const ofGallery = (each) => !chosen || each.dataset.gallery === chosen.value;
+const metricName = () => metric.selectedOptions[0].dataset.name; // undefined for "none"
+const ofGallery = (element) => !dataset || element.dataset.gallery === dataset.value;
 let ordered = cards, most = AT_ONCE;
 
-const fitting = () => {
-  const wanted = find.value.trim().toLowerCase();
-  return ordered.filter((card) => ofGallery(card) && texts.get(card).includes(wanted));
+const matchingCards = () => {
+  const query = find.value.trim().toLowerCase();
+  return ordered.filter((card) => ofGallery(card) && texts.get(card).includes(query));
 };
 
 function show() {
-  const all = cards.filter(ofGallery), found = fitting(), shown = new Set(found.slice(0, most)), left = found.length - shown.size;
+  const all = cards.filter(ofGallery), matches = matchingCards(), shown = new Set(matches.slice(0, most)), left = matches.length - shown.size;
   for (const card of cards) { card.hidden = !shown.has(card); card.classList.remove("later"); }
-  at("count").textContent = find.value.trim() ? `${found.length} of ${all.length}` : left ? `${shown.size} of ${all.length} shown` : "";
-  at("none").hidden = found.length > 0;
-  at("none").textContent = found.length ? "" : `No example has \u201c${find.value.trim()}\u201d in its id or its texts.`;
+  at("count").textContent = find.value.trim() ? `${matches.length} of ${all.length}` : left ? `${shown.size} of ${all.length} shown` : "";
+  at("none").hidden = matches.length > 0;
+  at("none").textContent = matches.length ? "" : `No example contains \u201c${find.value.trim()}\u201d in its id or texts.`;
   at("more").parentNode.hidden = !left;
   at("more").textContent = `Show ${Math.min(AT_ONCE, left)} more of ${left}`;
 }
 
-function anew() { most = AT_ONCE; show(); }
+function showFirst() { most = AT_ONCE; show(); }
 
 at("more").addEventListener("click", () => {
-  const first = fitting()[most];
+  const first = matchingCards()[most];
   most += AT_ONCE;
   show();
-  first.tabIndex = -1; // the keys go on from the first new one
+  first.tabIndex = -1; // keyboard focus moves to the first new card
   first.focus({ preventScroll: true });
 });
 
-function reveal() { // an address may name a card that is not shown yet
+function reveal() { // a link may point to a hidden card
   const card = gallery.querySelector(".card:target");
   if (!card?.hidden) return;
   find.value = "";
-  if (chosen && !ofGallery(card)) { chosen.value = card.dataset.gallery; offer(); }
-  most = Math.max(AT_ONCE, fitting().indexOf(card) + 1);
+  if (dataset && !ofGallery(card)) { dataset.value = card.dataset.gallery; updateOptions(); }
+  most = Math.max(AT_ONCE, matchingCards().indexOf(card) + 1);
   show();
   card.scrollIntoView();
 }
 
 function score() {
-  const name = named(), binary = "binary" in metric.selectedOptions[0].dataset;
+  const name = metricName(), binary = "binary" in metric.selectedOptions[0].dataset;
   for (const card of cards) {
     for (const line of card.querySelectorAll(".wrote > li")) {
       const value = data.scores[card.dataset.id][line.dataset.step][name], shown = line.querySelector(".score");
@@ -234,7 +234,7 @@ function score() {
   sort();
 }
 
-function offer() { // the metrics of the chosen data set; and attention, where there is any
+function updateOptions() { // the metrics of the selected data set, and the choice of attention layers
   if (layers) layers.parentNode.hidden = !cards.some((card) => ofGallery(card) && data.looks[card.dataset.id].weights.last);
   if (!metric) return;
   for (const option of metric.options) option.hidden = option.disabled = option.value !== "" && !ofGallery(option);
@@ -244,20 +244,20 @@ function offer() { // the metrics of the chosen data set; and attention, where t
 
 function sort() {
   const sign = { low: 1, high: -1 }[order.value];
-  const rank = (card) => { // cards that the metric is not about come last
-    const values = Object.values(data.scores[card.dataset.id]).map((each) => each[named()]).filter((value) => value !== undefined);
+  const rank = (card) => { // cards without a score come last
+    const values = Object.values(data.scores[card.dataset.id]).map((scores) => scores[metricName()]).filter((value) => value !== undefined);
     return values.length ? sign * values.reduce((a, b) => a + b, 0) / values.length : Number.MAX_VALUE;
   };
   ordered = sign ? cards.map((card) => [rank(card), card]).sort((a, b) => a[0] - b[0]).map(([, card]) => card) : cards;
   gallery.append(...ordered);
-  anew();
+  showFirst();
 }
 
-find.addEventListener("input", anew);
-chosen?.addEventListener("change", () => { clear(); offer(); anew(); });
+find.addEventListener("input", showFirst);
+dataset?.addEventListener("change", () => { clear(); updateOptions(); showFirst(); });
 metric?.addEventListener("change", score);
 order?.addEventListener("change", sort);
-offer();
+updateOptions();
 show();
 addEventListener("hashchange", reveal);
 reveal();
