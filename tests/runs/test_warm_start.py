@@ -72,8 +72,8 @@ def test_the_report_names_it_since_rows_say_that_they_start_from_it(place):
             "first reads caption; trains backbone; starts from warm.",
             "second reads caption; trains backbone; starts from first.",
         ]
-        and "warm (a warm start, not in the table) reads caption; trains backbone; starts from the encoder's initial "
-        "weights; has its own data (jsonl)."
+        and "warm (a warm start, not in the table) reads caption; trains backbone; starts from the initial "
+        "encoder; has its own data (jsonl)."
         in legend
     )
 
