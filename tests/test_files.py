@@ -34,9 +34,9 @@ def refuse(holder: str) -> None:
 
 
 def test_a_lock_says_who_holds_it(tmp_path):
-    with locked(tmp_path / "lock", refuse), pytest.raises(RunError) as told, locked(tmp_path / "lock", refuse):
+    with locked(tmp_path / "lock", refuse), pytest.raises(RunError) as error, locked(tmp_path / "lock", refuse):
         pass
-    assert str(told.value) == f"process {os.getpid()} on {platform.node()}"
+    assert str(error.value) == f"process {os.getpid()} on {platform.node()}"
     with locked(tmp_path / "lock", refuse):
         pass
 

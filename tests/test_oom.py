@@ -38,12 +38,12 @@ SEARCHES = {
 
 
 def halving(**more):
-    told = []
-    return OomRetry("counting", "count less", unit="number", named=str, say=told.append, **more), told
+    lines = []
+    return OomRetry("counting", "count less", unit="number", named=str, say=lines.append, **more), lines
 
 
 def test_pieces_are_halved_until_they_fit_and_stay_so():
-    sparing, told = halving()
+    sparing, lines = halving()
     tried = []
 
     def work(piece):
@@ -53,20 +53,20 @@ def test_pieces_are_halved_until_they_fit_and_stay_so():
         return sum(piece)
 
     batches = [list(range(14)), list(range(3)), list(range(5)), []]
-    found = [[(list(piece), result) for piece, result in sparing.over(batch, work)] for batch in batches]
-    assert [[piece for piece, _ in each] for each in found] == [
+    results = [[(list(piece), result) for piece, result in sparing.over(batch, work)] for batch in batches]
+    assert [[piece for piece, _ in batch_results] for batch_results in results] == [
         [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11], [12, 13]],
         [[0, 1, 2]],
         [[0, 1, 2], [3, 4]],
         [],
     ]
-    assert all(result == sum(piece) for each in found for piece, result in each)
+    assert all(result == sum(piece) for batch_results in results for piece, result in batch_results)
     assert tried == [14, 7, 3, 3, 3, 3, 2, 3, 3, 2]
-    assert told == ["counting: out of memory; from here on 3 numbers at a time"]
+    assert lines == ["counting: out of memory; from here on 3 numbers at a time"]
 
 
 def test_a_single_item_that_does_not_fit_is_named():
-    sparing, told = halving()
+    sparing, lines = halving()
 
     def work(piece):
         if 2 in piece:
@@ -75,14 +75,14 @@ def test_a_single_item_that_does_not_fit_is_named():
 
     with pytest.raises(RunError, match=r"^counting: out of memory with a single number \('2'\); count less$"):
         list(sparing.over([1, 2], work))
-    assert told == ["counting: out of memory; from here on 1 number at a time"]
+    assert lines == ["counting: out of memory; from here on 1 number at a time"]
 
 
 def test_other_errors_go_through_and_nothing_is_said():
-    sparing, told = halving()
+    sparing, lines = halving()
     with pytest.raises(ZeroDivisionError):
         list(sparing.over([1, 2], lambda piece: 1 / 0))
-    assert not told
+    assert not lines
 
 
 def test_what_an_attempt_held_is_let_go_of_before_the_next():
@@ -90,7 +90,7 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
     held, alive = [], []
 
     def work(piece):
-        alive.append(sum(each() is not None for each in held))
+        alive.append(sum(reference() is not None for reference in held))
         tensor = torch.zeros(3)
         held.append(weakref.ref(tensor))
         if len(piece) > 1:
@@ -109,20 +109,20 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
-    model, told = toys.model(), Told()
-    whole = written(tmp_path / "whole", model, SEARCHES[search])
+    model, progress = toys.model(), Told()
+    expected = written(tmp_path / "whole", model, SEARCHES[search])
     tried = cramp(model, most=3)
-    alike(written(tmp_path / "cut", model, SEARCHES[search], told), whole)
+    alike(written(tmp_path / "cut", model, SEARCHES[search], progress), expected)
     assert tried == [8, 4, 2, 2, 2, 2, 2, 2, 1]
-    assert told.lines == ["step 's', writing: out of memory; from here on 2 examples at a time"]
+    assert progress.lines == ["step 's', writing: out of memory; from here on 2 examples at a time"]
 
 
 def test_samples_are_drawn_anew_and_the_same_every_time(tmp_path):
     model, sampling = toys.model(), Decoding(do_sample=True)
-    whole = written(tmp_path / "whole", model, sampling)
+    expected = written(tmp_path / "whole", model, sampling)
     cramp(model, most=3)
     cut, again = written(tmp_path / "cut", model, sampling), written(tmp_path / "again", model, sampling)
-    assert cut == again and [len(texts) for texts in cut] == [len(texts) for texts in whole]
+    assert cut == again and [len(texts) for texts in cut] == [len(texts) for texts in expected]
     assert len({text.text for texts in cut for text in texts}) > 6  # every piece has draws of its own
 
 
@@ -144,11 +144,11 @@ def test_one_example_too_large_to_be_written_about_is_named(tmp_path):
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_model_writes_the_same_texts_in_halves(search, caplog):
     model, examples = toys.model(), toys.examples(7)
-    whole = generate(model, examples, SEARCHES[search], batch_size=5)
+    expected = generate(model, examples, SEARCHES[search], batch_size=5)
     tried = cramp(model, most=2)
     caplog.clear()
     with caplog.at_level("WARNING", "mmgen"):
-        alike(generate(model, examples, SEARCHES[search], batch_size=5), whole)
+        alike(generate(model, examples, SEARCHES[search], batch_size=5), expected)
     assert tried == [5, 2, 2, 1, 2]
     assert caplog.messages == ["writing: out of memory; from here on 2 examples at a time"]
 
@@ -193,14 +193,14 @@ def test_the_look_inside_a_page_shows_is_the_same_in_halves():
     texts = {text.id: text for (text,) in generate(model, examples)}
 
     def attention_panel():
-        found, steps = {example.id: looks.AttentionPanel() for example in examples}, []
-        looks.attention_panel(model, "s", ("caption",), examples, texts, found, steps.append)
-        return found, steps
+        results, steps = {example.id: looks.AttentionPanel() for example in examples}, []
+        looks.attention_panel(model, "s", ("caption",), examples, texts, results, steps.append)
+        return results, steps
 
-    whole, _ = attention_panel()
+    expected, _ = attention_panel()
     tried = cramp_encoder(model, most=4)
     cut, steps = attention_panel()
-    assert cut == whole and steps == [4, 4, 1] and tried == [9, 4, 4, 1]
+    assert cut == expected and steps == [4, 4, 1] and tried == [9, 4, 4, 1]
 
 
 def test_a_probe_finds_the_same_in_halves():
@@ -208,11 +208,11 @@ def test_a_probe_finds_the_same_in_halves():
     model, examples = toys.model(), [resolve(example) for example in toys.examples(9)]
     config = SimpleNamespace(batch_size=6)
     curve = similarity.SimilarityProbe(config).curve
-    whole = curve(model, ("caption", "caption"), examples, lambda steps: None)
+    expected = curve(model, ("caption", "caption"), examples, lambda steps: None)
     cramp_encoder(model, most=4)
     cut = curve(model, ("caption", "caption"), examples, lambda steps: None)
-    assert cut.similarity == pytest.approx(whole.similarity, abs=1e-5) and cut.unpaired == pytest.approx(
-        whole.unpaired, abs=1e-5
+    assert cut.similarity == pytest.approx(expected.similarity, abs=1e-5) and cut.unpaired == pytest.approx(
+        expected.unpaired, abs=1e-5
     )
     cramp_encoder(model, most=0)
     with pytest.raises(RunError) as raised:
@@ -225,7 +225,7 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     images = [Image.fromarray(draw.integers(0, 255, (40, 40, 3), np.uint8)) for _ in range(5)]
     pictures = [Picture(str(number), lambda image=image: image) for number, image in enumerate(images)]
     extractor = TimmGrid(model="resnet18", weights="random", grid=2, image_size=64, batch_size=4).build()
-    whole = list(extractor.records(pictures))
+    expected = list(extractor.records(pictures))
     network, tried = extractor.network, []
 
     def cramped(images):
@@ -238,8 +238,8 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     caplog.clear()
     with caplog.at_level("WARNING", "mmgen"):
         cut = list(extractor.records(pictures))
-    assert [record.key for record in cut] == [record.key for record in whole] == list("01234")
-    for ours, theirs in zip(cut, whole, strict=True):
+    assert [record.key for record in cut] == [record.key for record in expected] == list("01234")
+    for ours, theirs in zip(cut, expected, strict=True):
         assert np.allclose(ours.features, theirs.features, atol=1e-5)
     assert tried == [4, 2, 2, 1] and caplog.messages == [
         "extracting features: out of memory; from here on 2 pictures at a time"
@@ -288,10 +288,10 @@ def test_what_counts_as_out_of_memory(error, short):
 
 
 def test_examples_are_cut_between_their_targets_too():
-    one, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
-    assert halves([one, two, three], targets_parted) == [[one], [two, three]]
+    single, two, three = (Example(str(n), {}, ("q",) * n) for n in (1, 2, 3))
+    assert halves([single, two, three], targets_parted) == [[single], [two, three]]
     assert [[(e.id, len(e.targets)) for e in piece] for piece in halves([three], targets_parted)] == [
         [("3", 1)],
         [("3", 2)],
     ]
-    assert halves([one], targets_parted) == [[one]] and halves([three]) == [[three]]
+    assert halves([single], targets_parted) == [[single]] and halves([three]) == [[three]]

@@ -29,16 +29,16 @@ def segment(real, types=None, positions=None):
     """A segment of (B, N) slots of width 1; each holds its place."""
     mask = torch.tensor(real).bool()
     states = torch.arange(mask.shape[1]).expand(mask.shape).unsqueeze(-1).float()
-    return Segment(states, mask, *(None if each is None else torch.tensor(each) for each in (types, positions)))
+    return Segment(states, mask, *(None if column is None else torch.tensor(column) for column in (types, positions)))
 
 
 def test_positions_go_on_after_those_used_and_a_separator_has_the_type_before_it():
-    one = segment([[1], [1]])
+    first = segment([[1], [1]])
     text = segment([[1, 1, 1], [1, 0, 0]], types=[[0, 0, 1], [0, 7, 7]])
     regions = segment(  # all in one position, an end with its own; and one slot in the backbone's extra row 0
         [[1, 1, 1, 1], [1, 0, 1, 1]], types=[[2, 2, 3, 2]] * 2, positions=[[0, 0, 1, -1], [0, 99, 1, -1]]
     )
-    slots, free = lay_out([("", one), ("words", text), ("", one), ("image", regions), ("", one)])
+    slots, free = lay_out([("", first), ("words", text), ("", first), ("image", regions), ("", first)])
     assert slots.positions.tolist() == [[0, 1, 2, 3, 4, 5, 5, 6, -1, 7], [0, 1, 1, 1, 2, 3, 3, 4, -1, 5]]
     assert free.tolist() == [[8], [6]]
     assert slots.types.tolist() == [[0, 0, 0, 1, 1, 2, 2, 3, 2, 2], [0, 0, 0, 0, 0, 2, 0, 3, 2, 2]]
@@ -49,15 +49,15 @@ def test_positions_go_on_after_those_used_and_a_separator_has_the_type_before_it
 
 
 def test_an_input_without_any_slot_uses_no_position_and_leaves_the_type_as_it_was():
-    one = segment([[1], [1]])
+    first = segment([[1], [1]])
     empty = segment([[0], [1]], types=[[1], [1]], positions=[[5], [5]])
-    slots, free = lay_out([("", one), ("a", empty), ("", one)])
+    slots, free = lay_out([("", first), ("a", empty), ("", first)])
     assert slots.positions.tolist()[0][::2] == [0, 1] and slots.positions.tolist()[1] == [0, 6, 7]
     assert (
         slots.types.tolist()[0][::2] == [0, 0] and slots.types.tolist()[1] == [0, 1, 1] and free.tolist() == [[2], [8]]
     )
     none = Segment(torch.zeros(2, 0, 1), torch.zeros(2, 0).bool(), *[torch.zeros(2, 0).long()] * 2)
-    slots, free = lay_out([("", one), ("a", none), ("", one)])
+    slots, free = lay_out([("", first), ("a", none), ("", first)])
     assert slots.positions.tolist() == [[0, 1]] * 2 and free.tolist() == [[2]] * 2
 
 
@@ -77,25 +77,25 @@ def model(generator, backbone=Bert, position=0, seed=0, **more):
     }
     inputs = {"caption": Text(), "things": Bag(reads=("caption",), position=position, token_type=2)}
     sequence = SequenceConfig(target_token_type=1, **more)
-    made = compose(backbone(**sizes), inputs, generator, texts=[" ".join(toys.WORDS)] * 3, sequence=sequence)
+    built = compose(backbone(**sizes), inputs, generator, texts=[" ".join(toys.WORDS)] * 3, sequence=sequence)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in built.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return built.eval()
 
 
-def batch_of(made, examples, **more):
-    return Collator(made, made.inputs, **more)([resolve(example) for example in examples])
+def batch_of(built, examples, **more):
+    return Collator(built, built.inputs, **more)([resolve(example) for example in examples])
 
 
-def by_hand(made, example, tail, masked):
+def by_hand(built, example, tail, masked):
     """log P of the next token behind `tail`, from a row that is written out: transformers alone, nothing of mmgen's
     layouts, positions, types or caches. `masked`: it is read off a [MASK] behind them."""
-    backbone, bag = made.backbone, made.embedders["things"]
+    backbone, bag = built.backbone, built.embedders["things"]
     words = backbone.encode_text(resolve(example).inputs["caption"])
     tail = [*tail, backbone.mask_id] if masked else tail
     embed = backbone.model.get_input_embeddings()
-    n, own = len(words), bag.config.position
+    n, position = len(words), bag.config.position
     ids = torch.tensor([backbone.start_id, *words, backbone.end_id, *words])
     term = bag.change(embed(torch.tensor(words))).mean(0)
     states = torch.cat([embed(ids), bag.end[None], embed(torch.tensor(tail))])
@@ -103,7 +103,7 @@ def by_hand(made, example, tail, masked):
     added[n + 2 : 2 * n + 2] = bag.change(embed(torch.tensor(words))) * 0.5
     added[2 * n + 2] = 0
     first = n + 2  # where the bag begins, in positions
-    shared, end = (first, first + 1) if own >= 0 else (own, first)
+    shared, end = (first, first + 1) if position >= 0 else (position, first)
     positions = torch.tensor([*range(n + 2), *[shared] * n, end, *range(end + 1, end + 1 + len(tail))])
     types = torch.tensor([0] * (n + 2) + [2] * (n + 1) + [1] * len(tail))
     table = backbone.model.config.max_position_embeddings  # the encoder's own rows; the extra ones stand behind them
@@ -127,58 +127,60 @@ def by_hand(made, example, tail, masked):
 @pytest.mark.parametrize("family", [Bert, Roberta, Albert], ids=lambda family: family.__name__)
 @torch.no_grad()
 def test_learning_packed_is_learning_from_rows_by_hand(family, position):
-    made, examples = model(Masked(max_tokens=9), family, position), toys.examples()
+    built, examples = model(Masked(max_tokens=9), family, position), toys.examples()
     total = 0.0
     for example in examples:
-        for target in made.generator.reader.targets(example):
-            total -= sum(float(by_hand(made, example, target[:t], True)[token]) for t, token in enumerate(target))
-    assert made(batch_of(made, examples)).sums["generator.loss"].item() == pytest.approx(total, rel=1e-5)
+        for target in built.generator.reader.targets(example):
+            total -= sum(float(by_hand(built, example, target[:t], True)[token]) for t, token in enumerate(target))
+    assert built(batch_of(built, examples)).sums["generator.loss"].item() == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("position", [0, -2], ids=["one position for all", "an extra row"])
 @torch.no_grad()
 def test_learning_next_tokens_is_learning_from_rows_by_hand(position):
-    made, examples = model(Causal(max_tokens=9), Bert, position), toys.examples(3)
-    total, begin = 0.0, made.backbone.end_id
+    built, examples = model(Causal(max_tokens=9), Bert, position), toys.examples(3)
+    total, begin = 0.0, built.backbone.end_id
     for example in examples:
-        for target in made.generator.reader.targets(example):
-            told = [begin, *target]
-            total -= sum(float(by_hand(made, example, told[: t + 1], False)[token]) for t, token in enumerate(target))
-    assert made(batch_of(made, examples)).sums["generator.loss"].item() == pytest.approx(total, rel=1e-5)
+        for target in built.generator.reader.targets(example):
+            tokens = [begin, *target]
+            total -= sum(
+                float(by_hand(built, example, tokens[: t + 1], False)[token]) for t, token in enumerate(target)
+            )
+    assert built(batch_of(built, examples)).sums["generator.loss"].item() == pytest.approx(total, rel=1e-5)
 
 
 @pytest.mark.parametrize("family", [Bert, Albert], ids=["with a cache", "without"])
 @torch.no_grad()
 def test_every_step_of_writing_is_a_row_by_hand_while_inputs_leave(family):
     """Three rows an input, that change places; one input after the other is done and drops out."""
-    made, examples = model(Masked(max_tokens=9), family, -2), toys.examples(4)
-    writing = MaskedStepper(made, made.prefix(batch_of(made, examples, objectives=())))
+    built, examples = model(Masked(max_tokens=9), family, -2), toys.examples(4)
+    writing = MaskedStepper(built, built.prefix(batch_of(built, examples, objectives=())))
     written, draw = torch.empty(12, 0, dtype=torch.long), torch.Generator().manual_seed(0)
     for step in range(5):
         logp = writing.next_logits(written).log_softmax(-1)
         assert len(writing.active) == len(examples) - max(0, step - 1)
         for row in range(3 * max(0, step - 1), 12):
-            expected = by_hand(made, examples[row // 3], written[row].tolist(), True)
+            expected = by_hand(built, examples[row // 3], written[row].tolist(), True)
             torch.testing.assert_close(logp[row], expected, atol=CLOSE, rtol=0)
         rows = torch.randint(0, 3, (12,), generator=draw) + torch.arange(4).repeat_interleave(3) * 3
         written = torch.cat([written[rows], torch.randint(5, 30, (12, 1), generator=draw)], 1)
         writing.reorder_cache(rows)
         if step:  # all rows of the next input end
-            written[3 * (step - 1) : 3 * step, -1] = made.backbone.end_id
+            written[3 * (step - 1) : 3 * step, -1] = built.backbone.end_id
 
 
 @torch.no_grad()
 def test_every_step_of_writing_next_tokens_is_a_row_by_hand():
-    made, examples = model(Causal(max_tokens=9), Bert, -2), toys.examples(3)
-    begin = made.backbone.end_id
+    built, examples = model(Causal(max_tokens=9), Bert, -2), toys.examples(3)
+    begin = built.backbone.end_id
     for caches in (True, False):
-        made.backbone.caches = caches
-        writing = CausalStepper(made, made.prefix(batch_of(made, examples, objectives=())), begin)
+        built.backbone.caches = caches
+        writing = CausalStepper(built, built.prefix(batch_of(built, examples, objectives=())), begin)
         written, draw = torch.empty(6, 0, dtype=torch.long), torch.Generator().manual_seed(0)
         for _ in range(4):
             logp = writing.next_logits(written).log_softmax(-1)
             for row in range(6):
-                expected = by_hand(made, examples[row // 2], [begin, *written[row].tolist()], False)
+                expected = by_hand(built, examples[row // 2], [begin, *written[row].tolist()], False)
                 torch.testing.assert_close(logp[row], expected, atol=CLOSE, rtol=0)
             rows = torch.tensor([1, 1, 2, 3, 5, 4])
             written = torch.cat([written[rows], torch.randint(5, 30, (6, 1), generator=draw)], 1)
@@ -188,41 +190,44 @@ def test_every_step_of_writing_next_tokens_is_a_row_by_hand():
 @torch.no_grad()
 def test_where_slots_come_from_survives_packing():
     """Ragged captions: padding moves behind the tail, and every slot still says which of its input's it is."""
-    made, examples = model(Masked(max_tokens=9)), toys.examples()
-    batch = batch_of(made, examples)
-    rows, _ = made.rows(batch, batch.tail)
-    apart = made.prefix(batch).slots
-    lengths = [len(made.backbone.encode_text(resolve(example).inputs["caption"])) for example in examples]
+    built, examples = model(Masked(max_tokens=9)), toys.examples()
+    batch = batch_of(built, examples)
+    rows, _ = built.rows(batch, batch.tail)
+    apart = built.prefix(batch).slots
+    lengths = [len(built.backbone.encode_text(resolve(example).inputs["caption"])) for example in examples]
     assert rows.positions.shape[1] < apart.positions.shape[1] + batch.tail.ids.shape[1] and len(set(lengths)) > 2
     longest = max(lengths)
     for row, n in enumerate(lengths):
         assert rows.index[row, rows.of("caption")[row]].tolist() == list(range(n))
         assert rows.index[row, rows.of("things")[row]].tolist() == [*range(n), longest]  # its end stands behind padding
         assert input_columns(rows)[row]["things"].tolist() == list(range(n + 2, 2 * n + 3))
-        packed, whole = rows.states[row, rows.of("things")[row]], apart.states[row, apart.of("things")[row]]
-        torch.testing.assert_close(packed, whole, atol=0, rtol=0)
+        packed, unpacked = rows.states[row, rows.of("things")[row]], apart.states[row, apart.of("things")[row]]
+        torch.testing.assert_close(packed, unpacked, atol=0, rtol=0)
     assert (rows.source[:, -1] == -1).all()
 
 
 @torch.no_grad()
 def test_an_absent_input_adds_to_every_slot_all_the_same():
-    made, examples = model(Masked(max_tokens=9)), toys.examples(3)
-    batch = Collator(made, ["caption"])([resolve(example) for example in examples])
-    prefix, plain = made.prefix(batch), lay_out([("caption", made.embedders["caption"](**batch.inputs["caption"]))])[0]
-    absent = made.embedders["things"].absent
+    built, examples = model(Masked(max_tokens=9)), toys.examples(3)
+    batch = Collator(built, ["caption"])([resolve(example) for example in examples])
+    prefix, plain = (
+        built.prefix(batch),
+        lay_out([("caption", built.embedders["caption"](**batch.inputs["caption"]))])[0],
+    )
+    absent = built.embedders["things"].absent
     torch.testing.assert_close(prefix.slots.states[:, 1:], plain.states + absent, atol=1e-6, rtol=0)
-    tail = made.behind(prefix, batch.tail)
-    torch.testing.assert_close(tail.states, made.backbone.embed(batch.tail.ids) + absent, atol=1e-6, rtol=0)
+    tail = built.behind(prefix, batch.tail)
+    torch.testing.assert_close(tail.states, built.backbone.embed(batch.tail.ids) + absent, atol=1e-6, rtol=0)
     assert tail.types.unique().tolist() == [1] and len(prefix.repeat(2)) == 6
 
 
 @torch.no_grad()
 def test_rows_without_a_start():
-    made = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8), sequence=SequenceConfig(open=False, close=True))
-    batch = Collator(made, ["caption"])([Example("a", {"caption": "a red ball"}, ("a",))])
-    slots = made.prefix(batch).slots
+    built = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8), sequence=SequenceConfig(open=False, close=True))
+    batch = Collator(built, ["caption"])([Example("a", {"caption": "a red ball"}, ("a",))])
+    slots = built.prefix(batch).slots
     assert slots.positions.tolist() == [[0, 1, 2, 3]] and slots.source.tolist() == [[0, 0, 0, -1]]
-    assert len(generate(made.eval(), [Example("a", {"caption": "a red ball"})])) == 1
+    assert len(generate(built.eval(), [Example("a", {"caption": "a red ball"})])) == 1
 
 
 def test_only_positions_are_counted():
@@ -241,18 +246,18 @@ def test_only_positions_are_counted():
 @torch.no_grad()
 def test_only_what_is_written_needs_room_behind_the_inputs():
     """Eleven words and [CLS] fill the encoder's twelve positions: they are encoded, and nothing can be written."""
-    made = compose(Tiny(positions=12), {"caption": Words()}, Masked(max_tokens=8)).eval()
+    built = compose(Tiny(positions=12), {"caption": Words()}, Masked(max_tokens=8)).eval()
 
     def batch(words):
-        return Collator(made, ["caption"], objectives=())([Example("a", {"caption": " ".join(["red"] * words)})])
+        return Collator(built, ["caption"], objectives=())([Example("a", {"caption": " ".join(["red"] * words)})])
 
-    assert made.encode(batch(11)).states.shape[:2] == (1, 12)
+    assert built.encode(batch(11)).states.shape[:2] == (1, 12)
     with pytest.raises(
         DataError, match="needs 12 positions, but the encoder has 12, 8 of them reserved for the text; "
     ):
-        made.prefix(batch(11))
+        built.prefix(batch(11))
     with pytest.raises(DataError, match="needs 13 positions, but the encoder has 12; use shorter inputs$"):
-        made.encode(batch(12))
+        built.encode(batch(12))
 
 
 @pytest.mark.parametrize(
@@ -264,9 +269,9 @@ def test_only_what_is_written_needs_room_behind_the_inputs():
     ],
 )
 def test_what_the_backbone_has_not_is_told(settings, wrong):
-    made = compose(Tiny(), {"caption": Words(), "things": Bag(reads=("caption",), **settings)}, Masked(max_tokens=8))
+    built = compose(Tiny(), {"caption": Words(), "things": Bag(reads=("caption",), **settings)}, Masked(max_tokens=8))
     with pytest.raises(PluginError, match=f"input 'things' .*: {wrong}"):
-        generate(made.eval(), [Example("a", {"caption": "red ball"})])
+        generate(built.eval(), [Example("a", {"caption": "red ball"})])
 
 
 def test_a_type_of_what_is_written_that_the_backbone_has_not_is_told():
@@ -277,14 +282,14 @@ def test_a_type_of_what_is_written_that_the_backbone_has_not_is_told():
 
 
 def test_terms_of_other_shapes_are_told():
-    made = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8)).eval()
+    built = compose(Tiny(), {"caption": Words()}, Masked(max_tokens=8)).eval()
     example = [Example("a", {"caption": "red ball"})]
-    made.embedders["caption"].add = lambda slots, collated, name: slots.states[:, :1]
+    built.embedders["caption"].add = lambda slots, collated, name: slots.states[:, :1]
     with pytest.raises(
         PluginError, match=r"add must return a tensor of shape \(1, 3, 12\) or None, not a float32 tensor \(1, 1, 12\)"
     ):
-        generate(made, example)
-    del made.embedders["caption"].add
-    made.embedders["caption"].tail_term = lambda slots, collated: 1
+        generate(built, example)
+    del built.embedders["caption"].add
+    built.embedders["caption"].tail_term = lambda slots, collated: 1
     with pytest.raises(PluginError, match=r"tail_term must return a tensor of shape \(1, 12\) or None, not 1"):
-        generate(made, example)
+        generate(built, example)

@@ -9,7 +9,11 @@ from mmgen.storage.environment import environment
 def test_the_command_can_be_pasted_and_what_can_change_the_result_is_prose(monkeypatch):
     typed = ["run", "toy.toml", "--set", 'description="two words"']
     monkeypatch.setattr(sys, "argv", ["somewhere/mmgen", *typed])
-    found = environment()
-    assert shlex.split(found["command"]) == ["mmgen", *typed]
-    prose = found["can change the result"]
-    assert "`" not in prose and all(each[0].isupper() for each in prose.rstrip(".").split(". ")) and prose[-1] == "."
+    record = environment()
+    assert shlex.split(record["command"]) == ["mmgen", *typed]
+    prose = record["can change the result"]
+    assert (
+        "`" not in prose
+        and all(sentence[0].isupper() for sentence in prose.rstrip(".").split(". "))
+        and prose[-1] == "."
+    )

@@ -16,9 +16,9 @@ from mmgen.storage.published import read_published
 TENSORS = {"bert.a": torch.arange(6.0).reshape(2, 3), "cls.b": torch.ones(4)}
 
 
-def same(found) -> bool:
+def same(weights) -> bool:
     """Whether just these tensors are there, by these names."""
-    return found.keys() == TENSORS.keys() and all(torch.equal(found[name], TENSORS[name]) for name in TENSORS)
+    return weights.keys() == TENSORS.keys() and all(torch.equal(weights[name], TENSORS[name]) for name in TENSORS)
 
 
 def sharded(folder, first="model-1-of-2.safetensors"):
@@ -40,11 +40,11 @@ def test_files_of_every_kind_give_the_same(tmp_path):
         tmp_path / "vl-bert.model",
     )
     for name in ("a.safetensors", "a.bin", "old.pt", "vl-bert.model"):
-        found = read_published(str(tmp_path / name))
-        assert same(found), name
-        assert found.files == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
-    whole = read_published(str(sharded(tmp_path / "shards")))
-    assert same(whole) and len(whole.files) == 2
+        weights = read_published(str(tmp_path / name))
+        assert same(weights), name
+        assert weights.files == {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()}
+    sharded_weights = read_published(str(sharded(tmp_path / "shards")))
+    assert same(sharded_weights) and len(sharded_weights.files) == 2
     assert same(read_published(str(tmp_path / "shards/model.safetensors.index.json")))
 
 
@@ -58,10 +58,10 @@ def test_a_folder_prefers_safetensors_and_knows_a_single_file(tmp_path):
 
 def test_what_is_looked_at_is_taken_and_a_look_at_names_takes_nothing(tmp_path):
     save_file(TENSORS, tmp_path / "a.safetensors")
-    found = read_published(str(tmp_path / "a.safetensors"))
-    assert "bert.a" in found and [*found] and len(found) == 2 and found.left_over == ["bert.a", "cls.b"]
-    assert found.get("bert.x") is None and found.name_of(found["cls.b"]) == "cls.b"
-    assert found.left_over == ["bert.a"] and found.name_of(torch.ones(4)) is None
+    weights = read_published(str(tmp_path / "a.safetensors"))
+    assert "bert.a" in weights and [*weights] and len(weights) == 2 and weights.left_over == ["bert.a", "cls.b"]
+    assert weights.get("bert.x") is None and weights.name_of(weights["cls.b"]) == "cls.b"
+    assert weights.left_over == ["bert.a"] and weights.name_of(torch.ones(4)) is None
 
 
 class Evil:
@@ -80,9 +80,9 @@ def test_a_pickle_runs_nothing(tmp_path):
     for name in ("evil.bin", "plain.bin"):
         with pytest.raises(
             DataError, match=rf"{name}: damaged, or not a weights file: contains pickled objects other than tensors"
-        ) as told:
+        ) as error:
             read_published(str(tmp_path / name))
-        assert "\n" not in str(told.value) and not (tmp_path / "ran").exists()
+        assert "\n" not in str(error.value) and not (tmp_path / "ran").exists()
 
 
 def test_one_number_does_not_stand_for_a_table(tmp_path):
@@ -102,14 +102,14 @@ ODD = {  # ways to keep a tensor of which nobody can read the numbers one by one
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor", "ignore:Sparse")
 @pytest.mark.parametrize("kind", ODD)
 def test_what_holds_no_plain_numbers_is_left_over_or_named(tmp_path, kind):
-    change, told = ODD[kind]
+    change, reason = ODD[kind]
     torch.save(TENSORS | {"bert.a": change(TENSORS["bert.a"])}, tmp_path / "a.bin")
-    found = read_published(str(tmp_path / "a.bin"))
-    assert torch.equal(found["cls.b"], TENSORS["cls.b"]) and len(found) == 2 and found.left_over == ["bert.a"]
+    weights = read_published(str(tmp_path / "a.bin"))
+    assert torch.equal(weights["cls.b"], TENSORS["cls.b"]) and len(weights) == 2 and weights.left_over == ["bert.a"]
     with pytest.raises(DataError) as error:
-        found["bert.a"]
+        weights["bert.a"]
     assert str(error.value) == (
-        f"'{tmp_path / 'a.bin'}': 'bert.a' {told}; use weights saved as dense, unquantised tensors"
+        f"'{tmp_path / 'a.bin'}': 'bert.a' {reason}; use weights saved as dense, unquantised tensors"
     )
 
 
@@ -123,7 +123,7 @@ def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, content, told",
+    "name, content, reason",
     [
         ("a.bin", b"", "a.bin: damaged, or not a weights file"),
         ("a.bin", b"PK\x03\x04 and so on", "a.bin: damaged, or not a weights file"),
@@ -137,11 +137,11 @@ def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
         ("model.safetensors.index.json", b'{"weight_map": {"a": "b.bin"}}', "names b.bin, which is not beside it"),
     ],
 )
-def test_damage_is_one_line(tmp_path, name, content, told):
+def test_damage_is_one_line(tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError) as error:
         read_published(str(tmp_path / name))
-    assert told in str(error.value) and str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+    assert reason in str(error.value) and str(tmp_path) in str(error.value) and "\n" not in str(error.value)
 
 
 def test_what_is_no_weights_is_one_line(tmp_path):
@@ -152,7 +152,7 @@ def test_what_is_no_weights_is_one_line(tmp_path):
     torch.save(TENSORS, tmp_path / "a.bin")
     (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes()[:-300])
     (tmp_path / "none").mkdir()
-    for name, told in [
+    for name, reason in [
         ("list.bin", "contains no named tensors"),
         ("numbers.bin", "contains no named tensors"),
         ("lines.pt", r"damaged: invalid tensor name 'a\nb'; download"),
@@ -164,17 +164,17 @@ def test_what_is_no_weights_is_one_line(tmp_path):
     ]:
         with pytest.raises(DataError) as error:
             read_published(str(tmp_path / name))
-        assert told in str(error.value) and "\n" not in str(error.value), name
+        assert reason in str(error.value) and "\n" not in str(error.value), name
 
 
 def test_a_hub_name_is_fetched_and_offline_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(DataError, match=r"'some/bert' cannot be loaded \(.*a hub name and a connection") as told:
+    with pytest.raises(DataError, match=r"'some/bert' cannot be loaded \(.*a hub name and a connection") as error:
         read_published("some/bert")
-    assert "\n" not in str(told.value)
-    kept = tmp_path / "models--some--bert"
-    (kept / "refs").mkdir(parents=True)
-    (kept / "refs/main").write_text("0" * 40)
-    (kept / "snapshots").mkdir()
-    sharded(kept / "snapshots" / ("0" * 40))
+    assert "\n" not in str(error.value)
+    cache = tmp_path / "models--some--bert"
+    (cache / "refs").mkdir(parents=True)
+    (cache / "refs/main").write_text("0" * 40)
+    (cache / "snapshots").mkdir()
+    sharded(cache / "snapshots" / ("0" * 40))
     assert same(read_published("some/bert"))

@@ -55,11 +55,11 @@ def test_other_decoding_takes_texts_scores_and_what_looked_at_them_and_keeps_wei
     assert run.retire(changed) == (
         "decoding has changed: texts are generated again, weights stay; probes/ is deleted; run `mmgen probe` again"
     )
-    kept = {"weights.safetensors", "log.jsonl"}
+    remaining = {"weights.safetensors", "log.jsonl"}
     assert left(run) == {
-        "first": kept,
+        "first": remaining,
         "first/decodings/beams": DECODED,
-        "second": kept,
+        "second": remaining,
         "second/decodings/beams": DECODED,
     }
     shown = (run.path / "probes", run.path / "table.md", run.path / "report.html", run.path.parent / "table.md")

@@ -14,7 +14,7 @@ MEND = (
 
 
 @pytest.mark.parametrize(
-    "tensors, told",
+    "tensors, message",
     [
         (
             {"0.weight": torch.ones(2, 2), "0.bias": torch.ones(2)},
@@ -27,7 +27,7 @@ MEND = (
     ],
     ids=["names", "shapes"],
 )
-def test_weights_of_another_model(tensors, told):
+def test_weights_of_another_model(tensors, message):
     with pytest.raises(RunError) as error:
         load_state(nn.Sequential(nn.GELU(), nn.Linear(2, 2)), tensors, "weights.safetensors")
-    assert str(error.value) == f"weights.safetensors: {told}; {MEND}"
+    assert str(error.value) == f"weights.safetensors: {message}; {MEND}"
