@@ -131,7 +131,7 @@ def test_one_example_too_large_to_be_written_about_is_named(tmp_path):
     cramp(model, most=0)
     with pytest.raises(
         RunError,
-        match=r"^step 's', writing: out of memory with a single example \('e\d+'\); look for fewer texts at a time "
+        match=r"^step 's', writing: out of memory with a single example \('e\d+'\); search for fewer texts at a time "
         r"\(num_beams, ",
     ):
         written(tmp_path / "s", model, Decoding())
