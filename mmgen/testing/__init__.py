@@ -10,9 +10,9 @@
         def examples(self):
             return [Example("short", {"audio": "tests/short.wav"}), Example("long", {"audio": "tests/long.wav"})]
 
-Run it with pytest. Every failure says what is wrong and what to do; the first lines of a suite's module say where its
-contract is written. A suite calls the checks that a run makes of what parts give, and adds those that take longer. Its
-tests cannot be overridden, only added to.
+Run it with pytest. Every failure says what is wrong and what to do; the docstring of a suite's module says where the
+contract is. A suite makes the same checks of a part's results as a run, and slower ones. Subclasses may add tests, but
+cannot override any.
 """
 
 from .backbone import BackboneSuite

@@ -1,4 +1,4 @@
-"""The conformance suite of backbones: what one declares, its widths, and what a run needs of it. The contract is in
+"""The conformance suite of backbones: attributes, widths, and what a run needs. The contract is in
 `mmgen.parts.Backbone`, `mmgen.tensors.Slots` and `mmgen.tensors.Encoded`."""
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .toy import TEXTS
 class BackboneSuite(SightSuite, CacheSuite):
     """What every generator relies on. `config()` returns a `BackboneConfig`; keep it small: every test builds it.
 
-    A suite that defines `source_logits` compares the backbone with the model that it is made from. Let `source_length`
-    be beyond every window of the encoder, or make the windows in `config()` small.
+    A suite that defines `source_logits` compares the backbone with its source model. `source_length` must exceed every
+    attention window of the encoder, or `config()` must make the windows small.
     """
 
     source_length = 160  # slots of the rows that are compared; fewer where max_positions is smaller
 
     def source_logits(self, backbone: Backbone, ids: Tensor) -> Tensor:
-        """Logits (B, L, V) that the source model itself gives for plain rows of tokens (B, L), without padding. What
-        the backbone drops everywhere alike (a window, a scale) shows only here."""
+        """Logits (B, L, V) of the source model for plain rows of tokens (B, L), without padding. Only this comparison
+        shows what the backbone drops everywhere (a window, a scale)."""
         return skip("has no source model to compare with; define source_logits")
 
     def test_equals_its_source(self) -> None:
@@ -37,14 +37,14 @@ class BackboneSuite(SightSuite, CacheSuite):
         words, length = some_ids(backbone, 8), min(self.source_length, backbone.max_positions)
         ids = torch.tensor([[words[(5 * n + n // 8 + shift) % 8] for n in range(length)] for shift in range(2)])
         message = (
-            f"plain rows of {length} slots have other logits than the source model gives; does a window, a scale or a "
-            "head get lost?"
+            f"plain rows of {length} slots have other logits than the source model; is a window, a scale or a head "
+            f"lost?"
         )
         with torch.no_grad():
             source = self.source_logits(backbone, ids)
             assert_close(backbone.logits(last(backbone, prefix(backbone, ids.tolist()))), source, message)
 
-    def test_what_it_declares(self) -> None:
+    def test_attributes(self) -> None:
         backbone = self.backbone()
         for name, least in (
             ("input_size", 1),
@@ -55,24 +55,24 @@ class BackboneSuite(SightSuite, CacheSuite):
         ):
             value = getattr(backbone, name, None)
             assert isinstance(value, int) and value >= least, f"{name} must be an integer of {least} or more"
-        assert backbone.masks in ("any", "causal"), f'masks is {backbone.masks!r}; it must be "any" or "causal"'
+        assert backbone.masks in ("any", "causal"), f'masks is {backbone.masks!r}; masks must be "any" or "causal"'
         assert isinstance(backbone.caches, bool), "caches must be True or False"
         ids = [backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id]
         known = all(isinstance(token, int) and 0 <= token < len(backbone.tokenizer) for token in ids)
         assert known and len(set(ids)) == 4, (
-            f"start_id, end_id, mask_id and pad_id must be four different ids of the tokenizer; they are {ids}"
+            f"start_id, end_id, mask_id and pad_id must be four different ids of the tokenizer, but are {ids}"
         )
 
     def test_text_and_tokens(self) -> None:
         backbone = self.backbone()
         ids = backbone.encode_text(TEXTS[0])
         special = {backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id}
-        assert ids and not special & set(ids), "encode_text must give tokens, and no special ones"
+        assert ids and not special & set(ids), "encode_text must give tokens that are not special"
         text = backbone.decode_text(ids)
         plain = backbone.decode_text([backbone.start_id, *ids, backbone.end_id, backbone.pad_id]) == text
         assert plain, "decode_text must leave special tokens out"
         same = "".join(text.split()).lower() == "".join(TEXTS[0].split()).lower()
-        assert same, f"'{TEXTS[0]}' comes back from its tokens as '{text}'"
+        assert same, f"'{TEXTS[0]}' is decoded as '{text}'"
 
     def test_published_weights(self) -> None:
         assert_published(self.backbone())
@@ -80,34 +80,36 @@ class BackboneSuite(SightSuite, CacheSuite):
     def test_widths(self) -> None:
         backbone, _, _, row = self._row()
         width, size = row.states.shape[-1], backbone.input_size
-        assert width == size, f"embed gives width {width}; input_size says {size}"
+        assert width == size, f"embed gives width {width}, but input_size is {size}"
         states = last(backbone, row)
         shape = (*row.positions.shape, backbone.hidden_size)
-        assert states.shape == shape, f"encode gives states {tuple(states.shape)}; (B, L, hidden_size) is {shape}"
+        assert states.shape == shape, (
+            f"encode gives states {tuple(states.shape)}; expected (B, L, hidden_size) = {shape}"
+        )
         logits, words = backbone.logits(states), len(backbone.tokenizer)
         complete = logits.shape[:-1] == states.shape[:-1] and logits.shape[-1] >= words
-        assert complete, f"logits {tuple(logits.shape)} leave out some of the {words} tokens"
+        assert complete, f"logits {tuple(logits.shape)} have fewer columns than the {words} tokens"
         alone = backbone.logits(states[:, 0])
-        assert_close(alone, logits[:, 0], "logits of one slot differ when they are made alone")
+        assert_close(alone, logits[:, 0], "the logits of one slot depend on the other slots")
 
-    def test_states_asked_for(self) -> None:
+    def test_states_at_some_slots(self) -> None:
         backbone, _, _, row = self._row()
         mask = row.layout.role == MASK
-        mask[0, 1] = True  # any slots may be asked for, and not as many in each row
-        message = "states_at gives other states than encode has at these slots"
+        mask[0, 1] = True  # any slots may be selected, and their number may differ by row
+        message = "states_at gives other states than encode at these slots"
         assert_close(backbone.states_at(row, mask), last(backbone, row)[mask], message)
 
-    def test_embed_is_words_alone(self) -> None:
+    def test_embed_adds_no_positions(self) -> None:
         backbone = self.backbone()
         word = backbone.embed(torch.tensor([[some_ids(backbone, 1)[0]] * 3]))
-        message = "one word has other embeddings in another place; embed must leave positions to encode"
+        message = "the embedding of a word depends on its position; embed must leave positions to encode"
         assert_close(word[:, 0], word[:, 2], message)
 
-    def test_kept_states_and_attentions(self) -> None:
+    def test_hidden_states_and_attentions(self) -> None:
         backbone, _, _, row = self._row()
         encoded = backbone.encode(row, output=("hidden", "attentions"))
         hidden, attentions = encoded.hidden, encoded.attentions
-        assert_close(encoded.last, last(backbone, row), "encode gives other states when more is asked for in `output`")
+        assert_close(encoded.last, last(backbone, row), "encode gives other states with more names in `output`")
         batch, length = row.positions.shape
         for states in hidden:
             right = states.shape == (batch, length, backbone.hidden_size)
@@ -116,9 +118,9 @@ class BackboneSuite(SightSuite, CacheSuite):
             right = weights.ndim == 4 and weights.shape[0] == batch and weights.shape[2:] == (length, length)
             assert right, f"attentions are {tuple(weights.shape)}, not (B, heads, L, M)"
             sums = weights.sum(-1)
-            assert_close(sums, torch.ones_like(sums), "attentions of a slot do not add up to 1", 1e-3)
+            assert_close(sums, torch.ones_like(sums), "attentions of a slot do not sum to 1", 1e-3)
         complete = not attentions or len(hidden) == len(attentions) + 1
-        assert complete, "hidden must hold the embeddings and one tensor a layer"
+        assert complete, "hidden must contain the embeddings and one tensor per layer"
 
     def test_longest_row(self) -> None:
         backbone = self.backbone()
@@ -128,21 +130,24 @@ class BackboneSuite(SightSuite, CacheSuite):
             states = last(backbone, row)
         assert states.isfinite().all(), "the longest row has states that are not finite"
 
-    def test_same_again(self) -> None:
+    def test_is_deterministic(self) -> None:
         backbone = self.backbone()
         row = self.rows(backbone)[0]
-        message = "in eval mode the same row has other states the second time"
+        message = "in eval mode, a second run of the same row gives other states"
         assert_close(last(backbone, row), last(backbone, row), message, 0.0)
 
-    def test_save_and_build_again(self) -> None:
+    def test_save_and_load(self) -> None:
         backbone = self.backbone()
         with tempfile.TemporaryDirectory() as folder:
             backbone.save(Path(folder))
             restored = self.config().build(folder=Path(folder)).eval()
         same = restored.encode_text(TEXTS[0]) == backbone.encode_text(TEXTS[0])
-        assert same, "the tokenizer that is built from the saved folder gives other tokens"
+        assert same, "the tokenizer built from the saved folder gives other tokens"
         restored.load_state_dict(backbone.state_dict())
-        states, message = last(backbone, self.rows(backbone)[0]), "saved, built again and given the same weights, it"
+        states, message = (
+            last(backbone, self.rows(backbone)[0]),
+            "saved and built again with the same weights, the backbone",
+        )
         assert_close(states, last(restored, self.rows(restored)[0]), f"{message} gives other states")
         assert_close(backbone.logits(states), restored.logits(states), f"{message} gives other logits")
 
@@ -152,5 +157,5 @@ class BackboneSuite(SightSuite, CacheSuite):
         gradients = [parameter.grad for parameter in backbone.parameters() if parameter.grad is not None]
         assert gradients, "no parameter gets a gradient"
         finite = all(gradient.isfinite().all() for gradient in gradients)
-        message = "with padding, gradients are not finite; is a row wholly masked? every slot must see itself"
+        message = "with padding, gradients are not finite; is a row fully masked? every slot must see itself"
         assert finite, message

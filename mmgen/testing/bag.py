@@ -1,5 +1,5 @@
-"""A fake embedder that uses what an input may say of its slots: a text whose words share one position, with an end that
-has its own, and with a term on every slot of the row."""
+"""A fake embedder that uses all options of a segment: a text whose words share one position, whose end has another
+position, and which adds a term to every slot of the row."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .toy import WordsReader
 
 
 class Bag(EmbedderConfig):
-    """A text as a bag of words, in one position; what it is about is added to every slot of the row."""
+    """A text as a bag of words in one position; the mean of its terms is added to every slot of the row."""
 
     type: Literal["bag"] = "bag"
-    position: int = Field(0, description="of the words, from the first that is free; -1 - k: the extra row k")
+    position: int = Field(0, description="of the words, counted from the first free one; -1 - k: the extra row k")
     token_type: int = Field(1, description="of the words and the end")
 
     def build(self, backbone: Backbone) -> BagEmbedder:
@@ -32,14 +32,14 @@ class Bag(EmbedderConfig):
 
 
 class BagReader(WordsReader):
-    """Words that are not hidden: the end is a slot more than they are."""
+    """Words that cannot be hidden, since the end takes one more slot."""
 
     hides = None
 
 
 class BagEmbedder(Embedder):
-    """See `Bag`. Words get half of their own term, the end none, all other slots the mean of the words' terms; rows
-    without this input get a vector that is learnt."""
+    """See `Bag`. Words get half of their own term, the end none, all other slots the mean of the words' terms. Rows
+    without this input get a trained vector."""
 
     def __init__(self, config: Bag, backbone: Backbone) -> None:
         super().__init__()
@@ -51,17 +51,19 @@ class BagEmbedder(Embedder):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Segment:
         states = torch.cat([self._backbone[0].embed(ids), self.end.expand(len(ids), 1, -1)], 1)
-        whole = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
-        positions = torch.full_like(whole, self.config.position, dtype=torch.long)
+        full_mask = torch.cat([mask, torch.ones_like(mask[:, :1])], 1)
+        positions = torch.full_like(full_mask, self.config.position, dtype=torch.long)
         positions[:, -1] = max(self.config.position, -1) + 1
-        return Segment(states, whole, torch.full_like(positions, self.config.token_type), positions)
+        return Segment(states, full_mask, torch.full_like(positions, self.config.token_type), positions)
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor:
         about = self.tail_term(slots, collated).unsqueeze(1).expand_as(slots.states)
         if collated is None or slots.index is None:
             return about
-        own = torch.cat([self._terms(**collated) * 0.5, torch.zeros_like(about[:, :1])], 1)  # (B, N, E)
-        return torch.where(slots.of(name).unsqueeze(-1), taken(own, slots.index.clamp(0, own.shape[1] - 1)), about)
+        slot_terms = torch.cat([self._terms(**collated) * 0.5, torch.zeros_like(about[:, :1])], 1)  # (B, N, E)
+        return torch.where(
+            slots.of(name).unsqueeze(-1), taken(slot_terms, slots.index.clamp(0, slot_terms.shape[1] - 1)), about
+        )
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor:
         if collated is None:

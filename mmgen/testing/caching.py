@@ -1,4 +1,4 @@
-"""Backbones: keys and values kept from earlier slots (`mmgen.attention.Cache`) change nothing."""
+"""Backbones: cached keys and values of earlier slots (`mmgen.attention.Cache`) change nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class CacheSuite(BuildsRows):
         rows = last(backbone, before.followed_by(tail))
         length, inputs, written = before.positions.shape[1], before.layout.real, tail.layout.real
         first = backbone.encode(before, cache).last
-        assert_close(first[inputs], rows[:, :length][inputs], "the input has other states when a cache is filled")
-        message = f"the cache holds {len(cache)} slots after {length}; call cache.grow(slots.layout)"
+        assert_close(first[inputs], rows[:, :length][inputs], "with a cache, the input has other states")
+        message = f"the cache has {len(cache)} slots after {length}; call cache.grow(slots.layout)"
         assert len(cache) == length, message
-        message = "slots have other states when what stands before them comes from the cache"
+        message = "slots have other states if the slots before them come from the cache"
         assert_close(backbone.encode(tail, cache).last[written], rows[:, length:][written], message)
 
     def test_cache_forgets(self) -> None:
@@ -40,15 +40,15 @@ class CacheSuite(BuildsRows):
         backbone.encode(before, cache)
         cache.repeat(2)
         states = backbone.encode(pick(tail, [0, 0, 1, 1]), cache).last
-        assert_close(states, rows[[0, 0, 1, 1]], "cache.repeat(2) must give every row twice in a row")
+        assert_close(states, rows[[0, 0, 1, 1]], "cache.repeat(2) must give every row twice, one after the other")
         cache.forget(tail.positions.shape[1])
         cache.select(torch.tensor([3, 0, 2]))
         states = backbone.encode(pick(tail, [1, 0, 1]), cache).last
         assert_close(states, rows[[1, 0, 1]], "cache.select(rows) must keep these rows, in this order")
 
     def test_cache_rearranges(self) -> None:
-        """Two targets behind each input, y_1 y_2 m_1 m_2 m_3 each; the second goes on from what the first has
-        written."""
+        """Two targets behind each input, y_1 y_2 m_1 m_2 m_3 each; the second continues from the tokens of the
+        first."""
         backbone, cache, before, _ = self._cached()
         ids = some_ids(backbone, 8)
         first, second = [*ids[:2], backbone.end_id], [*ids[4:6], backbone.end_id]
@@ -57,9 +57,9 @@ class CacheSuite(BuildsRows):
         layout = cache.layout
         cache.rearrange(torch.arange(5).repeat(2).expand(2, -1))  # the slots of the first target, for both
         same = all(torch.equal(*pair) for pair in zip(vars(cache.layout).values(), vars(layout).values(), strict=True))
-        assert same, "cache.rearrange(slots) must leave the layout as it is"
+        assert same, "cache.rearrange(slots) must not change the layout"
         again = backbone.encode(apply(tail, lambda tensor: tensor[:, -1:]), cache).last  # m_3 of the second target
-        message = "after cache.rearrange(slots) the last slots must hold the keys and values of the slots named"
+        message = "after cache.rearrange(slots) the last slots must have the keys and values of the given slots"
         assert_close(again[:, 0], states[:, before.positions.shape[1] + 4], message)
 
     def _cached(self) -> tuple[Backbone, Cache, Slots, Slots]:

@@ -11,22 +11,22 @@ from .suite import Suite, skip
 
 
 class CommandSuite(Suite[CommandConfig]):
-    """Checks of a command: what it builds, its help, and that help waits for nothing heavy."""
+    """Checks of a command: the click command, its help, and that help imports nothing heavy."""
 
     def _command(self) -> click.Command:
         command = self.config().build()
-        assert isinstance(command, click.Command), f"build() returned {command!r}; it must return a click.Command"
+        assert isinstance(command, click.Command), f"build() returned {command!r}; expected a click.Command"
         return command
 
     def test_it_builds_a_command(self) -> None:
         self._command()
 
-    def test_help_says_what_it_does(self) -> None:
+    def test_help_describes_the_command(self) -> None:
         name, command = self.config().type, self._command()
         result = CliRunner().invoke(command, ["--help"], prog_name=name)
         assert result.exit_code == 0, f"`mmgen {name} --help` ends with {result.exit_code}: {result.output}"
         described = (command.help or "").strip()
-        assert described, f"`mmgen {name} --help` says nothing of what the command does; give the function a docstring"
+        assert described, f"`mmgen {name} --help` does not describe the command; give the function a docstring"
 
     def test_building_it_imports_no_torch(self) -> None:
         config = type(self.config())

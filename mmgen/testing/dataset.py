@@ -15,7 +15,7 @@ from .suite import Suite, assert_json, assert_refused
 
 
 class DatasetSuite(Suite[DatasetConfig]):
-    """What a run relies on. `config()` returns a `DatasetConfig`, over files small enough to be read for every test."""
+    """What a run relies on. `config()` returns a `DatasetConfig` of files small enough to be read for every test."""
 
     def dataset(self) -> Dataset:
         return self.config().build()
@@ -26,14 +26,14 @@ class DatasetSuite(Suite[DatasetConfig]):
     def test_splits(self) -> None:
         config, dataset = self.config(), self.dataset()
         names = dataset.splits()
-        assert len(set(names)) == len(names) > 0, f"splits() must name each split once; it gives {names}"
+        assert len(set(names)) == len(names) > 0, f"splits() must name every split once, but gives {names}"
         for key in ("train", "evaluate"):
             split = getattr(config, key)
-            assert split in names, f"the config's {key} is '{split}', and the splits are {', '.join(names)}"
+            assert split in names, f"the config's {key} is '{split}', but the splits are {', '.join(names)}"
         for name in names:
             assert len(dataset.split(name)) > 0, f"the split '{name}' has no examples"
 
-    def test_a_split_that_there_is_not(self) -> None:
+    def test_an_unknown_split(self) -> None:
         dataset, message = self.dataset(), "a split that does not exist must raise a DataError that names it"
         assert_refused(lambda: dataset.split("no-such-split"), "no-such-split", message)
 
@@ -42,66 +42,72 @@ class DatasetSuite(Suite[DatasetConfig]):
         for name, example in self.examples(self.dataset()):
             content = repr((sorted(example.inputs.items()), example.targets))
             first = seen.setdefault(content, name)
-            assert first == name, f"example '{example.id}' of '{name}' is in '{first}' too, word for word"
+            assert first == name, f"example '{example.id}' of '{name}' is also in '{first}', word for word"
 
     def test_examples_are_keys_and_texts(self) -> None:
-        """As a run takes them, with ids that are unique. Where one example has targets, all others have targets or
-        labels. Texts to read alone have neither."""
+        """Checked as a run checks them, with unique ids. If one example has targets, all others must have targets or
+        labels."""
         dataset, checks = self.dataset(), Examples(self.config())
         for name in dataset.splits():
             checks.check(name, dataset.split(name))
-        some = any(example.targets for _, example in self.examples(dataset))
+        has_targets = any(example.targets for _, example in self.examples(dataset))
         for name, example in self.examples(dataset):
             place = f"example '{example.id}' of '{name}'"
-            supervised = example.targets or example.labels or not some
-            assert supervised, f"{place} has neither targets nor labels, and others have targets; leave it out"
-            assert all(text.strip() for text in example.targets), f"{place} has an empty target; leave it out"
+            supervised = example.targets or example.labels or not has_targets
+            assert supervised, (
+                f"{place} has neither targets nor labels, but other examples have targets; leave the example out"
+            )
+            assert all(text.strip() for text in example.targets), f"{place} has an empty target; leave the target out"
             assert example.id and example.inputs, f"{place} has no id or no inputs"
             self.check_inputs(place, example)
 
     def check_inputs(self, place: str, example: Example) -> None:
         for field, value in example.inputs.items():
-            several = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
-            plain = (str, tuple) if isinstance(value, All) else str  # All may hold places in a text, as tuples
-            assert several and all(isinstance(single, plain) for single in several), (
+            values = value.values if isinstance(value, All) else value if isinstance(value, tuple) else (value,)
+            plain = (str, tuple) if isinstance(value, All) else str  # All may contain positions in a text, as tuples
+            assert values and all(isinstance(single, plain) for single in values), (
                 f"{place}: input '{field}' is {value!r:.60}; inputs must be keys, texts, tuples of alternatives, or "
                 "All, never tensors"
             )
 
     def test_labels(self) -> None:
-        dataset, named = self.dataset(), set(self.config().labels)
+        dataset, config_labels = self.dataset(), set(self.config().labels)
         label_sets = [
             (f"example '{example.id}' of '{name}'", example.labels) for name, example in self.examples(dataset)
         ]
         for owner, labels in (("labels()", dataset.labels()), *label_sets):
-            message = f"{owner} has {_some(set(labels) - named)}, and the config's labels are {_some(named) or 'none'}"
-            assert set(labels) <= named, message
+            message = (
+                f"{owner} has {_some(set(labels) - config_labels)}, but the config's labels are "
+                f"{_some(config_labels) or 'none'}"
+            )
+            assert set(labels) <= config_labels, message
         for label, values in dataset.labels().items():
             texts = isinstance(values, tuple) and all(isinstance(value, str) for value in values)
-            message = f"labels() gives {values!r:.60} for '{label}'; it is a tuple of different texts"
+            message = f"labels() gives {values!r:.60} for '{label}'; expected a tuple of different texts"
             assert texts and len(set(values)) == len(values) > 0, message
 
-    def test_the_same_twice(self) -> None:
+    def test_is_deterministic(self) -> None:
         dataset, rebuilt = self.dataset(), self.dataset()
         for name in dataset.splits():
-            for other, when in ((dataset, "asked for"), (rebuilt, "built")):
-                assert list(dataset.split(name)) == list(other.split(name)), (
-                    f"the split '{name}' has other examples the second time it is {when}; draw from a seed of the "
-                    "config, and sort what comes from sets and folders"
+            for second, when in ((dataset, "read"), (rebuilt, "built")):
+                assert list(dataset.split(name)) == list(second.split(name)), (
+                    f"the split '{name}' has other examples when {when} again; draw from a seed of the config, and "
+                    f"sort "
+                    "the contents of sets and folders"
                 )
 
     def test_description(self) -> None:
         description = self.dataset().describe()
         assert_json(description, "what describe() returns")
         for key in ("licence", "source"):
-            assert description.get(key), f"describe() does not tell '{key}'"
+            assert description.get(key), f"describe() has no '{key}'"
 
     def test_pictures(self) -> None:
         dataset = self.dataset()
         try:
             keys = [picture.key for picture in dataset.pictures()]
         except DataError:
-            return  # it says that it has none
+            return  # the data set has no pictures
         duplicates = {key for key in keys if keys.count(key) > 1}
         assert not duplicates, f"pictures() gives {_some(duplicates)} more than once"
         examples = [example for _, example in self.examples(dataset)]

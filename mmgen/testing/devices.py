@@ -1,4 +1,4 @@
-"""Does a module keep everything on one device? Tried on torch's meta device, which needs no GPU."""
+"""Checks that a module keeps everything on one device, with torch's meta device, which needs no GPU."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-# functions that a GPU allows a CPU tensor in, beside its own
+# functions that accept a CPU tensor beside GPU tensors
 ALLOWED = {"to", "type_as", "expand_as", "view_as", "reshape_as", "copy_", "__getitem__", "__setitem__"}
 
 
 class MixedDevices(Exception):
-    """A function was handed tensors of two devices."""
+    """A function got tensors of two devices."""
 
 
 class OneDevice(TorchFunctionMode):

@@ -1,5 +1,5 @@
-"""The conformance suite of embedders: what one reads and gives, what it hides, and what it adds to whole rows. The
-contract is in `mmgen.parts.Embedder`, `mmgen.parts.Reader` and `mmgen.tensors.Segment`."""
+"""The conformance suite of embedders: reading, segments, hiding, and terms that are added to rows. The contract is in
+`mmgen.parts.Embedder`, `mmgen.parts.Reader` and `mmgen.tensors.Segment`."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         return Tiny()
 
     def reading(self) -> EmbedderConfig:
-        """The config, reading the first input of the first example unless it names others."""
+        """The config; without `reads`, it reads the first input of the first example."""
         config = self.config()
         return config if config.reads else config.model_copy(update={"reads": (next(iter(self.examples()[0].inputs)),)})
 
     def embedder(self, backbone: Backbone | None = None) -> Embedder:
-        """Built anew in front of a backbone, in eval mode."""
+        """A new embedder for a backbone, in eval mode."""
         return self.seeded(self.reading().build, backbone or self.built()).eval()
 
     def built(self) -> Backbone:
@@ -58,8 +58,8 @@ class EmbedderSuite(Suite[EmbedderConfig]):
     def added(
         self, embedder: Embedder, backbone: Backbone, examples: Sequence[Example], present: bool = True
     ) -> tuple[Slots, Tensor | None, Tensor | None]:
-        """Rows `[CLS] two words [SEP]` with the input behind them, or without it; and what it adds to them and to what
-        is written behind them."""
+        """Rows `[CLS] two words [SEP]`, followed by the input if `present`; the terms that the input adds to these rows
+        and to the tokens after them."""
         collated = self.collated(embedder, examples) if present else None
         ids = torch.tensor([[backbone.start_id, *some_ids(backbone, 2), backbone.end_id]]).expand(len(examples), -1)
         parts = [("words of the suite", Segment(backbone.embed(ids), torch.ones_like(ids, dtype=torch.bool)))]
@@ -67,18 +67,18 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         return slots, embedder.add(slots, collated, "input"), embedder.tail_term(slots, collated)
 
     def test_shapes(self) -> None:
-        """In front of backbones of two widths, where the suite has the tiny one."""
+        """Tried with backbones of two widths if the suite uses the tiny backbone."""
         wide = [self.seeded(Tiny(embedding=28).build)] if isinstance(self.backbone_config(), Tiny) else []
         examples = self.examples()
         for backbone in (self.built(), *wide):
             segment = self.embedded(self.embedder(backbone), examples)
             problem = segment_problem(segment, len(examples), backbone.input_size)
             assert not problem, problem
-            assert segment.mask.any(1).all(), "an example has no slot that is not masked"
+            assert segment.mask.any(1).all(), "an example has only masked slots"
             assert segment.states.isfinite().all(), "states are not finite"
 
-    def test_reads_the_same_twice(self) -> None:
-        """Loader workers read in any order and number: what a read gives may depend on the example alone."""
+    def test_reads_are_deterministic(self) -> None:
+        """Loader workers read in any order and number, so a read may depend only on the example."""
         backbone, examples = self.built(), [resolve(example) for example in self.examples()]
         check_reads("input", self.embedder(backbone), [*examples, *reversed(examples)], backbone.input_size)
 
@@ -93,7 +93,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             assert_close(
                 together.states[number][together.mask[number]],
                 alone.states[0][alone.mask[0]],
-                f"example '{example.id}' has other states in a batch; a row must not depend on the others",
+                f"example '{example.id}' has other states in a batch; a row must not depend on other rows",
             )
 
     def test_types_and_positions(self) -> None:
@@ -108,46 +108,46 @@ class EmbedderSuite(Suite[EmbedderConfig]):
                 same = torch.equal(column[number][segment.mask[number]], getattr(alone, name)[0][alone.mask[0]])
                 assert same, f"example '{example.id}' has other {name} in a batch than alone"
         lowest = 0 if segment.types is None else int(segment.types.masked_fill(~segment.mask, 0).min())
-        assert lowest >= 0, f"asks for token type {lowest}; token types are counted from 0"
+        assert lowest >= 0, f"the smallest token type is {lowest}; token types start at 0"
 
-    def test_what_it_adds(self) -> None:
+    def test_added_terms(self) -> None:
         backbone = self.built()
         embedder, examples = self.embedder(backbone), self.examples()
         for present in (False, True):
             slots, added, term = self.added(embedder, backbone, examples, present)
             problem = terms_problem(added, term, slots)
-            assert not problem, f"{problem}; also where rows lack the input (collated is None)"
+            assert not problem, f"{problem}; also for rows without the input (collated is None)"
             finite = all(value.isfinite().all() for value in (added, term) if value is not None)
             assert finite, "add and tail_term must give finite numbers"
         for number, example in enumerate(examples):
             single, alone, behind = self.added(embedder, backbone, [example])
-            message = f"example '{example.id}': what is added is other in a batch; a row must not depend on the others"
+            message = f"example '{example.id}': the added terms differ in a batch; a row must not depend on other rows"
             if added is not None and alone is not None:
                 assert_close(added[number][slots.layout.real[number]], alone[0][single.layout.real[0]], message)
             if term is not None and behind is not None:
                 assert_close(term[number], behind[0], message)
 
-    def test_what_it_hides(self) -> None:
-        """The same draw hides the same, and leaves the item as it is; labels are of the input's own slots."""
+    def test_hiding(self) -> None:
+        """Equal draws hide equal parts and do not change the item; labels are of the input's own slots."""
         embedder, config = self.embedder(), self.reading()
         reader = embedder.reader
-        assert config.hides == reader.hides, f"the config hides {config.hides}, its reader {reader.hides}"
+        assert config.hides == reader.hides, f"the config hides {config.hides}, but its reader hides {reader.hides}"
         if reader.hides is None or not all(embedder.labels().values()):
-            skip("hides nothing, or has nothing to choose from where something is hidden")
+            skip("hides nothing, or has no vocabulary for what is hidden")
         for example in self.examples():
             item = reader.read(resolve(example))
             before = reader.collate([item])
             tries = [reader.hide(item, random.Random(1), Hiding(rate, (1.0, 0.0))) for rate in (0.5, 0.5, 1.0)]
             after = reader.collate([item])
             untouched = all(torch.equal(before[name], after[name]) for name in before)
-            assert untouched, "hide changes the item that it is given; copy what it hides"
+            assert untouched, "hide changes its item; copy the item before hiding parts"
             (hidden, labels), (_, repeated), (_, all_labels) = tries
-            assert torch.equal(labels, repeated), "hide draws from something else than `draw`"
+            assert torch.equal(labels, repeated), "hide must draw only from `draw`"
             slots = int(embedder(**reader.collate([hidden])).mask.sum())
-            assert len(labels) == slots, f"hide gives labels of {len(labels)} slots, and there are {slots}"
-            assert (all_labels != -100).any(), "hide leaves nothing to predict at a rate of 1"
+            assert len(labels) == slots, f"hide gives labels of {len(labels)} slots, but the input has {slots}"
+            assert (all_labels != -100).any(), "hide must hide something at a rate of 1"
 
-    def test_the_backbone_is_not_its_own(self) -> None:
+    def test_does_not_own_the_backbone(self) -> None:
         backbone = self.built()
         problem = sharing_problem(self.embedder(backbone), backbone)
         assert not problem, problem
@@ -165,7 +165,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         for example, slots in zip(examples, embedder(**collated).mask.sum(1).tolist(), strict=True):
             count = reader.slots(example)
             assert isinstance(count, int | float) and 0 <= count <= 2 * slots + 8, (
-                f"Reader.slots says {count} for an input that takes {slots} slots; tell about as many, or leave the "
+                f"Reader.slots gives {count} for an input that takes {slots} slots; return about as many, or leave the "
                 "method out"
             )
 
@@ -196,7 +196,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             half = embedder(**collated).states
         full = embedder(**collated).states
         tolerance = 0.05 * max(full.detach().abs().max().item(), 1e-3)
-        assert_close(half.float(), full, "in mixed precision states are other ones", tolerance)
+        assert_close(half.float(), full, "in mixed precision, states differ", tolerance)
 
     def test_moves_to_another_device(self) -> None:
         """On torch's meta device, which every machine has."""
@@ -206,7 +206,7 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         backbone.to("meta")
         plain = ", ".join(plain_tensors(embedder.to("meta")))
         message = (
-            f"{plain} is a plain tensor and stays behind when the embedder moves to a GPU; use register_buffer"
+            f"{plain} is a plain tensor and stays on the CPU when the embedder moves to a GPU; use register_buffer"
             if plain
             else "forward makes tensors on the CPU; make them on the device of its arguments"
         )
@@ -214,10 +214,10 @@ class EmbedderSuite(Suite[EmbedderConfig]):
             with OneDevice():
                 segment = embedder(**collated)
         except MixedDevices as error:
-            raise AssertionError(f"{message} ({error} meets two devices)") from None
+            raise AssertionError(f"{message} ({error} gets two devices)") from None
         except (RuntimeError, NotImplementedError) as error:
             assert "device" not in str(error) or "meta tensor" in str(error), message
-            skip("asks for values, which the meta device has not")
+            skip("needs values, which the meta device does not have")
         assert segment.states.is_meta and segment.mask.is_meta, message
 
     def test_devices(self) -> None:
@@ -229,22 +229,22 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         on_cpu = all(value.device.type == "cpu" for value in collated.values())
         assert on_cpu, "collate must stay on the CPU; batches are moved by the loop"
         segment = embedder(**{name: value.cuda() for name, value in collated.items()})
-        assert segment.states.is_cuda and segment.mask.is_cuda, "on a GPU, states or mask stay behind"
+        assert segment.states.is_cuda and segment.mask.is_cuda, "on a GPU, states or mask stay on the CPU"
 
     def test_description(self) -> None:
         embedder, example = self.embedder(), self.examples()[0]
         slots = int(self.embedded(embedder, [example]).mask.sum())
         for name, values in embedder.describe(resolve(example)).items():
             fits = name == "text" or len(values) in (0, slots)
-            assert fits, f"describe gives {len(values)} {name} for {slots} slots; give one each, or none"
+            assert fits, f"describe gives {len(values)} {name} for {slots} slots; give one per slot, or none"
 
-    def test_what_a_run_keeps(self) -> None:
+    def test_settings_and_weights_restore_it(self) -> None:
         embedder, restored = self.embedder(), self.embedder()
         settings = embedder.found_settings()
-        assert_json(settings, "what found_settings() returns")
+        assert_json(settings, "the result of found_settings()")
         unknown = ", ".join(sorted(settings.keys() - type(self.config()).model_fields.keys()))
-        assert not unknown, f"found_settings() names {unknown}, which are no fields of {type(self.config()).__name__}"
+        assert not unknown, f"found_settings() names {unknown}, which are not fields of {type(self.config()).__name__}"
         restored.load_state_dict(embedder.state_dict())
         collated = self.collated(embedder, self.examples())
-        message = "with the same weights, states are other ones; keep what counts in parameters or buffers"
+        message = "with the same weights, states differ; store everything that changes states in parameters or buffers"
         assert_close(embedder(**collated).states, restored(**collated).states, message)

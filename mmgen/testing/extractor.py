@@ -1,4 +1,4 @@
-"""The conformance suite of extractors: those that look at pictures, and those that read a published file. The contract
+"""The conformance suite of extractors: those that process pictures and those that read a published file. The contract
 is in `mmgen.parts.Extractor` and `mmgen.parts.Record`."""
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .toy import Toy
 
 
 class ExtractorSuite(Suite[ExtractorConfig]):
-    """What feature stores rely on. `config()` returns an `ExtractorConfig`. One whose source is a file gives `path()`,
-    a file or folder of three images at least; the tests of pictures are left out then."""
+    """What feature stores rely on. `config()` returns an `ExtractorConfig`. For an extractor that reads a file, define
+    `path()`, a file or folder with at least three images; the tests of pictures are then skipped."""
 
     def pictures(self) -> Sequence[Picture]:
         """At least three."""
         return list(Toy().build().pictures())[:3]
 
     def path(self) -> Path:
-        """What an extractor reads whose source is a file."""
+        """The file of an extractor that reads a file."""
         raise NotImplementedError(f"{type(self).__name__} must define path(), which returns the file to read")
 
     def extractor(self) -> Extractor:
@@ -41,23 +41,23 @@ class ExtractorSuite(Suite[ExtractorConfig]):
         assert len(by_key) == len(records), "an image has more than one record"
         return by_key
 
-    def test_one_record_an_image(self) -> None:
+    def test_one_record_per_image(self) -> None:
         records = self.records(self._source())
-        assert len(records) > 2, f"there are records of {sorted(records)} only; give three images at least"
+        assert len(records) > 2, f"only {sorted(records)} have records; give at least three images"
         if self._reads_pictures():
             keys = {picture.key for picture in self.pictures()}
-            assert records.keys() == keys, f"{len(keys)} images give records of {sorted(records)}"
+            assert records.keys() == keys, f"{len(keys)} images give records only of {sorted(records)}"
         width: int | None = None
         for key, record in records.items():
-            assert isinstance(record, Record), f"a good picture is called broken: {record}"
+            assert isinstance(record, Record), f"a readable picture gives a failure: {record}"
             floats = isinstance(record.features, np.ndarray) and record.features.dtype.kind == "f"
             assert floats, f"features of '{key}' are not a float array (R, D)"
             assert len(record.features) > 0, f"features of '{key}' are empty"
             width = self.check_regions(record, width)
 
     def check_regions(self, record: Record, width: int | None = None) -> int:
-        """The width of its features, which must be that of the records before. Raises DataError where a store could
-        not keep the record."""
+        """Checks a record as a feature store does. Returns the width of its features, which must equal `width`. Raises
+        DataError if a store could not keep the record."""
         stored, clipped = check(record, "float32", width)
         assert not clipped, f"boxes of '{record.key}' are not (x0, y0, x1, y1) relative to the image's size"
         if stored.boxes is not None:
@@ -65,38 +65,38 @@ class ExtractorSuite(Suite[ExtractorConfig]):
             assert extended, f"a box of '{record.key}' has no area"
         return int(stored.features.shape[1])
 
-    def test_what_is_there_is_skipped(self) -> None:
+    def test_existing_keys_are_skipped(self) -> None:
         source = self._source()
         keys = list(self.records(source))
         rest = self.records(source, frozenset(keys[:1]))
         assert sorted(rest) == sorted(keys[1:]), "an image named in `skip` is extracted again"
 
-    def test_a_broken_picture_stops_nothing(self) -> None:
+    def test_a_broken_picture_is_reported(self) -> None:
         if not self._reads_pictures():
             skip("reads a file")
         pictures = self.pictures()
         broken = Picture("broken", partial(_fail, "broken.jpg"))
-        with explained("a picture that cannot be opened stops the others; yield FailedImage(key, reason)"):
+        with explained("a picture that cannot be opened stops the extraction; yield FailedImage(key, reason)"):
             records = self.records([pictures[0], broken, *pictures[1:]])
         failed = isinstance(records.get("broken"), FailedImage)
         assert failed, "a picture that cannot be opened must give a FailedImage(key, reason)"
-        assert len(records) == len(pictures) + 1, "after a picture that cannot be opened, others are lost"
+        assert len(records) == len(pictures) + 1, "a picture that cannot be opened makes others disappear"
 
-    def test_the_batch_changes_nothing(self) -> None:
+    def test_batches_equal_single_pictures(self) -> None:
         if not self._reads_pictures():
             skip("reads a file")
         pictures = self.pictures()
-        found = [self.records(some)[pictures[0].key] for some in (pictures, pictures[:1])]
-        assert all(isinstance(record, Record) for record in found), f"a good picture is called broken: {found}"
-        first, second = (record.features for record in found if isinstance(record, Record))
+        records = [self.records(some)[pictures[0].key] for some in (pictures, pictures[:1])]
+        assert all(isinstance(record, Record) for record in records), f"a readable picture gives a failure: {records}"
+        first, second = (record.features for record in records if isinstance(record, Record))
         same = first.shape == second.shape and np.allclose(first, second, atol=1e-3)
-        assert same, "an image has other features when others are extracted with it"
+        assert same, "the features of an image depend on the other images of the batch"
 
     def test_fingerprint(self) -> None:
         fingerprint = dict(self.extractor().fingerprint)
         assert_json(fingerprint, "the fingerprint")
         same = fingerprint and fingerprint == dict(self.extractor().fingerprint)
-        assert same, "the fingerprint is empty, or another one the second time"
+        assert same, "the fingerprint is empty or differs at the second call"
 
     def _reads_pictures(self) -> bool:
         return self.config().source == "pictures"

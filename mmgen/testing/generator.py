@@ -1,4 +1,4 @@
-"""The conformance suite of generators: what one declares, how it lays targets out, and what it learns. The contract is
+"""The conformance suite of generators: attributes, layout of targets, and training. The contract is
 in `mmgen.objectives.Generator`, `mmgen.objectives.TextTargets` and `mmgen.tensors.Tail`."""
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .writing import WritingSuite
 
 
 class GeneratorSuite(WritingSuite):
-    """What training and writing rely on. `config()` returns a `GeneratorConfig`; it is tried behind the tiny backbone,
-    with the toy data set's captions as its input."""
+    """What training and writing rely on. `config()` returns a `GeneratorConfig`. The suite tests it on the tiny
+    backbone with the toy data set's captions as input."""
 
-    def learnt(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, list[float]]:
+    def train(self, example: Example, caption: EmbedderConfig | None = None) -> tuple[Any, list[float]]:
         """A model after sixty updates on one pair, and its losses."""
         model = self.model(caption)
         return model, sixty_updates(model, self.batch(model, [example]))
@@ -30,13 +30,13 @@ class GeneratorSuite(WritingSuite):
         """() the sum of all losses of one example."""
         return torch.stack([*model(self.batch(model, [example])).sums.values()]).sum()
 
-    def test_what_it_declares(self) -> None:
+    def test_attributes(self) -> None:
         generator: Generator = self.model().generator
         limit, needs, as_laid_out = generator.max_tokens, generator.needs, generator.reads_as_laid_out
         long_enough = isinstance(limit, int) and limit >= 2
         assert long_enough, "max_tokens must be an integer of 2 or more (a token and the end)"
-        assert needs in ("any", "causal"), f'needs is {needs!r}; it must be "any" or "causal"'
-        assert isinstance(as_laid_out, bool), f"reads_as_laid_out is {as_laid_out!r}; it must be True or False"
+        assert needs in ("any", "causal"), f'needs is {needs!r}; needs must be "any" or "causal"'
+        assert isinstance(as_laid_out, bool), f"reads_as_laid_out is {as_laid_out!r}; expected True or False"
 
     def test_layout_of_targets(self) -> None:
         model = self.model()
@@ -52,11 +52,12 @@ class GeneratorSuite(WritingSuite):
         for length in (2, 3, 5):
             slots = reader.slots(length)
             real = int(reader.lay_out([[[model.backbone.mask_id] * length]]).layout.real.sum())
-            message = f"slots({length}) is {slots}, and lay_out gives a target of {length} tokens {real} slots"
+            message = f"slots({length}) is {slots}, but lay_out gives {real} slots to a target of {length} tokens"
             assert slots == real, message
 
     def test_reads_as_laid_out(self) -> None:
-        """Attention maps and probes read the rows of `lay_out`; that must be what is learnt, or be denied."""
+        """Attention maps and probes read the rows of `lay_out`; training must read the same, or declare that it does
+        not."""
         model = self.model()
         batch = self.batch(model, self.examples())
         assert batch.tail is not None  # `batch` lays targets out
@@ -64,65 +65,71 @@ class GeneratorSuite(WritingSuite):
         embedded: list[list[int]] = []
         embed, pad = model.backbone.embed, model.backbone.pad_id
 
-        def watched(ids: Tensor) -> Tensor:
+        def recording_embed(ids: Tensor) -> Tensor:
             embedded.append(sorted(token for token in ids.flatten().tolist() if token != pad))
             return embed(ids)
 
-        model.backbone.embed = watched
+        model.backbone.embed = recording_embed
         for mode in (True, False):
             embedded.clear()
             self.seeded(model.train(mode), batch)
             assert not model.generator.reads_as_laid_out or laid_out in embedded, (
-                f"while {'learning' if mode else 'validating'}, forward reads other tokens than lay_out gave, and "
-                "attention maps would show rows that it never reads; set reads_as_laid_out = False"
+                f"in {'training' if mode else 'validation'}, forward reads other tokens than lay_out gave, so "
+                "attention maps would show rows that the model never reads; set reads_as_laid_out = False"
             )
 
     def test_targets_of_one_example_do_not_see_one_another(self) -> None:
         model = self.model()
         example = next(example for example in self.examples() if len(example.targets) > 1)
-        apart = [Example(str(number), example.inputs, (target,)) for number, target in enumerate(example.targets)]
-        total = torch.stack([self.summed(model, single) for single in apart]).sum()
-        message = "the loss of an example with several targets is not the sum of the targets' losses"
+        single_examples = [
+            Example(str(number), example.inputs, (target,)) for number, target in enumerate(example.targets)
+        ]
+        total = torch.stack([self.summed(model, single) for single in single_examples]).sum()
+        message = "the loss of an example with several targets must be the sum of the targets' losses"
         assert_close(self.summed(model, example), total, message, 1e-2)
 
-    def test_loss_falls_on_one_pair_and_writes_it(self) -> None:
+    def test_overfits_one_pair(self) -> None:
         example = self.examples()[0]
-        model, losses = self.learnt(example)
-        fell = f"learning one pair sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only"
-        assert losses[-1] < 0.2 * losses[0], fell
+        model, losses = self.train(example)
+        message = (
+            f"sixty updates on one pair lower the loss only from {losses[0]:.2f} to {losses[-1]:.2f}; expected less "
+            "than a fifth"
+        )
+        assert losses[-1] < 0.2 * losses[0], message
         ((written,),) = self.write(model.eval(), [example])
         assert written.text == example.targets[0], (
-            f"having learnt '{example.targets[0]}' by heart, it writes '{written.text}'; does it write with what it "
-            "learns?"
+            f"trained on '{example.targets[0]}' alone, the generator writes '{written.text}'; writing must use what "
+            "training uses"
         )
 
-    def test_writes_behind_positions_that_are_shared(self) -> None:
-        """An input whose slots share a position, and which adds to what is written (`mmgen.testing.Bag`)."""
+    def test_writes_after_shared_positions(self) -> None:
+        """With an input whose slots share a position and which adds terms to written tokens (`mmgen.testing.Bag`)."""
         examples = self.examples()
-        model, _ = self.learnt(examples[0], Bag())
+        model, _ = self.train(examples[0], Bag())
         ((written,),) = self.write(model.eval(), examples[:1])
         assert written.text == examples[0].targets[0], (
-            f"behind an input whose slots share a position, it has learnt '{examples[0].targets[0]}' by heart and "
-            f"writes '{written.text}'; write with model.written or model.behind, and count no slots"
+            f"with an input whose slots share a position, the generator is trained on '{examples[0].targets[0]}' alone "
+            f"and writes '{written.text}'; write with model.written or model.behind, and do not count slots"
         )
         for example, (together,) in zip(examples, self.write(model, examples), strict=True):
             ((alone,),) = self.write(model, [example])
             assert together.tokens == alone.tokens and abs(together.score - alone.score) < 1e-3, (
-                f"behind an input that adds to what is written, '{example.id}' gets '{together.text}' in a batch and "
+                f"with an input that adds terms to written tokens, '{example.id}' gets '{together.text}' in a batch "
+                f"and "
                 f"'{alone.text}' alone; keep the prefix in step with the rows (prefix.select, prefix.repeat)"
             )
 
-    def test_what_inputs_add_is_added_while_writing(self) -> None:
+    def test_writing_uses_added_terms(self) -> None:
         model = self.model()
         if not model.generator.reads_as_laid_out or not self._scores_as_it_learns(model):
-            skip("its score of a text is not minus the text's mean loss")
+            skip("the score of a text is not minus its mean loss")
         assert self._scores_as_it_learns(self.model(Bag())), (
-            "behind an input that adds to what is written, a text has another score than minus its mean loss; write "
-            "with model.written or model.behind, which add it too"
+            "with an input that adds terms to written tokens, the score of a text is not minus its mean loss; write "
+            "with model.written or model.behind, which add the terms too"
         )
 
     def _scores_as_it_learns(self, model: Any) -> bool:
-        """Whether the score of a text that it writes is minus the text's mean loss."""
+        """Whether the score of a written text is minus the text's mean loss."""
         example, reader = self.examples()[0], model.generator.reader
         ((written,),) = self.write(model, [example])
         tail = reader.lay_out([[list(written.tokens)]])

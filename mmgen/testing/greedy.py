@@ -1,4 +1,4 @@
-"""A fake generator: next tokens, the likeliest one every time; plain enough to be read as an example of the
+"""A fake generator that writes the likeliest next token every time; short enough to read as an example of the
 contract."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..tensors import PAD, WRITTEN, Batch, Generation, Layout, Loss, Tail, Targe
 
 
 class Greedy(GeneratorConfig):
-    """Next tokens, the likeliest one every time; refuses beams, sampling and every other option."""
+    """Writes the likeliest next token every time; refuses beams, sampling and every other option."""
 
     type: Literal["greedy"] = "greedy"
     max_tokens: int = Field(12, ge=2, description="tokens of a text, its end included")
@@ -32,7 +32,7 @@ class Greedy(GeneratorConfig):
     def refuses(self, decoding: Decoding) -> dict[str, str]:
         default = Decoding()
         changed = [name for name, value in decoding if value != getattr(default, name)]
-        return dict.fromkeys(changed, "the generator 'greedy' takes the likeliest token every time; leave it out")
+        return dict.fromkeys(changed, "the generator 'greedy' always takes the likeliest token; leave the option out")
 
 
 class NextTokens(TextTargets):
@@ -59,7 +59,7 @@ class NextTokens(TextTargets):
 
 
 class GreedyGenerator(Generator):
-    """Learns and writes; has no parameters of its own."""
+    """Trains and writes; has no parameters besides the backbone's."""
 
     def __init__(self, config: Greedy, backbone: Backbone) -> None:
         super().__init__()
@@ -67,19 +67,21 @@ class GreedyGenerator(Generator):
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
         assert targets.tail is not None  # its reader lays one out
-        asked = targets.tail.labels != -100
-        logits = self._logits(model, model.prefix(batch), targets.tail)[asked]
-        return Loss({"loss": F.cross_entropy(logits, targets.tail.labels[asked], reduction="sum")})
+        predicted = targets.tail.labels != -100
+        logits = self._logits(model, model.prefix(batch), targets.tail)[predicted]
+        return Loss({"loss": F.cross_entropy(logits, targets.tail.labels[predicted], reduction="sum")})
 
     def generate(self, model: Sequencer, batch: Batch, options: Decoding) -> list[list[Generation]]:
         if refused := Greedy().refuses(options):
-            raise UnavailableError(f"greedy search knows no {', '.join(refused)}; leave it out")
+            raise UnavailableError(
+                f"the generator 'greedy' does not support {', '.join(refused)}; leave the options out"
+            )
         prefix = model.prefix(batch)
-        found = []
+        texts = []
         for row, id_ in enumerate(batch.ids):
             tokens, total = self._write(model, prefix.select(torch.tensor([row], device=prefix.free.device)))
-            found.append([Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))])
-        return found
+            texts.append([Generation(id_, model.backbone.decode_text(tokens), tuple(tokens), total / len(tokens))])
+        return texts
 
     def _write(self, model: Sequencer, prefix: Prefix) -> tuple[list[int], float]:
         """One row's tokens and their log-probability."""

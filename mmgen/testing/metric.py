@@ -18,15 +18,15 @@ from .toy import Toy
 
 
 class MetricSuite(Suite[MetricConfig]):
-    """What scoring relies on. `config()` returns a `MetricConfig`; `examples()` may give others to score."""
+    """What scoring relies on. `config()` returns a `MetricConfig`; override `examples()` to score other examples."""
 
     def examples(self) -> Sequence[Example]:
         """At least three examples, with targets where texts are judged."""
         return Toy().build().split("train")
 
     def generations(self, examples: Sequence[Example]) -> Sequence[Generation | Prediction]:
-        """One for each: texts, some from people, some of another example, one empty. A metric that judges no texts
-        gives `Prediction`s of its kind here, some right and some wrong."""
+        """One text for each example: some references, some references of another example, one empty. For a metric that
+        does not score texts, return `Prediction`s of its kind, some right and some wrong."""
         texts = [
             example.targets[0] if number % 2 else examples[number - 1].targets[-1]
             for number, example in enumerate(examples)
@@ -49,27 +49,29 @@ class MetricSuite(Suite[MetricConfig]):
         scores = self.scores()
         assert scores.values, "score must give Scores with at least one value"
         unknown = [name for name, value in scores.values.items() if value is None]
-        assert not unknown or scores.notes, f"{', '.join(unknown)} cannot be had here, and no note says why"
+        assert not unknown or scores.notes, f"{', '.join(unknown)} is None, but no note says why"
 
     def test_per_example(self) -> None:
         scores = self.scores()
         for name in scores.per_example:
-            assert name in scores.values, f"{name} is told per example, and not over all"
+            assert name in scores.values, f"{name} has values per example, but no total value"
 
-    def test_the_same_twice(self) -> None:
-        assert self.scores() == self.scores(), "the same texts get other scores the second time"
+    def test_is_deterministic(self) -> None:
+        assert self.scores() == self.scores(), "the same texts get other scores at the second call"
 
     def test_order_does_not_matter(self) -> None:
         examples = self.examples()
         predictions = self.generations(examples)
         scores, reversed_scores = self.score(predictions, examples), self.score(predictions[::-1], examples[::-1])
         for name, value in scores.values.items():
-            other = reversed_scores.values[name]
-            same = value == other or (
-                value is not None and other is not None and math.isclose(value, other, rel_tol=1e-6, abs_tol=1e-9)
+            reversed_value = reversed_scores.values[name]
+            same = value == reversed_value or (
+                value is not None
+                and reversed_value is not None
+                and math.isclose(value, reversed_value, rel_tol=1e-6, abs_tol=1e-9)
             )
             assert same, (
-                f"{name} is {value} in one order and {other} in another; generations and examples go together by place"
+                f"{name} is {value} in one order and {reversed_value} in another; generation i belongs to example i"
             )
 
     def test_one_example_and_an_empty_text(self) -> None:
@@ -83,7 +85,7 @@ class MetricSuite(Suite[MetricConfig]):
                 self.score([prediction], [example])
 
     def test_result_files(self) -> None:
-        """Predictions that have been written and read again have the same scores."""
+        """Predictions that are written to a file and read back have the same scores."""
         files = self.config().result_files()
         if files is None:
             return
@@ -94,16 +96,16 @@ class MetricSuite(Suite[MetricConfig]):
             path.write_text(files.write({p.id: p.value for p in predictions}, examples), encoding="utf-8")
             values = files.read(path, examples)
         lost = [example.id for example in examples if example.id not in values]
-        assert not lost, f"'{', '.join(lost[:3])}' is written, and not read again"
-        again = [
+        assert not lost, f"'{', '.join(lost[:3])}' is written, but not read back"
+        restored = [
             Generation(id_, value, (), 0.0) if isinstance(value, str) else Prediction(id_, value, 0.0)
             for id_, value in ((example.id, values[example.id]) for example in examples)
         ]
-        before, after = self.score(predictions, examples).values, self.score(again, examples).values
-        assert before == after, f"what is written and read again scores {after}, and scored {before}"
+        before, after = self.score(predictions, examples).values, self.score(restored, examples).values
+        assert before == after, f"the scores change from {before} to {after} when predictions are written and read back"
 
     def test_references(self) -> None:
         scores = references_of("suite", self.metric(), self.examples())
         names = self.scores().values if scores else ()
         for name in scores.values if scores else ():
-            assert name.removeprefix("chance_") in names, f"references() tells '{name}', which score does not"
+            assert name.removeprefix("chance_") in names, f"references() has '{name}', but score does not"

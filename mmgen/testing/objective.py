@@ -1,4 +1,4 @@
-"""The conformance suite of objectives: what one hides, counts, sums up and predicts, and that it learns. The contract
+"""The conformance suite of objectives: hiding, counts, losses, predictions, and training. The contract
 is in `mmgen.configs.ObjectiveConfig`, `mmgen.objectives.TargetReader` and `mmgen.objectives.Objective`."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from .toy import TEXTS, Toy, Words
 
 
 class LearningSuite(Suite[Tried]):
-    """What objectives and generators share: they are trained in a model, on batches as a run makes them. They are tried
-    behind the tiny backbone, with the toy data set's captions."""
+    """Tests that objectives and generators share: training in a model, on batches as in a run. The suites use the tiny
+    backbone with the toy data set's captions."""
 
     name: ClassVar[str]  # of the objective in the model
 
@@ -35,7 +35,7 @@ class LearningSuite(Suite[Tried]):
         return {"caption": Words()}
 
     def examples(self) -> Sequence[Example]:
-        """At least three examples to learn from."""
+        """At least three examples to train on."""
         raise NotImplementedError
 
     def model(self) -> Any:
@@ -46,46 +46,47 @@ class LearningSuite(Suite[Tried]):
         return Collator(model, model.inputs, (self.name,), Place(0, "suite"), self.examples())
 
     def batch(self, model: Any, examples: Sequence[Example]) -> Batch:
-        """Examples in their first epoch; what is to be predicted is checked as a run checks it."""
+        """A batch of examples in their first epoch; its targets are checked as in a run."""
         return self.collator(model)(examples, [0] * len(examples))
 
     def test_published_weights(self) -> None:
         assert_published(self.model().objective(self.name))
 
-    def test_the_reader_travels_to_workers(self) -> None:
+    def test_the_reader_can_be_pickled(self) -> None:
         reader = self.model().objective(self.name).reader
-        held = [name for name, value in vars(reader).items() if isinstance(value, torch.nn.Module)]
-        assert not held, f"the reader keeps a module ({', '.join(held)}); parameters stay in the objective"
+        modules = [name for name, value in vars(reader).items() if isinstance(value, torch.nn.Module)]
+        assert not modules, f"the reader has a module ({', '.join(modules)}); parameters belong in the objective"
         with explained("the reader cannot be pickled, which loader workers need"):
             pickle.dumps(reader)
 
     def test_counts_and_sums(self) -> None:
         model, examples = self.model(), self.examples()
-        together: Loss = model(self.batch(model, examples))
-        assert any(together.counts.values()), "nothing is counted in all of the examples"
+        batch_loss: Loss = model(self.batch(model, examples))
+        assert any(batch_loss.counts.values()), "all counts are zero for these examples"
         alone = [model(self.batch(model, [example])) for example in examples]
-        for name, count in together.counts.items():
+        for name, count in batch_loss.counts.items():
             counts = [loss.counts[name] for loss in alone]
             assert abs(count - sum(counts)) < 1e-6, (
-                f"the reader counts {count} for a batch of examples that count {counts} ({name}); it is the number of "
-                "things that are predicted"
+                f"the reader counts {count} for a batch of examples that count {counts} ({name}); a count is the "
+                f"number "
+                "of predictions"
             )
             total = torch.stack([loss.sums[name] for loss in alone]).sum()
-            message = f"the loss of a batch is not the sum of its examples' losses ({name})"
-            assert_close(together.sums[name], total, message, 1e-2)
+            message = f"the loss of a batch must be the sum of its examples' losses ({name})"
+            assert_close(batch_loss.sums[name], total, message, 1e-2)
 
-    def test_draws_follow_from_the_example(self) -> None:
-        """An example has the same targets in any batch and at every try, so that an update may be cut at will."""
+    def test_draws_depend_on_the_example(self) -> None:
+        """An example has the same targets in any batch and at every call, so that any update may be cut."""
         model, examples = self.model(), self.examples()
         collate = self.collator(model)
         alone = [self._contents(collate([example], [0])) for example in examples]
-        together = self._sums(collate(examples, [0] * len(examples)))
-        again = [self._contents(collate([example], [0])) for example in reversed(examples)]
-        message = "two tries of one pass give other targets; draw from what the rows bring"
-        assert alone == again[::-1], message
+        batch_loss = self._sums(collate(examples, [0] * len(examples)))
+        repeats = [self._contents(collate([example], [0])) for example in reversed(examples)]
+        message = "two reads in one epoch give different targets; draw only from `Rows.draw`"
+        assert alone == repeats[::-1], message
         parts = [sum(sums) for sums in zip(*(self._sums(collate([e], [0])) for e in examples), strict=True)]
-        near = all(abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(together, parts, strict=True))
-        assert near, "examples have other targets in a batch than alone; draw from what the rows bring"
+        near = all(abs(a - b) <= 1e-6 + 1e-6 * abs(b) for a, b in zip(batch_loss, parts, strict=True))
+        assert near, "examples have other targets in a batch than alone; draw only from `Rows.draw`"
 
     def _contents(self, batch: Batch) -> str:
         """Inputs, labels and counts of a batch."""
@@ -101,8 +102,8 @@ class LearningSuite(Suite[Tried]):
 
 
 class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
-    """What learning relies on. `config()` returns an `ObjectiveConfig`. It is tried behind the tiny backbone, with the
-    toy data set's captions as its input; `inputs()`, `examples()` and `labels()` give it others."""
+    """What training relies on. `config()` returns an `ObjectiveConfig`. The suite tests it on the tiny backbone with
+    the toy data set's captions as input; override `inputs()`, `examples()` and `labels()` for others."""
 
     name = "own"
 
@@ -110,7 +111,7 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         return Toy().build().split("train")[::3]
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """What there is to choose from, as `Dataset.labels` says it."""
+        """The vocabularies, as `Dataset.labels` gives them."""
         return {}
 
     def model(self) -> Any:
@@ -119,29 +120,32 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
             compose, self.backbone_config(), self.inputs(), Greedy(), texts=TEXTS, objectives=objectives
         ).eval()
 
-    def test_its_two_halves_agree(self) -> None:
-        """What the config says of hiding and rows, the reader does."""
+    def test_config_and_reader_agree(self) -> None:
+        """The config and the reader agree on hiding and rows."""
         config, model = self.config(), self.model()
         inputs = {name: embedder.named(name) for name, embedder in self.inputs().items()}
         refused = config.misfits(inputs)
         assert not refused, f"misfits refuses the suite's own inputs: {refused}"
         reader = model.objective(self.name).reader
-        says = sorted(config.hidden(inputs))
+        declared = sorted(config.hidden(inputs))
         hides = sorted(reader.hides({name: embedder.reader for name, embedder in model.embedders.items()}))
-        assert says == hides, f"the config says that it hides {says}, and the reader hides {hides}"
-        assert config.makes_rows == reader.makes_rows, "makes_rows of the config and of its reader differ"
+        assert declared == hides, f"the config hides {declared}, but the reader hides {hides}"
+        assert config.makes_rows == reader.makes_rows, "makes_rows differs between the config and its reader"
 
-    def test_it_learns(self) -> None:
+    def test_training_lowers_the_loss(self) -> None:
         """Sixty updates on one batch."""
         model = self.model()
         losses = sixty_updates(model, self.batch(model, self.examples()[:6]))
         idle = [name for name, p in model.objectives.named_parameters() if p.grad is None]
         assert not idle, f"no gradient reaches {', '.join(idle)}"
-        fell = f"learning one batch sixty times brings the loss from {losses[0]:.2f} to {losses[-1]:.2f} only"
+        fell = (
+            f"sixty updates on one batch lower the loss only from {losses[0]:.2f} to {losses[-1]:.2f}; expected less "
+            f"than half"
+        )
         assert losses[-1] < 0.5 * losses[0], fell
 
-    def test_what_it_predicts(self) -> None:
-        """One prediction for each example, checked as a run checks them."""
+    def test_predictions(self) -> None:
+        """One prediction for each example, checked as in a run."""
         if self.config().gives is None:
             skip("predicts nothing")
         model, examples = self.model(), self.examples()
@@ -155,7 +159,7 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
 
 
 def sixty_updates(model: Any, batch: Batch) -> list[float]:
-    """A model's losses while it learns one batch by heart; the gradients of the last update stay."""
+    """The losses of sixty updates on one batch; the gradients of the last update stay."""
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []
     for _ in range(60):

@@ -26,9 +26,9 @@ from .toy import TEXTS, Toy, Words
 
 
 class ProbeSuite(Suite[ProbeConfig]):
-    """What a report relies on. `config()` returns a `ProbeConfig`. It looks into a run of two steps, with random
-    weights: the tiny backbone behind the toy data set's captions, unless `inputs`, `backbone_config`,
-    `generator_config`, `examples` or `pictures` say otherwise."""
+    """What a report relies on. `config()` returns a `ProbeConfig`. The probe gets a run of two steps with random
+    weights: the tiny backbone and the toy data set's captions, unless `inputs`, `backbone_config`, `generator_config`,
+    `examples` or `pictures` are overridden."""
 
     def backbone_config(self) -> BackboneConfig:
         return Tiny()
@@ -60,80 +60,80 @@ class ProbeSuite(Suite[ProbeConfig]):
     def subject(
         self, models: Sequence[Any] = (), examples: Sequence[Example] | None = None, written: bool = True
     ) -> ProbeInput:
-        """A run of two steps that read all inputs. `written`: whether they have written texts."""
+        """A run of two steps that read all inputs. `written`: whether the steps have written texts."""
         models = models or (self.model(0), self.model(1))
         examples = self.examples() if examples is None else examples
         steps = []
         for place, model in enumerate(models):
             texts = self.seeded(_texts, model, examples) if written and examples else []
-            by_id = {each[0].id: each[0] for each in texts}
+            by_id = {text[0].id: text[0] for text in texts}
             steps.append(TrainedStep(f"step{place}", lambda model=model: model, model.inputs, by_id, place, _texts))
         return ProbeInput(steps, [resolve(example) for example in examples], lambda: self.model(2), self.pictures())
 
     def run(self, out: Path, subject: ProbeInput | None = None) -> ProbeResult:
         return self.seeded(self.probe().run, subject or self.subject(), out)
 
-    def test_what_it_tells(self) -> None:
+    def test_result(self) -> None:
         with tempfile.TemporaryDirectory() as out:
             result = self.run(Path(out))
             is_result = isinstance(result, ProbeResult)
-            assert is_result, f"run returns {result!r:.60}; it must be a ProbeResult, what people are shown"
-            assert result.tables or result.plots, "run finds neither tables nor plots"
-            assert_json(asdict(result), "what run returns")
+            assert is_result, f"run returns {result!r:.60}; expected a ProbeResult"
+            assert result.tables or result.plots, "run returns neither tables nor plots"
+            assert_json(asdict(result), "the result of run")
             files = [path for path in Path(out).rglob("*") if path.is_file()]
             assert files, "run leaves no file in `out`; write the tables and pictures there"
             empty = ", ".join(path.name for path in files if not path.stat().st_size)
             assert not empty, f"{empty} is empty"
             movable = out not in str(result)
-            assert movable, "what run returns names the folder `out`, which may move; name files relative to it"
+            assert movable, "the result of run has the path of `out`, which may move; name files relative to `out`"
             for title, rows in result.tables.items():
                 even = len({len(row) for row in rows}) == 1 and len(rows) > 1
-                assert even, f"the table '{title}' needs a header and rows that are as long as it"
+                assert even, f"the table '{title}' needs a header and rows of the same length"
             for name in result.plots.values():
                 drawn = name.endswith(".svg") and (Path(out) / name).is_file()
-                assert drawn, f"the plot '{name}' is no SVG file in `out`"
+                assert drawn, f"the plot '{name}' is not an SVG file in `out`"
 
-    def test_a_step_that_has_written_nothing(self) -> None:
+    def test_a_step_without_texts(self) -> None:
         with tempfile.TemporaryDirectory() as out:
             result = self.run(Path(out), self.subject(written=False))
         assert isinstance(result, ProbeResult), (
-            "without texts that the steps wrote, run finds nothing; write them with step.generate(model, examples)"
+            "without texts of the steps, run returns no result; write texts with step.generate(model, examples)"
         )
 
-    def test_it_writes_into_its_folder_alone(self) -> None:
+    def test_writes_only_into_its_folder(self) -> None:
         with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as out:
             with contextlib.chdir(here):
                 self.run(Path(out))
             strays = ", ".join(sorted(path.name for path in Path(here).rglob("*"))[:3])
-            assert not strays, f"run writes {strays} into the current folder; write into `out` alone"
+            assert not strays, f"run writes {strays} into the current folder; write only into `out`"
 
-    def test_the_same_twice(self) -> None:
-        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+    def test_is_deterministic(self) -> None:
+        with tempfile.TemporaryDirectory() as first_folder, tempfile.TemporaryDirectory() as second_folder:
             subject = self.subject()
-            first, second = self.run(Path(one), subject), self.run(Path(other), subject)
-        assert first == second, "with torch's generator seeded alike, run tells something else the second time"
+            first, second = self.run(Path(first_folder), subject), self.run(Path(second_folder), subject)
+        assert first == second, "with the same seed of torch, run gives another result the second time"
 
-    def test_models_stay_as_they_were(self) -> None:
+    def test_models_stay_unchanged(self) -> None:
         models = (self.model(0), self.model(1))
         states = [{name: tensor.clone() for name, tensor in model.state_dict().items()} for model in models]
         trainable = [_trainable(model) for model in models]
-        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-            self.run(Path(one), self.subject(models))
-            hooked = [_hooks(model) for model in models]  # transformers' own come with the first look, and stay
-            self.run(Path(other), self.subject(models))
+        with tempfile.TemporaryDirectory() as first_folder, tempfile.TemporaryDirectory() as second_folder:
+            self.run(Path(first_folder), self.subject(models))
+            hooked = [_hooks(model) for model in models]  # transformers registers its own hooks once
+            self.run(Path(second_folder), self.subject(models))
         for model, before, was_trainable, known in zip(models, states, trainable, hooked, strict=True):
             changed = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])]
             assert not changed, f"run changes {', '.join(changed[:3])}"
-            assert not model.training, "run leaves the model in training mode; put it back as it was"
+            assert not model.training, "run leaves the model in training mode; restore eval mode"
             same = was_trainable == _trainable(model)
-            assert same, "run changes which parameters learn (requires_grad); put them back as they were"
+            assert same, "run changes requires_grad of parameters; restore it"
             left = [name for name, parameter in model.named_parameters() if parameter.grad is not None]
-            assert not left, f"run leaves gradients, of {', '.join(left[:3])} among others; clear them"
+            assert not left, f"run leaves gradients on {', '.join(left[:3])}; clear them"
             hooks = [name or "the model" for name, count in _hooks(model).items() if count > known[name]]
             assert not hooks, f"run leaves hooks on {', '.join(hooks[:3])}; remove them"
 
-    def test_what_cannot_be_had_is_said(self) -> None:
-        """With nothing to look at: a result, or one line that says why not."""
+    def test_without_examples(self) -> None:
+        """Without examples: a result, or an error of one line."""
         message = "without examples, run must give a result, or raise a DataError or an UnavailableError that says why"
         with tempfile.TemporaryDirectory() as out, explained(message):
             try:
@@ -158,7 +158,7 @@ def _hooks(model: Any) -> dict[str, int]:
 
 
 def _texts(model: Any, examples: Sequence[Example]) -> list[list[Generation]]:
-    """What a model writes, without a word on memory or order: the suites' models are tiny."""
+    """The texts of a model, in one batch: the suites' models are tiny."""
     batch = Collator(model, model.inputs, objectives=())(examples)
     with torch.inference_mode():
         return model.generator.generate(model, batch.to(model.device), Decoding())

@@ -1,4 +1,4 @@
-"""What the suites ask about the package that a part comes from: its entry point, what it registers, what it imports."""
+"""The package of a part, for the suites: its entry point, its registered parts, its imports."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def entry_point(config: type[PartConfig]) -> importlib.metadata.EntryPoint | Non
 
 
 def distribution(config: type[PartConfig]) -> str | None:
-    """The installed distribution that the class comes from; None for a class of a test."""
+    """The installed distribution of a config class; None for a class of a test."""
     return next(iter(_distributions().get(config.__module__.partition(".")[0], ())), None)
 
 
-def unregistered(config: type[PartConfig], entry: importlib.metadata.EntryPoint) -> str:
-    """Why a recipe cannot name this part, though its package has an entry point; empty when it can."""
-    assert entry.dist is not None  # only entry points that somebody makes by hand have none
+def registration_problem(config: type[PartConfig], entry: importlib.metadata.EntryPoint) -> str:
+    """Why a recipe cannot name this part although its package has an entry point; empty if it can."""
+    assert entry.dist is not None  # only entry points created by hand have none
     registry = installed()
     for broken in registry.broken:
         if (broken.source.plugin, broken.source.distribution) == (entry.name, entry.dist.name):
             return str(broken)
-    own = next((part for part in registry.parts if part.config is config), None)
-    if own is None:
+    registered = next((part for part in registry.parts if part.config is config), None)
+    if registered is None:
         return (
             f"the entry point '{entry.name}' ({entry.value}) does not give {config.__name__}; return it from "
             f"{KINDS[config.kind][0]}()"
         )
     try:
-        registry.get(config.kind, own.name)
+        registry.get(config.kind, registered.name)
     except PluginError as error:
         return str(error)
     return ""
@@ -50,16 +50,16 @@ def unregistered(config: type[PartConfig], entry: importlib.metadata.EntryPoint)
 
 @lru_cache
 def import_problem(module: str) -> str:
-    """What is wrong with importing a plugin's module in a new process; empty when nothing is."""
+    """What is wrong with the import of a plugin's module in a new process; empty if nothing is."""
     torch, error = imports_torch(module, "")
     if torch:
-        return f"importing {module} imports torch, which every command then waits for; import it inside build"
+        return f"importing {module} imports torch, which slows down every command; import torch inside build"
     return f"{module} cannot be imported: {error}" if error else ""
 
 
 def imports_torch(module: str, code: str) -> tuple[bool, str]:
-    """Whether importing a module as `module` and running some code imports torch, in a new process; and the last line
-    of the error where that fails."""
+    """Whether importing a module as `module` and running `code` imports torch, in a new process; and the last line of
+    the error, if any."""
     roots = [_root(module), _root("mmgen"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, roots))}
     lines = ["import importlib, sys", f"module = importlib.import_module({module!r})", code]
@@ -70,7 +70,7 @@ def imports_torch(module: str, code: str) -> tuple[bool, str]:
 
 
 def _root(module: str) -> str:
-    """The folder that a top-level module or package is imported from; empty where it has none."""
+    """The folder that a top-level module or package is imported from; empty if there is none."""
     spec = importlib.util.find_spec(module.partition(".")[0])
     if spec is None or spec.origin is None:
         return ""
@@ -79,5 +79,5 @@ def _root(module: str) -> str:
 
 @lru_cache
 def _distributions() -> dict[str, list[str]]:
-    """Top-level package -> the distributions that hold it."""
+    """Top-level package -> its distributions."""
     return dict(importlib.metadata.packages_distributions())

@@ -18,7 +18,7 @@ from .toy import Toy
 
 
 class RendererSuite(Suite[RendererConfig]):
-    """What the page and the terminal rely on. `config()` returns a `RendererConfig`, `predictions()` what it shows of
+    """What the page and the terminal rely on. `config()` returns a `RendererConfig`, `predictions()` the predictions of
     `examples()`."""
 
     def examples(self) -> Sequence[Example]:
@@ -39,12 +39,12 @@ class RendererSuite(Suite[RendererConfig]):
         return self.config().build()
 
     def cards(self, examples: Sequence[Example] | None = None) -> list[tuple[ResolvedExample, Card]]:
-        """Every example, with one of each input's alternatives, and its card, checked as the page checks it."""
+        """Every example, with one of each input's alternatives, and its card, checked as on the page."""
         renderer, some = self.renderer(), self.examples() if examples is None else examples
         pairs = zip(map(resolve, some), self.predictions(self.examples()), strict=True)
         return [(example, checked_card(renderer.card(example, prediction))) for example, prediction in pairs]
 
-    def test_what_it_is_for(self) -> None:
+    def test_renders_labels_and_datasets(self) -> None:
         config, kinds = self.config(), typing.get_args(Gives)
         known = isinstance(config.renders, frozenset) and bool(config.renders) and config.renders <= set(kinds)
         assert known, f"renders is {config.renders!r:.60}; expected a frozenset of some of {', '.join(kinds)}"
@@ -54,7 +54,7 @@ class RendererSuite(Suite[RendererConfig]):
             assert texts, f"{name} is {value!r:.60}; expected a tuple of strings"
 
     def test_it_needs_no_settings(self) -> None:
-        """No recipe names a renderer, so nobody can give it any."""
+        """No recipe names a renderer, so no recipe can set its fields."""
         required = [name for name, info in type(self.config()).model_fields.items() if info.is_required()]
         assert not required, f"fields without a default: {', '.join(required)}; no recipe can set them"
 
@@ -66,7 +66,7 @@ class RendererSuite(Suite[RendererConfig]):
                     f"card of '{example.id}': the pieces of '{field}' are {text!r:.60}; the example has {read!r:.60}"
                 )
 
-    def test_numbers_mean_objects(self) -> None:
+    def test_numbers_refer_to_objects(self) -> None:
         for example, card in self.cards():
             texts = [*card.texts.values(), *(choice.pieces for choice in card.choices)]
             most = max((number for pieces in texts for piece in pieces for number in piece.numbers), default=0)
@@ -81,12 +81,12 @@ class RendererSuite(Suite[RendererConfig]):
             assert plain, f"line of '{example.id}' is {line!r:.60}; expected one line of text"
 
     def test_without_labels_nothing_is_right_or_wrong(self) -> None:
-        """Of test splits nobody knows the labels."""
+        """Test splits may have no labels."""
         for example, card in self.cards([replace(example, labels={}, targets=()) for example in self.examples()]):
             marked = any(bar.right for bar in card.bars) or any(choice.right for choice in card.choices)
             unknown = card.right is None and card.right_box is None and not card.answers and not marked
             assert unknown, f"card of '{example.id}', which has no labels, says what is right"
 
-    def test_the_same_twice(self) -> None:
+    def test_is_deterministic(self) -> None:
         for (example, card), (_, again) in zip(self.cards(), self.cards(), strict=True):
             assert card == again, f"card of '{example.id}' differs the second time"

@@ -1,4 +1,4 @@
-"""Rows for a backbone, written out plainly: an input, and targets behind it as the masked generator packs them."""
+"""Rows for a backbone: an input, and targets behind it as the masked generator packs them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def some_ids(backbone: Backbone, count: int) -> list[int]:
     """Different token ids of ordinary words."""
     special = {backbone.start_id, backbone.end_id, backbone.mask_id, backbone.pad_id}
     ids = [*dict.fromkeys(token for text in TEXTS for token in backbone.encode_text(text) if token not in special)]
-    assert len(ids) >= count, f"encode_text makes only {len(ids)} different tokens of the suite's texts"
+    assert len(ids) >= count, f"encode_text gives only {len(ids)} different tokens for the suite's texts"
     return ids[:count]
 
 
@@ -38,8 +38,8 @@ def prefix(backbone: Backbone, inputs: Sequence[Ids], width: int = 0) -> Slots:
 
 
 def behind(backbone: Backbone, before: Slots, targets: Sequence[Sequence[Ids]], steps: Sequence[int] = ()) -> Slots:
-    """Each row's targets behind its input: of each target y_1..y_T the slots y_1..y_(T-1), m_1..m_T. With `steps`,
-    the one step t of every row alone, as it is written: y_1..y_(t-1), m_t."""
+    """Each row's targets behind its input: for each target y_1..y_T the slots y_1..y_(T-1), m_1..m_T. With `steps`,
+    only one step t per row, as in writing: y_1..y_(t-1), m_t."""
     rows = []
     for number, groups in enumerate(targets):
         slots = []
@@ -60,21 +60,21 @@ def pick(slots: Slots, rows: Sequence[int]) -> Slots:
 
 
 def last(backbone: Backbone, slots: Slots) -> Tensor:
-    """States (B, L, H) of whole rows."""
+    """States (B, L, H) of full rows."""
     return backbone.encode(slots).last
 
 
 def with_states(slots: Slots, where: Tensor, backbone: Backbone, token: int) -> Slots:
-    """The rows with another token's embedding at slots (B, L) bool."""
-    other = backbone.embed(torch.full_like(slots.positions, token))
-    return replace(slots, states=torch.where(where.unsqueeze(-1), other, slots.states))
+    """Rows with the embedding of `token` at the slots `where` (B, L) bool."""
+    replacements = backbone.embed(torch.full_like(slots.positions, token))
+    return replace(slots, states=torch.where(where.unsqueeze(-1), replacements, slots.states))
 
 
 class BuildsRows(Suite[BackboneConfig]):
     """A backbone under test, and rows for it."""
 
     def backbone(self) -> Backbone:
-        """Built anew, in eval mode, with the same weights every time."""
+        """A new backbone in eval mode, with the same weights every time."""
         return self.seeded(self.config().build, texts=TEXTS).eval()
 
     def rows(self, backbone: Backbone) -> tuple[Slots, Slots, list[list[list[int]]]]:

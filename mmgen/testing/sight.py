@@ -1,5 +1,5 @@
-"""Backbones: who may look at whom, so that what is packed into one row equals what is encoded apart. A backbone's
-`encode` must obey `mmgen.attention.visible`, and the positions and types of `mmgen.tensors.Slots`."""
+"""Backbones: which slots a slot may see, so that packed rows equal separate ones. A backbone's `encode` must obey
+`mmgen.attention.visible` and the positions and types of `mmgen.tensors.Slots`."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ SEEN = 1e-6  # states that differ by more have seen what was changed
 
 
 class SightSuite(BuildsRows):
-    """What a slot sees, and what it must not see."""
+    """Checks what a slot sees and what it must not see."""
 
     def test_padding_has_no_influence(self) -> None:
         backbone, _, tail, row = self._row()
         changed = with_states(row, row.layout.role == PAD, backbone, some_ids(backbone, 1)[0])
         real = row.layout.real
         message = (
-            "what stands in padded slots changes the states of real ones; encode must obey the mask of "
+            "the content of padded slots changes the states of real slots; encode must obey the mask of "
             "`mmgen.attention.visible`"
         )
         assert_close(last(backbone, row)[real], last(backbone, changed)[real], message)
 
-    def test_a_batch_gives_what_single_rows_give(self) -> None:
+    def test_batches_equal_single_rows(self) -> None:
         backbone = self.backbone()
         ids = some_ids(backbone, 8)
         inputs, targets = [[backbone.start_id, *ids[:3]], [backbone.start_id, *ids[2:8]]], [[ids[3:6]], [ids[:1]]]
-        together = prefix(backbone, inputs, width=9)
-        batch = last(backbone, together.followed_by(behind(backbone, together, targets)))[:, 9:]
+        padded_prefix = prefix(backbone, inputs, width=9)
+        batch = last(backbone, padded_prefix.followed_by(behind(backbone, padded_prefix, targets)))[:, 9:]
         message = (
-            "a row has other states in a batch, where padding stands between its input and its target; count by "
-            "`slots.positions`, not by slots"
+            "a row has other states in a batch, with padding between input and target; count by `slots.positions`, "
+            "not by slots"
         )
         for number in range(2):
             alone = prefix(backbone, inputs[number : number + 1])
@@ -48,11 +48,11 @@ class SightSuite(BuildsRows):
     def test_positions_matter(self) -> None:
         backbone = self.backbone()
         if backbone.masks != "any":
-            skip("reads from left to right only, and may do without positions")
+            skip("reads only from left to right, so it may work without positions")
         row = self.rows(backbone)[0]
         moved = replace(row, positions=row.positions * 2)  # + 1 changes nothing where positions are rotary or relative
         differs = _difference(last(backbone, row), last(backbone, moved)) > SEEN
-        assert differs, "states are the same at other positions; encode must use `slots.positions`"
+        assert differs, "states do not change with the positions; encode must use `slots.positions`"
 
     def test_token_types_matter(self) -> None:
         backbone = self.backbone()
@@ -65,35 +65,36 @@ class SightSuite(BuildsRows):
                 states[kind] = last(backbone, replace(row, types=torch.full_like(row.types, kind)))
             differs = not kind or _difference(states[kind], states[0]) > SEEN
             assert differs, (
-                f"slots of token type {kind} have the states of type 0; encode must use `slots.types`, or types is 0"
+                f"slots of token type {kind} have the states of type 0; encode must use `slots.types`, or types must "
+                f"be 0"
             )
 
-    def test_extra_positions_are_rows_of_their_own(self) -> None:
+    def test_extra_positions_differ(self) -> None:
         backbone = self.backbone()
         if not backbone.extra_positions:
             skip("has no extra positions")
         row = self.rows(backbone)[0]
-        known: dict[int, Tensor] = {}
+        states_at_position: dict[int, Tensor] = {}
         for position in (*range(-min(4, backbone.extra_positions), 0), 0, backbone.max_positions - 1):
             states = last(backbone, replace(row, positions=row.positions.index_fill(1, torch.tensor([1]), position)))
-            for before, known_states in known.items():
-                differs = _difference(states, known_states) > SEEN
+            for before, earlier_states in states_at_position.items():
+                differs = _difference(states, earlier_states) > SEEN
                 assert differs, (
-                    f"positions {before} and {position} are one; -1 - k is row k of those behind the table's own "
+                    f"positions {before} and {position} are the same; position -1 - k is extra row k "
                     "(mmgen.tensors.Slots)"
                 )
-            known[position] = states
+            states_at_position[position] = states
 
-    def test_what_comes_later_has_no_influence(self) -> None:
+    def test_later_tokens_have_no_influence(self) -> None:
         backbone, before, _, row = self._row(needs="any")
         inputs = before.layout.real
         states = last(backbone, row)
-        message = "the input's states change with what is written behind it; an input sees itself only"
+        message = "the input's states depend on the target; an input may see only itself"
         assert_close(states[:, : inputs.shape[1]][inputs], last(backbone, before)[inputs], message)
         later = (row.layout.role == WRITTEN) & (row.layout.time >= 2)
         earlier = row.layout.real & ~later & ~((row.layout.role == MASK) & (row.layout.time > 2))
         changed = last(backbone, with_states(row, later, backbone, some_ids(backbone, 8)[7]))
-        message = "a token of a target changes the states of earlier ones, or of the [MASK]s that predict them"
+        message = "a token of a target changes the states of earlier tokens, or of the [MASK]s that predict them"
         assert_close(states[earlier], changed[earlier], message)
 
     def test_reads_from_left_to_right(self) -> None:
@@ -103,18 +104,18 @@ class SightSuite(BuildsRows):
         row = self.rows(backbone)[0]
         later = row.layout.real & (row.positions >= 3)
         changed = last(backbone, with_states(row, later, backbone, some_ids(backbone, 8)[7]))
-        message = 'a slot changes the states of earlier ones, though masks is "causal"'
+        message = 'a slot changes the states of earlier slots, though masks is "causal"'
         assert_close(last(backbone, row)[:, :3], changed[:, :3], message)
 
-    def test_a_mask_sees_its_input_and_what_was_told(self) -> None:
+    def test_a_mask_sees_its_input_and_earlier_tokens(self) -> None:
         backbone, _, _, row = self._row(needs="any")
         masks = (row.layout.role == MASK) & (row.layout.time == 3)
         states = last(backbone, row)[masks]
-        for name, where in (
+        for name, changed_slots in (
             ("its input", row.layout.role == PREFIX),
             ("the tokens before it", (row.layout.role == WRITTEN) & (row.layout.time == 2)),
         ):
-            changed = last(backbone, with_states(row, where, backbone, some_ids(backbone, 8)[7]))[masks]
+            changed = last(backbone, with_states(row, changed_slots, backbone, some_ids(backbone, 8)[7]))[masks]
             assert _difference(states, changed) > SEEN, f"a [MASK] does not see {name}"
 
     def test_packed_targets_equal_separate_ones(self) -> None:
@@ -125,20 +126,20 @@ class SightSuite(BuildsRows):
             length = single.positions.shape[1]
             for group, target in enumerate(groups, 1):
                 alone = last(backbone, single.followed_by(behind(backbone, single, [[target]])))[:, length:]
-                where = (tail.layout.group[number] == group) & tail.layout.real[number]
-                message = "targets packed behind one input see one another"
-                assert_close(packed[number : number + 1, where], alone, message)
+                group_slots = (tail.layout.group[number] == group) & tail.layout.real[number]
+                message = "targets packed behind one input see each other"
+                assert_close(packed[number : number + 1, group_slots], alone, message)
                 for step in range(1, len(target) + 1):
                     naive = last(backbone, single.followed_by(behind(backbone, single, [[target]], [step])))[:, -1]
                     message = (
-                        f"the [MASK] of step {step} is not what re-encoding the input, the tokens before it and one "
-                        "[MASK] gives"
+                        f"the [MASK] of step {step} differs from re-encoding the input, the tokens before and one "
+                        f"[MASK]"
                     )
                     assert_close(alone[:, len(target) - 2 + step], naive, message)
 
     def _row(self, needs: str = "") -> tuple[Backbone, Slots, Slots, Slots]:
-        """A backbone, its inputs, the targets behind them, and the whole rows. Skips where its masks are others than
-        what the test needs."""
+        """A backbone, its inputs, the targets behind them, and the full rows. Skips if the backbone has other masks
+        than the test needs."""
         backbone = self.backbone()
         if needs and backbone.masks != needs:
             skip("reads from left to right only")

@@ -1,7 +1,7 @@
-"""What the suites share: tests that cannot be overridden, and assertions that say what to do.
+"""The base of all suites: tests that cannot be overridden, and assertions that say what to do.
 
-What a run checks too (`mmgen.data.checked`, `mmgen.sequence`) is checked by the same functions here, and fails with
-their PluginError. The rest is plain assertions.
+Checks that a run makes too (`mmgen.data.checked`, `mmgen.sequence`) are the same functions, which raise PluginError.
+The rest are plain assertions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..configs import PartConfig, nested_kinds
 from ..errors import DataError, MmgenError, PluginError
 from ..parts import Part
 from ..registry import installed
-from .registration import distribution, entry_point, import_problem, unregistered
+from .registration import distribution, entry_point, import_problem, registration_problem
 
 TOLERANCE = 1e-4  # float32 sums in another order differ by less
 
@@ -28,7 +28,7 @@ Tried = TypeVar("Tried", bound=PartConfig)  # the config class of a kind
 
 
 class Suite(Generic[Tried]):
-    """Checks of one part. A subclass names the part in `config`; it may add tests, but not replace any here."""
+    """Checks of one part. A subclass returns the part's config in `config`; it may add tests, but not override any."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -36,12 +36,12 @@ class Suite(Generic[Tried]):
             owner = next((parent for parent in cls.__mro__[1:] if name in vars(parent)), None)
             if name.startswith("test_") and owner is not None:
                 raise TypeError(
-                    f"{cls.__name__}.{name} replaces a test of {owner.__name__}; mend the part instead, or add a test "
+                    f"{cls.__name__}.{name} overrides a test of {owner.__name__}; fix the part instead, or add a test "
                     "under another name"
                 )
 
     def config(self) -> Tried:
-        """The config of the part under test; asked for before every test."""
+        """The config of the part under test; called for every test."""
         raise NotImplementedError(
             f"{type(self).__name__} must define config(), which returns the config of the part to test"
         )
@@ -61,32 +61,32 @@ class Suite(Generic[Tried]):
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise AssertionError(
-                f"{name} does not come back from the JSON that a run folder holds: {place}: {first['msg']}"
+                f"{name} cannot be read from the JSON of a run folder: {place}: {first['msg']}"
             ) from None
         changed = [field for field in type(config).model_fields if getattr(restored, field) != getattr(config, field)]
         assert restored == config, (
-            f"{name} comes back changed from the JSON that a run folder holds ({', '.join(changed) or 'no equality'}); "
-            "a field that holds another part must be SerializeAsAny[...]"
+            f"{name} changes when read from the JSON of a run folder ({', '.join(changed) or 'no equality'}); "
+            "a field with another part must be SerializeAsAny[...]"
         )
 
     def test_registered(self) -> None:
-        """The entry point of its package loads, and gives this config under a name of its own."""
+        """The entry point of the part's package loads and gives this config under a unique name."""
         config = type(self.config())
         entry = entry_point(config)
         if entry is None:
             package, owner = config.__module__.partition(".")[0], distribution(config)
             if owner is None or package == "mmgen":  # a class of a test, or a fake
-                skip(f"{package} is no installed package")
+                skip(f"{package} is not an installed package")
             raise AssertionError(
                 f"{owner} has no entry point for {package}, so no recipe can name {config.__name__}; write "
                 f'[project.entry-points.mmgen] and {package.removeprefix("mmgen_")} = "{package}" into its '
                 "pyproject.toml, and install it again"
             )
-        problem = unregistered(config, entry)
+        problem = registration_problem(config, entry)
         assert not problem, problem
 
     def test_importing_imports_no_torch(self) -> None:
-        """In a process of its own."""
+        """In a new process."""
         entry = entry_point(type(self.config()))
         if entry is None:
             skip("no entry point names its package")
@@ -102,7 +102,7 @@ class Suite(Generic[Tried]):
 
 
 def from_json(config: PartConfig) -> PartConfig:
-    """What a run makes of a config that it keeps as JSON. Parts inside it are found by their `type`."""
+    """A config as a run restores it from JSON. Parts inside it are looked up by their `type`."""
     return _restore(config, type(config), json.loads(config.model_dump_json()))
 
 
@@ -113,7 +113,7 @@ def _restore(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -
         if isinstance(inner, PartConfig):
             try:
                 inner_class = installed().get(inner.kind, inner.type).config
-            except PluginError:  # a part of a test, which nobody has registered
+            except PluginError:  # an unregistered part of a test
                 inner_class = type(inner)
             parts[name] = _restore(inner, inner_class, table[name])
     return cls.model_validate({**table, **parts}) if parts else cls.model_validate_json(json.dumps(table))
@@ -121,7 +121,7 @@ def _restore(config: PartConfig, cls: type[PartConfig], table: dict[str, Any]) -
 
 @contextlib.contextmanager
 def explained(message: str) -> Iterator[None]:
-    """Around a call into the part under test: what it raises, of any kind, fails the test with this message."""
+    """Wraps a call into the part under test: any exception fails the test with this message."""
     try:
         yield
     except Exception as error:
@@ -129,23 +129,23 @@ def explained(message: str) -> Iterator[None]:
 
 
 def assert_published(part: Part) -> None:
-    """Fail unless a part takes nothing of weights that are nobody's, without stumbling over them."""
-    with explained("published fails on weights that lack its names; look with `in`"):
+    """Fails unless a part ignores weights with unknown names."""
+    with explained("published fails on weights without its names; test names with `in`"):
         taken = part.published({"of.nobody.weight": torch.ones(3, 2), "of.nobody.bias": torch.ones(3)})
     assert isinstance(taken, Mapping), f"published gives a {type(taken).__name__}, not a mapping"
-    assert not taken, f"published takes weights that are nobody's ({', '.join(taken)}); it must give an empty mapping"
+    assert not taken, f"published takes weights with unknown names ({', '.join(taken)}); expected an empty mapping"
 
 
 def assert_close(first: Tensor, second: Tensor, message: str, tolerance: float = TOLERANCE) -> None:
-    """Fail unless two tensors of one shape are finite, and equal but for rounding."""
+    """Fails unless two tensors of one shape are finite and equal up to rounding."""
     assert first.shape == second.shape, f"{message} (shapes {tuple(first.shape)} and {tuple(second.shape)})"
-    assert first.isfinite().all() and second.isfinite().all(), f"{message} (there are numbers that are not finite)"
+    assert first.isfinite().all() and second.isfinite().all(), f"{message} (not all numbers are finite)"
     difference = (first.float() - second.float()).abs().max().item() if first.numel() else 0.0
     assert difference <= tolerance, f"{message} (by up to {difference:.2g})"
 
 
 def assert_refused(call: Callable[[], Any], name: str, message: str) -> None:
-    """Fail with this message unless the call raises a DataError that says this name."""
+    """Fails with this message unless the call raises a DataError with this name."""
     try:
         call()
     except DataError as error:
@@ -157,19 +157,19 @@ def assert_refused(call: Callable[[], Any], name: str, message: str) -> None:
 
 
 def assert_json(value: Any, name: str) -> None:
-    """Fail unless a value can be written as JSON."""
+    """Fails unless a value can be written as JSON."""
     with explained(f"{name} cannot be written as JSON"):
         json.dumps(value)
 
 
 def skip(reason: str) -> NoReturn:
-    """Leave a test out; pytest shows it as skipped."""
+    """Skips a test."""
     raise unittest.SkipTest(reason)
 
 
 def failures(suite: type[Suite]) -> dict[str, str]:
-    """Run a suite without pytest: test name -> what is wrong, for those that fail."""
-    found = {}
+    """Runs a suite without pytest: test name -> message, for the tests that fail."""
+    messages = {}
     for name in dir(suite):
         if name.startswith("test_"):
             try:
@@ -177,6 +177,6 @@ def failures(suite: type[Suite]) -> dict[str, str]:
             except unittest.SkipTest:
                 continue
             except Exception as error:  # a broken part may raise anything
-                in_words = isinstance(error, AssertionError | MmgenError)
-                found[name] = str(error) if in_words else f"{type(error).__name__}: {error}"
-    return found
+                has_message = isinstance(error, AssertionError | MmgenError)
+                messages[name] = str(error) if has_message else f"{type(error).__name__}: {error}"
+    return messages

@@ -1,4 +1,4 @@
-"""A fake backbone: a transformer of two layers over words, plain enough to be read as an example of the contract."""
+"""A fake backbone: a transformer of two layers over words, short enough to read as an example of the contract."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPECIAL = ("[PAD]", "[CLS]", "[SEP]", "[MASK]", "[UNK]")
 
 
 class Tiny(BackboneConfig):
-    """A transformer of two layers from scratch, over words; its embeddings are narrower than its states."""
+    """A transformer of two layers over words, without pretrained weights; embeddings are narrower than states."""
 
     type: Literal["tiny"] = "tiny"
     embedding: int = Field(12, ge=1, description="width of word embeddings")
@@ -29,7 +29,7 @@ class Tiny(BackboneConfig):
     layers: int = Field(2, ge=1, description="layers, of two heads each")
     positions: int = Field(64, ge=8, description="longest row")
     types: int = Field(2, ge=1, description="token types")
-    extra_positions: int = Field(0, ge=0, description="rows of the table of positions besides")
+    extra_positions: int = Field(0, ge=0, description="extra rows of the table of positions")
 
     def build(self, texts: Iterable[str] | None = None, folder: Path | None = None) -> TinyBackbone:
         if folder is not None:
@@ -41,7 +41,7 @@ class Tiny(BackboneConfig):
 
 
 class WordTokenizer:
-    """Words between blanks as tokens, in the shape of a tokenizer of transformers."""
+    """A tokenizer of words between blanks, with the interface of transformers."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words, self.ids = tuple(words), {word: number for number, word in enumerate(words)}
@@ -50,11 +50,11 @@ class WordTokenizer:
         return len(self.words)
 
     def __call__(self, text: str | Sequence[str], **options: Any) -> dict[str, Any]:
-        many = [
-            [self.ids.get(word, self.ids["[UNK]"]) for word in one.lower().split()]
-            for one in ([text] if isinstance(text, str) else text)
+        token_ids = [
+            [self.ids.get(word, self.ids["[UNK]"]) for word in line.lower().split()]
+            for line in ([text] if isinstance(text, str) else text)
         ]
-        return {"input_ids": many[0] if isinstance(text, str) else many}
+        return {"input_ids": token_ids[0] if isinstance(text, str) else token_ids}
 
     def decode(self, ids: Iterable[int], **options: Any) -> str:
         return " ".join(word for word in self.convert_ids_to_tokens(ids) if word not in SPECIAL)
@@ -82,7 +82,7 @@ class TinyCache(Cache):
 
 
 class TinyLayer(nn.Module):
-    """Two heads of attention and a small network, each behind a norm."""
+    """Two heads of attention and a small feed-forward network, each after a norm."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -106,7 +106,7 @@ class TinyLayer(nn.Module):
 
 
 class TinyBackbone(Backbone):
-    """See `Tiny`. Word embeddings, projected to the states' width, plus positions and types; a head of its own."""
+    """See `Tiny`. Word embeddings, projected to the states' width, plus positions and types; with a separate head."""
 
     caches = True
     pad_id, start_id, end_id, mask_id = range(4)
@@ -127,7 +127,7 @@ class TinyBackbone(Backbone):
         return self.words(ids)
 
     def seen(self, slots: Slots, cache: Cache | None) -> Tensor:
-        """(B, L, M) who may look at whom."""
+        """(B, L, M): which slot may see which."""
         return visible(slots.layout, slots.layout if cache is None else cache.grow(slots.layout))
 
     def encode(self, slots: Slots, cache: Cache | None = None, output: Sequence[str] = ()) -> Encoded:

@@ -49,9 +49,9 @@ class WordsReader(Reader):
         return torch.tensor(self.tokenizer(example.inputs[self.field], add_special_tokens=False)["input_ids"])
 
     def hide(self, item: Tensor, draw: random.Random, hiding: Hiding) -> tuple[Tensor, Tensor]:
-        """A share of the words as [MASK]; none is replaced by another."""
-        asked = torch.tensor([draw.random() < hiding.rate for _ in item], dtype=torch.bool)
-        return item.masked_fill(asked, self.mask_id), item.masked_fill(~asked, -100)
+        """Hides a share of the words as [MASK]; random words are not used."""
+        hidden = torch.tensor([draw.random() < hiding.rate for _ in item], dtype=torch.bool)
+        return item.masked_fill(hidden, self.mask_id), item.masked_fill(~hidden, -100)
 
     def collate(self, items: Sequence[Tensor]) -> dict[str, Tensor]:
         ids = pad_sequence(list(items), batch_first=True, padding_value=-1)
@@ -68,7 +68,7 @@ class WordsEmbedder(Embedder):
 
 
 class Toy(DatasetConfig):
-    """Coloured things: a caption that tells only the thing, a question about it, a picture of its colour."""
+    """Coloured things: a caption with the thing only, a question about its colour, a picture of its colour."""
 
     type: Literal["toy"] = "toy"
 
@@ -77,11 +77,11 @@ class Toy(DatasetConfig):
 
 
 class ToyDataset(Dataset):
-    """Every thing in every colour: 16 examples to learn from, 4 to watch, 4 to write for."""
+    """Every thing in every colour: 16 examples for training, 4 for validation, 4 for evaluation."""
 
     def __init__(self) -> None:
-        made = [self._make(color, thing) for thing in THINGS for color in COLORS]
-        self.made = {"train": made[:16], "val": made[16:20], "test": made[20:]}
+        examples = [self._make(color, thing) for thing in THINGS for color in COLORS]
+        self.examples_by_split = {"train": examples[:16], "val": examples[16:20], "test": examples[20:]}
 
     def _make(self, color: str, thing: str) -> Example:
         captions = (f"a {thing} near the water", f"the {thing}")
@@ -92,23 +92,25 @@ class ToyDataset(Dataset):
         )
 
     def splits(self) -> tuple[str, ...]:
-        return tuple(self.made)
+        return tuple(self.examples_by_split)
 
     def split(self, name: str) -> Sequence[Example]:
-        if name not in self.made:
-            raise DataError(f"the toy data set has no split '{name}'; there are: {', '.join(self.made)}")
-        return self.made[name]
+        if name not in self.examples_by_split:
+            raise DataError(
+                f"the toy data set has no split '{name}'; the splits are: {', '.join(self.examples_by_split)}"
+            )
+        return self.examples_by_split[name]
 
     def describe(self) -> dict[str, Any]:
         return {
             "name": "toy",
-            "examples": {name: len(made) for name, made in self.made.items()},
+            "examples": {name: len(examples) for name, examples in self.examples_by_split.items()},
             "licence": "free of any",
             "source": "mmgen.testing",
         }
 
     def pictures(self) -> Iterator[Picture]:
-        for example in (example for made in self.made.values() for example in made):
+        for example in (example for examples in self.examples_by_split.values() for example in examples):
             yield Picture(
                 example.id,
                 partial(_paint, COLORS[example.id.split("-")[0]]),

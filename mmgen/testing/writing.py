@@ -1,5 +1,5 @@
-"""Generators: what they write (`mmgen.objectives.Generator.generate`), and that options of decoding are obeyed or
-refused (`mmgen.configs.GeneratorConfig.refuses`)."""
+"""Generators: their texts (`mmgen.objectives.Generator.generate`), and that decoding options are obeyed or refused
+(`mmgen.configs.GeneratorConfig.refuses`)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .objective import LearningSuite
 from .suite import explained
 from .toy import TEXTS, Toy
 
-OBEY = "obey an option, or refuse it with an UnavailableError that names it"
+OBEY = "obey the option, or refuse it with an UnavailableError that names the option"
 
 
 class WritingSuite(LearningSuite[GeneratorConfig]):
-    """A generator under test, and what it writes."""
+    """A generator under test and its texts."""
 
     name = "generator"
 
@@ -36,7 +36,7 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         ]
 
     def model(self, caption: EmbedderConfig | None = None) -> Any:
-        """`caption`: an embedder to read captions with, in place of the suite's."""
+        """`caption`: an embedder of captions instead of the suite's."""
         inputs = self.inputs() if caption is None else {"caption": caption}
         return self.seeded(compose, self.backbone_config(), inputs, self.config(), texts=TEXTS).eval()
 
@@ -52,25 +52,25 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
         return check_texts(texts, batch.ids, decoding.num_return_sequences, model.generator)
 
     def offered(self, model: Any, examples: Sequence[Example], **options: Any) -> list[list[Generation]] | None:
-        """The texts, or None where the generator refuses these options, which is as good as obeying them."""
+        """The texts, or None if the generator refuses these options, which is allowed."""
         refused, shown = self.config().refuses(Decoding(**options)), _shown(options)
         try:
             texts = self.write(model, examples, **options)
         except UnavailableError as error:
             named = [name for name in options if name in str(error)]
             assert named, f"{shown} is refused without naming an option: '{error}'"
-            assert refused, f"{shown} is refused only when writing begins; let `refuses` tell {named[0]} too"
+            assert refused, f"{shown} is refused only in generate; let `refuses` return {named[0]} too"
             return None
-        assert not refused, f"`refuses` tells {', '.join(refused)}, and generate writes with {shown} all the same"
+        assert not refused, f"`refuses` returns {', '.join(refused)}, but generate writes with {shown}"
         return texts
 
-    def test_what_it_writes(self) -> None:
+    def test_texts_match_their_tokens(self) -> None:
         model, examples = self.model(), self.examples()
         beams = self.offered(model, examples, num_beams=2, num_return_sequences=2)
         for texts in self.write(model, examples) if beams is None else beams:
             for text in texts:
                 right = text.text == model.backbone.decode_text(text.tokens)
-                assert right, f"the text '{text.text}' is not what its tokens say"
+                assert right, f"the text '{text.text}' is not the decoded text of its tokens"
                 assert text.score <= 1e-6, f"score is {text.score}; a score must be a mean log-probability"
 
     def test_longest_text(self) -> None:
@@ -82,10 +82,10 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
                 assert length <= limit, f"a text has {length} tokens; max_tokens is {limit}"
                 stopped = text.tokens[-1:] == (end,) or length == limit
                 assert stopped and end not in text.tokens[:-1], (
-                    "a text must stop with its first end token, which is kept, or at max_tokens"
+                    "a text must stop with its first end token, which is included, or at max_tokens"
                 )
 
-    def test_a_batch_writes_what_its_singles_write(self) -> None:
+    def test_batches_equal_single_examples(self) -> None:
         model, examples = self.model(), self.examples()
         for options in ({}, {"num_beams": 3}):
             for example, texts in zip(examples, self.offered(model, examples, **options) or (), strict=False):
@@ -95,29 +95,29 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
                     f"({_shown(options) or 'greedy'})"
                 )
                 same = abs(texts[0].score - alone[0].score) < 1e-3
-                assert same, f"'{example.id}' gets another score in a batch"
+                assert same, f"'{example.id}' has another score in a batch"
 
     def test_the_default_options_are_obeyed(self) -> None:
         with explained("the default options are refused; a generator must write with `Decoding()`"):
             self.write(self.model(), self.examples())
 
-    def test_greedy_is_the_likeliest_token_every_time(self) -> None:
-        """Options of sampling that leave one token to draw."""
+    def test_greedy_takes_the_likeliest_token(self) -> None:
+        """Options of sampling that leave one token to sample."""
         model, examples = self.model(), self.examples()
         greedy = [text.tokens for (text,) in self.write(model, examples)]
         for options in ({"top_k": 1}, {"top_p": 1e-4}, {"min_p": 1.0}, {"temperature": 1e-4}):
             sampled = self.offered(model, examples, do_sample=True, **options)
             same = sampled is None or greedy == [text.tokens for (text,) in sampled]
-            assert same, f"greedy search differs from drawing among the one likeliest token ({_shown(options)}); {OBEY}"
+            assert same, f"greedy search differs from sampling the likeliest token only ({_shown(options)}); {OBEY}"
 
     def test_options_are_obeyed_or_refused(self) -> None:
-        """Options that no search can obey and still write what it writes without them."""
+        """Options that must change the texts of any search that obeys them."""
         model, example = self.model(), self.examples()[:1]
         beams = {"num_beams": 2, "num_return_sequences": 2}
         for options in (beams, {**beams, "num_beam_groups": 2, "diversity_penalty": 1e4}):
             for texts in self.offered(model, example, **options) or ():
                 different = len({text.tokens for text in texts}) == len(texts)
-                assert different, f"with {_shown(options)} one text is written twice; {OBEY}"
+                assert different, f"with {_shown(options)} the same text is written twice; {OBEY}"
         draws = [self.offered(model, example, do_sample=True, temperature=5.0) for _ in range(8)]
         tokens = {text.tokens for drawn in draws if drawn for (text,) in drawn}
         assert len(tokens) != 1, f"with do_sample=True the same text is drawn eight times; {OBEY}"
@@ -126,10 +126,10 @@ class WritingSuite(LearningSuite[GeneratorConfig]):
             message = f"with no_repeat_ngram_size=1 a token is written twice ('{text.text}'); {OBEY}"
             assert len(set(words)) == len(words), message
 
-    def test_chance_comes_from_torchs_generator(self) -> None:
+    def test_sampling_uses_torchs_generator(self) -> None:
         model, examples = self.model(), self.examples()
         first, second = (self.seeded(self.offered, model, examples, do_sample=True) for _ in range(2))
-        assert first == second, "with torch's generator seeded alike, sampling writes other texts"
+        assert first == second, "with the same seed of torch, sampling writes other texts"
         same = self.write(model, examples) == self.write(model, examples)
         assert same, "greedy search writes other texts the second time"
 

@@ -192,10 +192,10 @@ def test_the_suite_says_what_is_wrong():
 
     assert failures(suite(Silent())) == {
         "test_every_field_is_described": "Silent has no docstring; its first line is shown by `mmgen plugins`",
-        "test_help_says_what_it_does": "`mmgen silent --help` says nothing of what the command does; give the function "
+        "test_help_describes_the_command": "`mmgen silent --help` does not describe the command; give the function "
         "a docstring",
     }
     assert failures(suite(Wrong())) == {
-        name: "build() returned <built-in function print>; it must return a click.Command"
-        for name in ("test_help_says_what_it_does", "test_it_builds_a_command")
+        name: "build() returned <built-in function print>; expected a click.Command"
+        for name in ("test_help_describes_the_command", "test_it_builds_a_command")
     }

@@ -594,7 +594,10 @@ class Shuffles(ToyDataset):
 
 class LeaksTheTest(ToyDataset):
     def split(self, name):
-        return [*super().split(name), *([replace(self.made["test"][0], id="again")] if name == "train" else [])]
+        return [
+            *super().split(name),
+            *([replace(self.examples_by_split["test"][0], id="again")] if name == "train" else []),
+        ]
 
 
 class HasEmptyQuestions(ToyDataset):
@@ -690,60 +693,68 @@ class StopsAtBroken(Mean):
 
 
 BROKEN = [
-    (tiny(SeesPadding), "test_padding_has_no_influence", "what stands in padded slots changes the states of real ones"),
+    (
+        tiny(SeesPadding),
+        "test_padding_has_no_influence",
+        "the content of padded slots changes the states of real slots",
+    ),
     (
         tiny(SeesTheFuture),
-        "test_what_comes_later_has_no_influence",
-        "a token of a target changes the states of earlier ones",
+        "test_later_tokens_have_no_influence",
+        "a token of a target changes the states of earlier tokens",
     ),
     (
         tiny(SeesOtherTargets),
         "test_packed_targets_equal_separate_ones",
-        "targets packed behind one input see one another",
+        "targets packed behind one input see each other",
     ),
-    (tiny(SeesOnlyItself), "test_a_mask_sees_its_input_and_what_was_told", "a [MASK] does not see its input"),
-    (tiny(CountsSlots), "test_a_batch_gives_what_single_rows_give", "count by `slots.positions`, not by slots"),
+    (tiny(SeesOnlyItself), "test_a_mask_sees_its_input_and_earlier_tokens", "a [MASK] does not see its input"),
+    (tiny(CountsSlots), "test_batches_equal_single_rows", "count by `slots.positions`, not by slots"),
     (tiny(ForgetsTheWrongEnd), "test_cache_forgets", "after cache.forget(n), the same slots have other states"),
-    (tiny(TilesItsCache), "test_cache_repeats_and_selects", "cache.repeat(2) must give every row twice in a row"),
+    (
+        tiny(TilesItsCache),
+        "test_cache_repeats_and_selects",
+        "cache.repeat(2) must give every row twice, one after the other",
+    ),
     (forgets_its_window(), "test_equals_its_source", "plain rows of 64 slots have other logits than the source model"),
     (tiny(ClaimsLongRows), "test_longest_row", "a row of max_positions (65) slots fails"),
     (tiny(ForgetsTypes), "test_token_types_matter", "slots of token type 1 have the states of type 0; encode must use"),
     (
         tiny(CountsRowsFromTheEnd),
-        "test_extra_positions_are_rows_of_their_own",
-        "positions -1 and 63 are one; -1 - k is row k of those behind the table's own",
+        "test_extra_positions_differ",
+        "positions -1 and 63 are the same; position -1 - k is extra row k",
     ),
-    (tiny(DropsInEvaluation), "test_same_again", "in eval mode the same row has other states the second time"),
+    (tiny(DropsInEvaluation), "test_is_deterministic", "in eval mode, a second run of the same row gives other states"),
     (
         tiny(ForgetsItsWords),
-        "test_save_and_build_again",
-        "the tokenizer that is built from the saved folder gives other tokens",
+        "test_save_and_load",
+        "the tokenizer built from the saved folder gives other tokens",
     ),
-    (tiny(EndsWithTheMask), "test_what_it_declares", "must be four different ids"),
-    (tiny(MasksWholeRows), "test_gradients_are_finite", "is a row wholly masked? every slot must see itself"),
-    (tiny(TakesEverything), "test_published_weights", "published takes weights that are nobody's (of.nobody.weight, "),
+    (tiny(EndsWithTheMask), "test_attributes", "must be four different ids"),
+    (tiny(MasksWholeRows), "test_gradients_are_finite", "is a row fully masked? every slot must see itself"),
+    (tiny(TakesEverything), "test_published_weights", "published takes weights with unknown names (of.nobody.weight, "),
     (
         embedder(TakesWhatIsNotThere),
         "test_published_weights",
-        "published fails on weights that lack its names; look with `in` (KeyError: 'bert.scale')",
+        "published fails on weights without its names; test names with `in` (KeyError: 'bert.scale')",
     ),
-    (embedder(LooksAtNeighbours), "test_neighbours_and_padding_change_nothing", "a row must not depend on the others"),
+    (embedder(LooksAtNeighbours), "test_neighbours_and_padding_change_nothing", "a row must not depend on other rows"),
     (
         embedder(MasksNothing),
         "test_neighbours_and_padding_change_nothing",
         "has 3 slots alone and 6 in a batch; mask the padding",
     ),
-    (embedder(CountsTypesInHalves), "test_shapes", "types are torch.float32 (2, 6), not int64 (2, 6)"),
+    (embedder(CountsTypesInHalves), "test_shapes", "types must be int64 of shape (2, 6), not torch.float32 (2, 6)"),
     (
         embedder(LinesUpFromTheRight),
         "test_types_and_positions",
         "has other positions in a batch than alone",
     ),
-    (embedder(AddsTheBatchsMean), "test_what_it_adds", "example 'one': what is added is other in a batch; a row must"),
+    (embedder(AddsTheBatchsMean), "test_added_terms", "example 'one': the added terms differ in a batch; a row must"),
     (
         embedder(AddsOneNumber),
-        "test_what_it_adds",
-        "tail_term must return a tensor of shape (2, 12) or None, not a float32 tensor (2,); also where rows",
+        "test_added_terms",
+        "tail_term must return a tensor of shape (2, 12) or None, not a float32 tensor (2,); also for rows",
     ),
     (embedder(HasAnIdleLayer), "test_gradients_reach_every_parameter", "no gradient reaches idle.weight, idle.bias"),
     (
@@ -757,13 +768,13 @@ BROKEN = [
         "test_a_missing_input",
         "read must raise a DataError that names the example (it raises KeyError: 'caption')",
     ),
-    (embedder(ReadsAnew), "test_reads_the_same_twice", "example 'one' read twice gives different ids"),
-    (embedder(ForgetsWhatItHid), "test_what_it_hides", "hide changes the item that it is given; copy what it hides"),
-    (embedder(SaysThatItHides), "test_what_it_hides", "the config hides words, its reader None"),
+    (embedder(ReadsAnew), "test_reads_are_deterministic", "example 'one' read twice gives different ids"),
+    (embedder(ForgetsWhatItHid), "test_hiding", "hide changes its item; copy the item before hiding parts"),
+    (embedder(SaysThatItHides), "test_hiding", "the config hides words, but its reader hides None"),
     (
         embedder(KeepsAPlainTensor),
         "test_moves_to_another_device",
-        "scale is a plain tensor and stays behind when the embedder moves to a GPU; use register_buffer (mul meets",
+        "scale is a plain tensor and stays on the CPU when the embedder moves to a GPU; use register_buffer (mul gets",
     ),
     (
         embedder(MakesTensorsOnTheCpu),
@@ -772,35 +783,36 @@ BROKEN = [
     ),
     (
         embedder(OwnsTheBackbone),
-        "test_the_backbone_is_not_its_own",
+        "test_does_not_own_the_backbone",
         "contains the backbone's words.weight as a parameter, which would be saved twice and trained with the "
         "input; write self._backbone = [backbone], a list",
     ),
     (
         generator(IgnoresOptions),
         "test_options_are_obeyed_or_refused",
-        "with num_beams=2, num_return_sequences=2 one text is written twice; obey an option, or refuse it with an "
-        "UnavailableError that names it",
+        "with num_beams=2, num_return_sequences=2 the same text is written twice; obey the option, or refuse it with "
+        "an "
+        "UnavailableError that names the option",
     ),
     (
         generator(RefusesWithoutAName),
-        "test_what_it_writes",
+        "test_texts_match_their_tokens",
         "num_beams=2, num_return_sequences=2 is refused without naming an option: 'not with me'",
     ),
     (
         generator(DeniesTooLate),
-        "test_what_it_writes",
-        "num_beams=2, num_return_sequences=2 is refused only when writing begins; let `refuses` tell num_beams too",
+        "test_texts_match_their_tokens",
+        "num_beams=2, num_return_sequences=2 is refused only in generate; let `refuses` return num_beams too",
     ),
     (
         generator(DeniesWhatItDoes),
-        "test_what_it_writes",
-        "`refuses` tells num_beams, num_return_sequences, and generate writes with num_beams=2",
+        "test_texts_match_their_tokens",
+        "`refuses` returns num_beams, num_return_sequences, but generate writes with num_beams=2",
     ),
     (
         generator(CountsASlotAToken),
         "test_layout_of_targets",
-        "slots(2) is 2, and lay_out gives a target of 2 tokens 3 slots",
+        "slots(2) is 2, but lay_out gives 3 slots to a target of 2 tokens",
     ),
     (
         generator(RefusesEverything),
@@ -810,14 +822,15 @@ BROKEN = [
     (
         generator(HidesWords),
         "test_reads_as_laid_out",
-        "while learning, forward reads other tokens than lay_out gave, and attention maps would show rows that it "
+        "in training, forward reads other tokens than lay_out gave, so attention maps would show rows that the model "
         "never reads; set reads_as_laid_out = False",
     ),
     (
         generator(CountsExamples),
         "test_counts_and_sums",
-        "the reader counts 1 for a batch of examples that count [1, 1, 1, 1, 1] (generator.loss); it is the number of "
-        "things that are predicted",
+        "the reader counts 1 for a batch of examples that count [1, 1, 1, 1, 1] (generator.loss); a count is the "
+        "number of "
+        "predictions",
     ),
     (
         dataset(AsksATextNotATuple),
@@ -829,66 +842,66 @@ BROKEN = [
         "test_examples_are_keys_and_texts",
         "the alternatives of 'caption' are a list; write a tuple",
     ),
-    (generator(AveragesItsLoss), "test_counts_and_sums", "the loss of a batch is not the sum of its examples' losses"),
+    (generator(AveragesItsLoss), "test_counts_and_sums", "the loss of a batch must be the sum of its examples' losses"),
     (
         objective(DrawsAnew),
-        "test_draws_follow_from_the_example",
-        "two tries of one pass give other targets; draw from what the rows bring",
+        "test_draws_depend_on_the_example",
+        "two reads in one epoch give different targets; draw only from `Rows.draw`",
     ),
     (
         objective(KeepsAModule),
-        "test_the_reader_travels_to_workers",
-        "the reader keeps a module (embedding);",
+        "test_the_reader_can_be_pickled",
+        "the reader has a module (embedding);",
     ),
     (
         objective(PredictsTensors),
-        "test_what_it_predicts",
+        "test_predictions",
         "predict gives a value for 'red-cat' that is not JSON: Object of type Tensor is not JSON serializable",
     ),
     (
         objective(PredictsBackwards),
-        "test_what_it_predicts",
+        "test_predictions",
         "predict gives a prediction with the id 'black-boat' for 'red-cat'",
     ),
     (generator(WritesWithoutEnd), "test_longest_text", "max_tokens is 8"),
     (
         generator(LearnsOtherThanItWrites),
-        "test_loss_falls_on_one_pair_and_writes_it",
-        "does it write with what it learns?",
+        "test_overfits_one_pair",
+        "writing must use what training uses",
     ),
     (
         generator(WritesByCountingSlots),
-        "test_writes_behind_positions_that_are_shared",
-        "write with model.written or model.behind, and count no slots",
+        "test_writes_after_shared_positions",
+        "write with model.written or model.behind, and do not count slots",
     ),
     (
         generator(ForgetsTerms),
-        "test_what_inputs_add_is_added_while_writing",
-        "has another score than minus its mean loss; write with model.written",
+        "test_writing_uses_added_terms",
+        "the score of a text is not minus its mean loss; write with model.written",
     ),
-    (generator(NamesTheWrongExample), "test_what_it_writes", "gives a text with the id 'red-cat' for"),
-    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "put the split's name into it"),
-    (dataset(Shuffles), "test_the_same_twice", "has other examples the second time it is asked for"),
-    (dataset(LeaksTheTest), "test_splits_are_disjoint", "is in 'train' too, word for word"),
-    (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave it out"),
+    (generator(NamesTheWrongExample), "test_texts_match_their_tokens", "gives a text with the id 'red-cat' for"),
+    (dataset(RepeatsIds), "test_examples_are_keys_and_texts", "put the split's name into the ids"),
+    (dataset(Shuffles), "test_is_deterministic", "has other examples when read again"),
+    (dataset(LeaksTheTest), "test_splits_are_disjoint", "is also in 'train', word for word"),
+    (dataset(HasEmptyQuestions), "test_examples_are_keys_and_texts", "has an empty target; leave the target out"),
     (
         dataset(HasOneWithoutTargets),
         "test_examples_are_keys_and_texts",
-        "has neither targets nor labels, and others have targets; leave it out",
+        "has neither targets nor labels, but other examples have targets; leave the example out",
     ),
     (
         dataset(HasLabelsThatItDoesNotName),
         "test_labels",
-        "example 'red-cat' of 'train' has 'truth', and the config's labels are none",
+        "example 'red-cat' of 'train' has 'truth', but the config's labels are none",
     ),
     (
         dataset(ChoosesFromAList),
         "test_labels",
-        "labels() gives ['False', 'True'] for 'truth'; it is a tuple of different texts",
+        "labels() gives ['False', 'True'] for 'truth'; expected a tuple of different texts",
     ),
     (metric(LosesExamples), "test_per_example", "hits has 15 values for 16 examples"),
     (metric(DividesByNothing), "test_one_example_and_an_empty_text", "raises ZeroDivisionError"),
-    (metric(SaysNothing), "test_values", "hits cannot be had here, and no note says why"),
-    (extractor(BoxesInPixels), "test_one_record_an_image", "are not (x0, y0, x1, y1) relative to the image's size"),
-    (extractor(StopsAtBroken), "test_a_broken_picture_stops_nothing", "yield FailedImage(key, reason)"),
+    (metric(SaysNothing), "test_values", "hits is None, but no note says why"),
+    (extractor(BoxesInPixels), "test_one_record_per_image", "are not (x0, y0, x1, y1) relative to the image's size"),
+    (extractor(StopsAtBroken), "test_a_broken_picture_is_reported", "yield FailedImage(key, reason)"),
 ]

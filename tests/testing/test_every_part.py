@@ -115,10 +115,10 @@ class TestFasterRcnn(ExtractorSuite):
 class Published(ExtractorSuite):
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path):
-        self.made = tmp_path
+        self.folder_path = tmp_path
 
     def path(self):
-        return self.made / "f"
+        return self.folder_path / "f"
 
 
 class TestBottomUpTsv(Published):
@@ -130,8 +130,8 @@ class TestBottomUpTsv(Published):
             return base64.b64encode(np.asarray(values, "<f4").tobytes()).decode()
 
         rows = [[key, 100, 80, 3, b64(PIXELS), b64(features)] for key, features in enumerate(FEATURES)]
-        (self.made / "f.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
-        return self.made / "f.tsv"
+        (self.folder_path / "f.tsv").write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+        return self.folder_path / "f.tsv"
 
 
 class TestNpzFolder(Published):
@@ -139,23 +139,25 @@ class TestNpzFolder(Published):
         return NpzFolder()
 
     def path(self):
-        (self.made / "f").mkdir(exist_ok=True)
+        (self.folder_path / "f").mkdir(exist_ok=True)
         for key, features in enumerate(FEATURES):
-            np.savez(self.made / "f" / f"{key}.npz", x=features, bbox=PIXELS, num_bbox=3, image_w=100, image_h=80)
-        return self.made / "f"
+            np.savez(
+                self.folder_path / "f" / f"{key}.npz", x=features, bbox=PIXELS, num_bbox=3, image_w=100, image_h=80
+            )
+        return self.folder_path / "f"
 
 
 class TestLxmertH5(Published):
     def config(self):
-        (self.made / "index.json").write_text(json.dumps({str(key): key for key in range(3)}))
-        return LxmertH5(index=self.made / "index.json")
+        (self.folder_path / "index.json").write_text(json.dumps({str(key): key for key in range(3)}))
+        return LxmertH5(index=self.folder_path / "index.json")
 
     def path(self):
         spatial = np.concatenate([BOXES, BOXES[:, 2:] - BOXES[:, :2]], 1)
-        with h5py.File(self.made / "f.hdf5", "w") as file:
+        with h5py.File(self.folder_path / "f.hdf5", "w") as file:
             file["image_features"], file["image_bb"] = FEATURES, np.stack([PIXELS] * 3)
             file["spatial_features"] = np.stack([spatial] * 3)
-        return self.made / "f.hdf5"
+        return self.folder_path / "f.hdf5"
 
 
 class TestCaptionScores(MetricSuite):

@@ -53,10 +53,14 @@ def test_a_good_one_passes():
     [
         (
             {"renders": frozenset()},
-            "test_what_it_is_for",
+            "test_renders_labels_and_datasets",
             "renders is frozenset(); expected a frozenset of some of text, label, choice, region, boxes",
         ),
-        ({"datasets": "scenes"}, "test_what_it_is_for", "datasets is 'scenes'; expected a tuple of strings"),
+        (
+            {"datasets": "scenes"},
+            "test_renders_labels_and_datasets",
+            "datasets is 'scenes'; expected a tuple of strings",
+        ),
         (
             {"card": lambda self, example, prediction: Card(texts={"caption": (Piece("red"),)})},
             "test_texts_are_those_of_the_example",
@@ -64,7 +68,7 @@ def test_a_good_one_passes():
         ),
         (
             {"card": lambda self, example, prediction: Card(choices=(Choice((Piece("it", numbers=(2,)),)),))},
-            "test_numbers_mean_objects",
+            "test_numbers_refer_to_objects",
             "a piece has the number 2; there are 0 objects",
         ),
         (
@@ -79,12 +83,12 @@ def test_a_good_one_passes():
         ),
         (
             {"card": lambda self, example, prediction: Card(line=str(random.random()))},
-            "test_the_same_twice",
+            "test_is_deterministic",
             " differs the second time",
         ),
         (
             {"card": lambda self, example, prediction: {"line": prediction.text}},
-            "test_the_same_twice",
+            "test_is_deterministic",
             "expected a mmgen.cards.Card",
         ),
     ],

@@ -189,9 +189,9 @@ def test_what_a_suite_points_to_exists(file, pointer):
 
 
 def test_tests_cannot_be_overridden():
-    with pytest.raises(TypeError, match=r"Lenient.test_widths replaces a test of BackboneSuite; mend the part instead"):
+    with pytest.raises(TypeError, match=r"Lenient.test_widths overrides a test of BackboneSuite; fix the part instead"):
         type("Lenient", (mmgen.testing.BackboneSuite,), {"test_widths": lambda self: None})
-    with pytest.raises(TypeError, match=r"replaces a test of SightSuite"):
+    with pytest.raises(TypeError, match=r"overrides a test of SightSuite"):
         type("Lenient", (TestTiny,), {"test_positions_matter": None})
 
 
@@ -245,9 +245,7 @@ def survives(config):
 def test_parts_inside_a_config_survive_json():
     survives(Holder())
     survives(Regions(extractor=Roi(detector=FasterRcnn(weights="random"))))
-    with pytest.raises(
-        AssertionError, match=r"LossyHolder comes back changed from the JSON that a run folder holds \(inner\)"
-    ):
+    with pytest.raises(AssertionError, match=r"LossyHolder changes when read from the JSON of a run folder \(inner\)"):
         survives(LossyHolder())
 
 
@@ -273,7 +271,7 @@ WHOLE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum", "
     [
         ({}, "test_registered", ""),
         ({}, "test_importing_imports_no_torch", ""),
-        ({"top": "import torch"}, "test_importing_imports_no_torch", "importing mmgen_brk imports torch, which every"),
+        ({"top": "import torch"}, "test_importing_imports_no_torch", "importing mmgen_brk imports torch, which slows"),
         (
             {"entry": ""},
             "test_registered",

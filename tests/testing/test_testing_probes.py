@@ -65,7 +65,7 @@ def learn(model, out):
 
 
 def hook(model, out):
-    model.backbone.num_hidden_layers[0].register_forward_hook(lambda *_: None)
+    model.backbone.layers[0].register_forward_hook(lambda *_: None)
 
 
 def freeze(model, out):
@@ -117,41 +117,46 @@ def count(model, out, runs=[0]):  # noqa: B006  # that it remembers is the mista
 @pytest.mark.parametrize(
     "change, test, words",
     [
-        (train, "test_models_stay_as_they_were", "run leaves the model in training mode; put it back as it was"),
-        (nudge, "test_models_stay_as_they_were", "run changes backbone.words.weight"),
+        (train, "test_models_stay_unchanged", "run leaves the model in training mode; restore eval mode"),
+        (nudge, "test_models_stay_unchanged", "run changes backbone.words.weight"),
         (
             learn,
-            "test_models_stay_as_they_were",
-            "run leaves gradients, of backbone.words.weight among others; clear them",
+            "test_models_stay_unchanged",
+            "run leaves gradients on backbone.words.weight; clear them",
         ),
-        (hook, "test_models_stay_as_they_were", "run leaves hooks on backbone.num_hidden_layers.0; remove them"),
+        (hook, "test_models_stay_unchanged", "run leaves hooks on backbone.layers.0; remove them"),
         (
             freeze,
-            "test_models_stay_as_they_were",
-            "run changes which parameters learn (requires_grad); put them back as they were",
+            "test_models_stay_unchanged",
+            "run changes requires_grad of parameters; restore it",
         ),
         (
             stray,
-            "test_it_writes_into_its_folder_alone",
-            "run writes stray.txt into the current folder; write into `out` alone",
+            "test_writes_only_into_its_folder",
+            "run writes stray.txt into the current folder; write only into `out`",
         ),
-        (remove, "test_what_it_tells", "run leaves no file in `out`; write the tables and pictures there"),
-        (empty, "test_what_it_tells", "table.json is empty"),
+        (remove, "test_result", "run leaves no file in `out`; write the tables and pictures there"),
+        (empty, "test_result", "table.json is empty"),
         (
             place,
-            "test_what_it_tells",
-            "what run returns names the folder `out`, which may move; name files relative to it",
+            "test_result",
+            "the result of run has the path of `out`, which may move; name files relative to `out`",
         ),
         (
             tensor,
-            "test_what_it_tells",
-            "what run returns cannot be written as JSON (TypeError: Object of type Parameter is not JSON serializable)",
+            "test_result",
+            "the result of run cannot be written as JSON (TypeError: Object of type Parameter is not JSON "
+            "serializable)",
         ),
-        (table, "test_what_it_tells", "run returns {'surest': 1.0}; it must be a ProbeResult, what people are shown"),
-        (nothing, "test_what_it_tells", "run finds neither tables nor plots"),
-        (uneven, "test_what_it_tells", "the table 'How sure' needs a header and rows that are as long as it"),
-        (missing, "test_what_it_tells", "the plot 'other.svg' is no SVG file in `out`"),
-        (count, "test_the_same_twice", "with torch's generator seeded alike, run tells something else the second time"),
+        (table, "test_result", "run returns {'surest': 1.0}; expected a ProbeResult"),
+        (nothing, "test_result", "run returns neither tables nor plots"),
+        (uneven, "test_result", "the table 'How sure' needs a header and rows of the same length"),
+        (missing, "test_result", "the plot 'other.svg' is not an SVG file in `out`"),
+        (
+            count,
+            "test_is_deterministic",
+            "with the same seed of torch, run gives another result the second time",
+        ),
     ],
 )
 def test_a_broken_probe_is_caught_in_words(change, test, words, tmp_path, monkeypatch):
@@ -175,7 +180,7 @@ def test_no_examples_must_not_be_a_crash():
             )
 
     assert failures(suite(Careless)) == {
-        "test_what_cannot_be_had_is_said": "without examples, run must give a result, or raise a "
+        "test_without_examples": "without examples, run must give a result, or raise a "
         "DataError or an UnavailableError that says why (ZeroDivisionError: division by zero)"
     }
 

@@ -37,7 +37,7 @@ from mmgen.testing.toy import TEXTS
 
 pytestmark = pytest.mark.slow
 
-COMPARED = ("test_what_it_tells", "test_the_same_twice")  # tests of the suite that check drawings
+COMPARED = ("test_result", "test_is_deterministic")  # tests of the suite that check drawings
 BOXES = np.array([(0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1), (0, 0, 1, 1)], np.float32)
 FACTS = {
     "captions": ["a red cat near the water", "the cat"],

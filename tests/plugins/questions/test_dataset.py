@@ -350,7 +350,7 @@ def test_unused_splits_need_no_files(tmp_path):
         Vqa(folder=tmp_path, train="val", evaluate="val").build()
 
 
-def test_a_split_that_there_is_not(tmp_path):
+def test_an_unknown_split(tmp_path):
     with pytest.raises(ValidationError, match="evaluate: OK-VQA has no split 'test'; there are: train, val"):
         Vqa(folder=tmp_path, release="okvqa")
     vqa_file(tmp_path / "q.json", (1, "What?"))
