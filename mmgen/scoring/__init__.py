@@ -1,5 +1,5 @@
-"""Scores for anybody's texts: predictions and references from files, intervals, pairs of systems, the best of
-several."""
+"""Scores for any file of predictions: references from files, confidence intervals, comparison of two systems, and the
+best of several texts."""
 
 from .compare import Comparison, System, Uncertainty, compare, metrics
 from .files import Predictions, References, pair, read_predictions, read_references

@@ -1,5 +1,5 @@
-"""One system's texts or other predictions scored, or two systems' on the same examples: values, intervals, differences,
-and the best of several texts."""
+"""Scores of one system's predictions, or of two systems on the same examples: values, intervals, differences, and the
+best of several texts."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from .intervals import (
     randomisation,
 )
 
-AMONG_THEMSELVES = "self-"  # names of scores that compare texts with each other: no text of them is best
+SELF_SCORES = "self-"  # prefix of scores that compare generated texts with each other; these have no best text
 DIFFERENCE = "difference"
 
 
 @dataclass(frozen=True)
 class System:
-    """Texts for examples, best first, under a name; or for each the value of one prediction that is no text."""
+    """The predictions of a named system, one list per example: texts, best first, or the value of one prediction."""
 
     name: str
     texts: Sequence[Sequence[Any]]
@@ -46,7 +46,7 @@ class System:
 
 @dataclass
 class Comparison:
-    """What a table shows. Systems are keys throughout; with two there is the difference, first minus second."""
+    """The scores of one or two systems, by system name. Of two systems also "difference", first minus second."""
 
     values: dict[str, dict[str, float | None]] = field(default_factory=dict)  # system -> metric -> value
     intervals: dict[str, dict[str, Interval]] = field(default_factory=dict)
@@ -59,12 +59,13 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How intervals and p are computed.
+    """The settings of intervals and p-values.
 
-    resamples       of the bootstrap, for scores that are means over examples; 0: no intervals
-    corpus          for other scores (BLEU): the jackknife, which scores 20 times more
-    randomisations  for the difference of other scores: p by as many shuffles instead, each of which scores both systems
-    seed            of the draws"""
+    resamples       bootstrap resamples, for scores that are means over examples; 0: no intervals
+    corpus          whether other scores (BLEU) get jackknife intervals, which take 20 more scorings
+    randomisations  shuffles for the p-value of a difference of other scores, instead of the jackknife; each shuffle
+                    scores both systems
+    seed            of the random draws"""
 
     resamples: int = 1000
     corpus: bool = False
@@ -73,16 +74,16 @@ class Uncertainty:
 
 
 def metrics(names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, MetricConfig]:
-    """Metrics by name; without names all that are installed, are about texts alone and need no setting. `sets`:
-    "captioneval.meteor=false"."""
-    chosen = list(names) or [
+    """Metrics by name; without names, all installed metrics that judge texts only and need no settings. `sets`:
+    overrides such as "captioneval.meteor=false"."""
+    metric_names = list(names) or [
         name
         for name, part in registry.names("metric").items()
         if issubclass(part.config, MetricConfig)
         and part.config.judges == {"text"}
         and not any(info.is_required() for info in part.config.model_fields.values())
     ]
-    metric_settings = settings_of(sets, chosen, "metric")
+    metric_settings = settings_of(sets, metric_names, "metric")
     return {
         name: part_from(MetricConfig, name, settings, registry, f"{name}.")
         for name, settings in metric_settings.items()
@@ -98,22 +99,22 @@ def compare(
     uncertainty: Uncertainty = Uncertainty(),
     progress: Progress | None = None,
 ) -> Comparison:
-    """Scores of one system, or of two on the same examples. `seen`: texts that were learnt from, for the share of
-    unseen ones. Raises what metrics raise."""
+    """Score one system, or two systems on the same examples. `seen`: training texts, for the share of unseen texts.
+    Errors of metrics propagate."""
     judge = _Judge(configs, examples, seen)
     comparison = Comparison()
     with (progress or Progress()).task("scoring", None, "passes") as advance:
         judge.advance = advance
         for system in systems:
-            scores = judge(_firsts(system))
+            scores = judge(_best_texts(system))
             comparison.values[system.name] = dict(scores.values)
             comparison.per_example[system.name] = scores.per_example
-            remark = collapsed(_firsts(system)) if judge.of_texts else ""
+            remark = collapsed(_best_texts(system)) if judge.of_texts else ""
             remarks = [f"{system.name}: {remark}"] if remark else []
             comparison.notes = tuple(dict.fromkeys((*comparison.notes, *scores.notes, *remarks)))
             if max(map(len, system.texts)) > 1:
                 comparison.oracle[system.name] = _oracle(judge, system, scores)
-        if uncertainty.resamples and len(set(judge.groups)) > 1:  # one alone varies with nothing
+        if uncertainty.resamples and len(set(judge.groups)) > 1:  # a single group has no variance
             _by_bootstrap(comparison, judge.groups, uncertainty.resamples, uncertainty.seed)
         if uncertainty.corpus:
             _by_jackknife(comparison, judge, systems, uncertainty.seed)
@@ -124,7 +125,7 @@ def compare(
 
 
 class _Judge:
-    """All metrics at once, over the same examples or some of them."""
+    """Scores predictions with all metrics, over all examples or a subset."""
 
     def __init__(
         self, configs: Mapping[str, MetricConfig], examples: Sequence[Example], seen: frozenset[str] | None
@@ -137,81 +138,83 @@ class _Judge:
         self.advance = lambda: None
 
     def __call__(self, texts: Sequence[Any], places: Sequence[int] | None = None) -> Scores:
-        """One text, or the value of one prediction, an example."""
-        chosen = range(len(self.examples)) if places is None else places
-        examples = [self.examples[place] for place in chosen]
-        written = [_made(self.examples[place].id, texts[place]) for place in chosen]
-        together = Scores({})
+        """Score one text or prediction value per example. `places`: indices of the examples to score; default all."""
+        places = range(len(self.examples)) if places is None else places
+        examples = [self.examples[place] for place in places]
+        outputs = [_as_output(self.examples[place].id, texts[place]) for place in places]
+        merged = Scores({})
         for name, metric in self.built.items():
-            scores = score_with(name, metric, written, examples)
+            scores = score_with(name, metric, outputs, examples)
             if any(value is not None for value in scores.values.values()) or len(self.built) == 1:
-                together = merge(together, scores)
+                merged = merge(merged, scores)
         if self.seen is not None:
-            new = [100.0 * (_plain(text.value) not in self.seen) for text in written]
-            together = merge(together, Scores({"unseen": fmean(new)}, {"unseen": new}))
+            unseen = [100.0 * (_plain(text.value) not in self.seen) for text in outputs]
+            merged = merge(merged, Scores({"unseen": fmean(unseen)}, {"unseen": unseen}))
         self.advance()
-        return together
+        return merged
 
 
-def _made(example_id: str, value: Any) -> Any:
+def _as_output(example_id: str, value: Any) -> Any:
     """A `Generation` of a text, a `Prediction` of any other value."""
     return Generation(example_id, value, (), 0.0) if isinstance(value, str) else Prediction(example_id, value, 0.0)
 
 
 def _plain(text: str) -> str:
-    """Letters and digits alone: two spellings of one question are one."""
+    """Letters and digits only, in lower case, so that two spellings of a question compare as equal."""
     return " ".join("".join(letter if letter.isalnum() else " " for letter in text.casefold()).split())
 
 
-def _firsts(system: System) -> list[Any]:
+def _best_texts(system: System) -> list[Any]:
     return [texts[0] for texts in system.texts]
 
 
 def _oracle(judge: _Judge, system: System, first: Scores) -> dict[str, float]:
-    """Scores if for every example the text were chosen that this very metric likes best (its per-example score)."""
+    """Scores if a perfect choice picked, for every example, the text with the best per-example score of the metric."""
     ranks = max(map(len, system.texts))
     rounds = [[texts[min(rank, len(texts) - 1)] for texts in system.texts] for rank in range(ranks)]
     scores_by_rank = [first, *(judge(texts) for texts in rounds[1:])]
     best: dict[str, float] = {}
     for name in first.per_example:
-        if not name.startswith(AMONG_THEMSELVES) and first.values.get(name) is not None:
+        if not name.startswith(SELF_SCORES) and first.values.get(name) is not None:
             example_scores = [
                 [scores.per_example[name][place] or 0.0 for scores in scores_by_rank]
                 for place in range(len(system.texts))
             ]
-            liked = [max(range(ranks), key=row.__getitem__) for row in example_scores]
-            value = judge([rounds[rank][place] for place, rank in enumerate(liked)]).values[name]
+            best_ranks = [max(range(ranks), key=row.__getitem__) for row in example_scores]
+            value = judge([rounds[rank][place] for place, rank in enumerate(best_ranks)]).values[name]
             if value is not None:
                 best[name] = value
     return best
 
 
 def _by_bootstrap(comparison: Comparison, groups: Sequence[str], resamples: int, seed: int) -> None:
-    drawn = {}
+    resampled = {}
     for system in comparison.values:
         columns = means_over_examples(Scores(comparison.values[system], comparison.per_example[system]))
-        drawn[system] = bootstrap(columns, groups, resamples, seed) if columns else {}
-        comparison.intervals[system] = {name: interval(means) for name, means in drawn[system].items()}
-    if len(drawn) == 2:
-        first, second = drawn.values()  # the same draws: pairs
+        resampled[system] = bootstrap(columns, groups, resamples, seed) if columns else {}
+        comparison.intervals[system] = {name: interval(means) for name, means in resampled[system].items()}
+    if len(resampled) == 2:
+        first, second = resampled.values()  # the same draws, hence paired
         differences = {name: first[name] - second[name] for name in first if name in second}
         comparison.intervals[DIFFERENCE] = {name: interval(deltas) for name, deltas in differences.items()}
-        witnesses = {name: _witnesses(comparison, name, groups) for name in differences}
-        comparison.probabilities = {name: probability(deltas, witnesses[name]) for name, deltas in differences.items()}
+        group_counts = {name: _count_groups(comparison, name, groups) for name in differences}
+        comparison.probabilities = {
+            name: probability(deltas, group_counts[name]) for name, deltas in differences.items()
+        }
         comparison.tests = dict.fromkeys(differences, "bootstrap")
 
 
-def _witnesses(comparison: Comparison, name: str, groups: Sequence[str]) -> int:
-    """How many groups have an example that a score is about."""
+def _count_groups(comparison: Comparison, name: str, groups: Sequence[str]) -> int:
+    """The number of groups with an example that has this score."""
     values = next(iter(comparison.per_example.values()))[name]
     return len({group for group, value in zip(groups, values, strict=True) if value is not None})
 
 
 def _by_jackknife(comparison: Comparison, judge: _Judge, systems: Sequence[System], seed: int) -> None:
-    """Intervals of what the bootstrap had to leave out."""
+    """Intervals of the scores without bootstrap intervals."""
 
     def score(places: Sequence[int]) -> dict[tuple[str, str], float | None]:
-        by_system = {system.name: dict(judge(_firsts(system), places).values) for system in systems}
+        by_system = {system.name: dict(judge(_best_texts(system), places).values) for system in systems}
         if len(systems) == 2:
             by_system[DIFFERENCE] = _minus(*by_system.values())
         return {(name, metric): value for name, values in by_system.items() for metric, value in values.items()}
@@ -228,8 +231,8 @@ def _by_jackknife(comparison: Comparison, judge: _Judge, systems: Sequence[Syste
 
 
 def _by_randomisation(comparison: Comparison, judge: _Judge, systems: Sequence[System], rounds: int, seed: int) -> None:
-    """p of what the bootstrap had to leave out."""
-    first, second = map(_firsts, systems)
+    """p-values of the scores without bootstrap p-values."""
+    first, second = map(_best_texts, systems)
 
     def difference(swapped: np.ndarray) -> dict[str, float | None]:
         mixed = [(b, a) if swap else (a, b) for a, b, swap in zip(first, second, swapped, strict=True)]

@@ -1,5 +1,5 @@
-"""Predictions and references out of the files that people have: COCO's results and captions, VQA's questions, JSONL,
-JSON, CSV, TSV, what mmgen itself writes, and a recipe's own data set."""
+"""Reads predictions and references from common files: COCO's results and captions, VQA's questions, JSONL, JSON, CSV,
+TSV, mmgen's own files, and the data set of a recipe."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from ..storage.run_folder import RunFolder
 from ..tensors import Example
 
 Per = Literal["image", "question"]
-READ = "give JSON or JSONL, or a table whose name ends in .csv or .tsv"
-IDS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
-WRITTEN = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
-ASKED = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
+FORMATS = "give JSON or JSONL, or a table with a name ending in .csv or .tsv"
+ID_KEYS = {"image": ("image_id", "id", "image", "question_id"), "question": ("question_id", "id", "image_id", "image")}
+TEXT_KEYS = ("questions", "predictions", "texts", "captions", "text", "prediction", "question", "caption")
+REFERENCE_KEYS = ("references", "questions", "targets", "captions", "texts", "reference", "question", "text", "caption")
 
-KNOWN = {*IDS["image"], *WRITTEN, *ASKED}
+KNOWN_KEYS = {*ID_KEYS["image"], *TEXT_KEYS, *REFERENCE_KEYS}
 
-Predictions = Mapping[str, Sequence[Any]]  # id -> texts, best first; or the value of one prediction that is no text
+Predictions = Mapping[str, Sequence[Any]]  # id -> texts, best first; or the value of one prediction
 
 
 @dataclass(frozen=True)
 class References:
-    """What texts are judged by. `also`: other names of an example (its image's key) -> its id. `seen`: what was learnt
-    from."""
+    """Examples with reference texts. `aliases`: other names of an example (its image's key) -> its id. `seen`: training
+    texts."""
 
     examples: tuple[Example, ...]
-    also: Mapping[str, str] = field(default_factory=dict)
+    aliases: Mapping[str, str] = field(default_factory=dict)
     seen: frozenset[str] | None = None
 
 
@@ -53,23 +53,23 @@ def read_predictions(
     form: ResultFiles | None = None,
     examples: Sequence[Example] = (),
 ) -> dict[str, list[Any]]:
-    """Texts by id, several rows of one id are several texts; where predictions may be of other `kinds`, also their
-    values. Raises DataError.
+    """Read texts by id; several rows with one id are several texts. Also reads values of other `kinds` of prediction.
+    Raises DataError.
 
-    form      how files are read that are not JSON lines, which are mmgen's own
-    examples  what they are about
+    form      reader of files that are not JSON lines (mmgen's own format)
+    examples  the examples of the predictions
     """
     predictions: dict[str, list[Any]] = {}
     if form and ".jsonl" not in path.suffixes:
         predictions = {example_id: [value] for example_id, value in form.read(path, examples).items()}
     else:
         for place, row in _rows(path):
-            if "error" not in row:  # `mmgen generate` lists the pictures that it could not read
-                valued = "value" in row and {*kinds} != {"text"}
-                values = [row["value"]] if valued else _texts(row, WRITTEN, place)
+            if "error" not in row:  # `mmgen generate` lists unreadable pictures
+                has_value = "value" in row and {*kinds} != {"text"}
+                values = [row["value"]] if has_value else _texts(row, TEXT_KEYS, place)
                 predictions.setdefault(_id(row, per, place), []).extend(values)
     if not predictions:
-        raise DataError(f"{path}: there are no predictions in it")
+        raise DataError(f"{path}: contains no predictions")
     return predictions
 
 
@@ -90,43 +90,44 @@ def read_references(
     """
     if path.is_dir():
         recipe = RunFolder(path).recipe(registry)
-        config = _scored(recipe, step)
+        config = _data_config(recipe, step)
         if split is not None:
-            dataset = _of_split(config, split, form)
+            dataset = _build(config, split, form)
         else:
             dataset = ScoredExamples(recipe, path).dataset_of(step) if step else dataset_of(recipe, path)
         references = _from_data(config, dataset, split, form)
     elif path.suffix == ".toml":
-        config = _scored(load(path, registry, profile)[0], step)
-        references = _from_data(config, _of_split(config, split, form), split, form)
+        config = _data_config(load(path, registry, profile)[0], step)
+        references = _from_data(config, _build(config, split, form), split, form)
     elif form:
         references = References(tuple(form.read_references(path)))
     else:
         references = _from_file(path, per)
-    return one_by_one(references) if per == "question" else references
+    return split_references(references) if per == "question" else references
 
 
-def one_by_one(references: References) -> References:
-    """Every reference an example of its own, under its example's id and a number where there are several."""
-    examples, also = [], dict(references.also)
+def split_references(references: References) -> References:
+    """One example per reference text; several texts of one example get its id with a number (#1, #2, ...)."""
+    examples = []
     for example in references.examples:
         for number, text in enumerate(example.targets, 1):
             example_id = example.id if len(example.targets) == 1 else f"{example.id}#{number}"
             examples.append(Example(example_id, example.inputs, (text,), {**example.facts, "group": example.id}))
-    return References(tuple(examples), also, references.seen)
+    return References(tuple(examples), dict(references.aliases), references.seen)
 
 
-def _scored(recipe: Recipe, step: str | None) -> DatasetConfig:
-    """The data that a step is scored on, or the recipe's own. Raises DataError."""
+def _data_config(recipe: Recipe, step: str | None) -> DatasetConfig:
+    """The config of the data set on which a step is scored; without a step, of the recipe's [data]. Raises
+    DataError."""
     if step is None:
         return recipe.data
     if step not in recipe.steps:
-        raise DataError(f"--step {step}: {recipe.name} has no such step; there are: {', '.join(recipe.steps)}")
+        raise DataError(f"--step {step}: {recipe.name} has no such step; its steps are: {', '.join(recipe.steps)}")
     return recipe.own_data(step) or recipe.data
 
 
-def _of_split(config: DatasetConfig, split: str | None, form: ResultFiles | None) -> Dataset:
-    """The data set, which need have no files but those of the split, and for texts those of what is learnt from."""
+def _build(config: DatasetConfig, split: str | None, form: ResultFiles | None) -> Dataset:
+    """Build the data set, with only the files of the split; for texts also those of the training split."""
     if form:
         return build_split(config, split)
     return config.model_copy(update={"evaluate": split or config.evaluate}).build()
@@ -141,8 +142,8 @@ def _from_data(config: DatasetConfig, dataset: Dataset, split: str | None, form:
         for value in example.inputs.values():
             if isinstance(value, str):
                 keys.setdefault(value, []).append(example.id)
-    learnt = dataset.split(config.train) if config.train in dataset.splits() else None
-    seen = None if learnt is None else frozenset(text for example in learnt for text in example.targets)
+    training = dataset.split(config.train) if config.train in dataset.splits() else None
+    seen = None if training is None else frozenset(text for example in training for text in example.targets)
     return References(examples, {key: ids[0] for key, ids in keys.items() if len(ids) == 1}, seen)
 
 
@@ -151,11 +152,11 @@ def _from_file(path: Path, per: Per) -> References:
     images: dict[str, str] = {}
     for place, row in _rows(path):
         example_id = _id(row, per, place)
-        texts_by_id.setdefault(example_id, []).extend(_texts(row, ASKED, place))
+        texts_by_id.setdefault(example_id, []).extend(_texts(row, REFERENCE_KEYS, place))
         if per == "question":
             images[example_id] = _id(row, "image", place)
     if not texts_by_id:
-        raise DataError(f"{path}: there are no references in it")
+        raise DataError(f"{path}: contains no references")
     facts = {example_id: {"image": images[example_id]} if example_id in images else {} for example_id in texts_by_id}
     return References(
         tuple(Example(example_id, {}, tuple(texts), facts[example_id]) for example_id, texts in texts_by_id.items())
@@ -165,9 +166,9 @@ def _from_file(path: Path, per: Per) -> References:
 def pair(
     predictions: Predictions, references: References, source: Path, partial: bool = False
 ) -> list[tuple[Example, Sequence[str]]]:
-    """Every example with the texts for it. A text may go by the example's id, another name of it, or its group's or
-    image's. Raises DataError for texts without references and references without texts, unless `partial`."""
-    names = {references.also.get(prediction_id, prediction_id): texts for prediction_id, texts in predictions.items()}
+    """Match examples with their predictions, by the example's id or alias, its group's or its image's id. Raises
+    DataError for predictions without references and references without predictions, unless `partial`."""
+    names = {references.aliases.get(key, key): texts for key, texts in predictions.items()}
     pairs, used, missing = [], set(), []
     for example in references.examples:
         places = (example.id, example.facts.get("group"), example.facts.get("image"))
@@ -177,24 +178,24 @@ def pair(
         else:
             used.add(matched_id)
             pairs.append((example, names[matched_id]))
-    strange = [prediction_id for prediction_id in names if prediction_id not in used]
+    unmatched = [prediction_id for prediction_id in names if prediction_id not in used]
     if not pairs:
-        raise DataError(f"{source}: none of its ids ({_some(list(names))}) is in the references ({_some(missing)})")
-    if (strange or missing) and not partial:
-        counts = [f"{len(strange)} of its ids have no references ({_some(strange)})"] if strange else []
-        counts += [f"{len(missing)} references have no prediction ({_some(missing)})"] if missing else []
+        raise DataError(f"{source}: no id ({_first_ids(list(names))}) is among the references ({_first_ids(missing)})")
+    if (unmatched or missing) and not partial:
+        counts = [f"{len(unmatched)} predictions have no references ({_first_ids(unmatched)})"] if unmatched else []
+        counts += [f"{len(missing)} references have no prediction ({_first_ids(missing)})"] if missing else []
         raise DataError(f"{source}: {'; '.join(counts)}; --partial scores the {len(pairs)} that have both")
     return pairs
 
 
-def _some(ids: Sequence[str]) -> str:
+def _first_ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:3]) + (", ..." if len(ids) > 3 else "")
 
 
 def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(where it stands, row) of a file of JSON, of JSON lines, or of a table; each may be gzipped."""
+    """(place, row) of a JSON file, JSON lines or a table, also gzipped."""
     if is_table(path):
-        yield from _of_table(path)
+        yield from _table_rows(path)
         return
     try:
         text = read_bytes(path, "predictions or references").decode("utf-8-sig")
@@ -210,40 +211,40 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     except (ValueError, RecursionError):
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():
-                yield from _flat(_line(line, f"{path}:{number}"), f"{path}:{number}")
+                yield from _objects(_line(line, f"{path}:{number}"), f"{path}:{number}")
         return
-    content = _unwrapped(content)
+    content = _unwrap(content)
     for number, row in enumerate(content, 1):
-        yield from _flat(row, f"{path}, entry {number}")
+        yield from _objects(row, f"{path}, entry {number}")
 
 
-def _of_table(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _table_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     header: Sequence[str] = ()
     for line, cells in rows(path):
         if not header:
             header = cells
-            if twice := [name for name in header if name in KNOWN and header.count(name) > 1]:
-                raise DataError(f"{path}:{line}: the column '{twice[0]}' is there several times; keep one of them")
+            if duplicates := [name for name in header if name in KNOWN_KEYS and header.count(name) > 1]:
+                raise DataError(f"{path}:{line}: duplicate column '{duplicates[0]}'; keep one of them")
         else:
             yield f"{path}:{line}", {name: _cell(name, cell) for name, cell in zip(header, cells, strict=True)}
 
 
 def _cell(name: str, cell: str) -> str | list[str]:
-    """A cell, or where it may hold texts, all of them."""
-    if name in (*WRITTEN, *ASKED):
+    """The text of a cell; in a column of texts, the list of its texts."""
+    if name in (*TEXT_KEYS, *REFERENCE_KEYS):
         return [text.strip() for text in cell.split(BETWEEN)]
     return cell.strip()
 
 
-def _unwrapped(content: Any) -> Sequence[Any]:
-    """The rows of a whole JSON file: a list, COCO's or VQA's table around one, {id: texts}, or a single row."""
+def _unwrap(content: Any) -> Sequence[Any]:
+    """The rows of a JSON file: of a list, of COCO's or VQA's object with such a list, of {id: texts}, or one row."""
     if not isinstance(content, dict):
         return content if isinstance(content, list) else [content]
     for name in ("annotations", "questions"):
         rows = content.get(name)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict) and "text" not in rows[0]:
             return rows
-    if any(name in content for name in IDS["image"]):
+    if any(name in content for name in ID_KEYS["image"]):
         return [content]
     return [{"id": example_id, "texts": texts} for example_id, texts in content.items()]
 
@@ -252,31 +253,31 @@ def _line(line: str, place: str) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{place}: not JSON: {error}{f'; {READ}' * place.endswith(':1')}") from None
+        raise DataError(f"{place}: not JSON: {error}{f'; {FORMATS}' * place.endswith(':1')}") from None
 
 
-def _flat(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """A row, or the rows of a list (mmgen's generations: all texts of one example in a line)."""
+def _objects(row: Any, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """A row, or the rows of a list (mmgen's generations have all texts of an example in one line)."""
     for item in row if isinstance(row, list) else [row]:
         if not isinstance(item, dict):
-            raise DataError(f'{place}: give an object, {{"id": ..., "text": ...}}, not {json.dumps(item)[:40]}')
+            raise DataError(f'{place}: expected {{"id": ..., "text": ...}} but got {json.dumps(item)[:40]}')
         yield place, item
 
 
 def _id(row: Mapping[str, Any], per: Per, place: str) -> str:
-    for name in IDS[per]:
+    for name in ID_KEYS[per]:
         value = row.get(name)
         if value == "":
             raise DataError(f'{place}: "{name}" is empty')
         if isinstance(value, str | int) and not isinstance(value, bool):
             return _key(str(value))
         if value is not None:
-            raise DataError(f'{place}: "{name}" must be a text or a whole number, not {json.dumps(value)[:40]}')
-    raise DataError(f"{place}: no id; give one of {', '.join(IDS[per])}; it has {_keys(row)}")
+            raise DataError(f'{place}: "{name}" must be a string or an integer, not {json.dumps(value)[:40]}')
+    raise DataError(f"{place}: no id; give one of {', '.join(ID_KEYS[per])}; the keys are {_keys(row)}")
 
 
 def _key(example_id: str) -> str:
-    """An image's key where the id is a path of one; any other id as it is, a slash in it too."""
+    """The image's key if the id is the path of an image; any other id unchanged, even with a slash."""
     name = image_key(example_id)
     return example_id if name == example_id.rpartition("/")[2] else name
 
@@ -288,11 +289,11 @@ def _keys(row: Mapping[str, Any]) -> str:
 def _texts(row: Mapping[str, Any], names: Sequence[str], place: str) -> list[str]:
     name = next((name for name in names if name in row), None)
     if name is None:
-        raise DataError(f"{place}: no text; give one of {', '.join(names)}; it has {_keys(row)}")
+        raise DataError(f"{place}: no text; give one of {', '.join(names)}; the keys are {_keys(row)}")
     values = row[name] if isinstance(row[name], list) else [row[name]]
     texts: list[Any] = [value.get("text") if isinstance(value, dict) else value for value in values]
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise DataError(f"{place}: {name}: give a text, or a list of them, not {json.dumps(row[name])[:40]}")
+        raise DataError(f"{place}: {name} must be a string or a list of strings, not {json.dumps(row[name])[:40]}")
     if (longest := max(map(len, texts))) > LONGEST:
         raise DataError(f"{place}: {name} has {longest:,} characters; the limit is {LONGEST:,}; the file is damaged")
     return texts

@@ -1,5 +1,5 @@
-"""How far a score can be trusted: bootstrap over examples; for scores that are no mean of examples the jackknife, and
-approximate randomisation for the difference of two systems."""
+"""Confidence intervals and p-values of scores: the bootstrap over examples; for scores that are not means over
+examples the jackknife, and approximate randomisation for the difference of two systems."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..tensors import Example, Scores
 BLOCKS = 20  # of the jackknife
 
 Interval = tuple[float, float]
-Score = TypeVar("Score", bound=Hashable)  # what names one
+Score = TypeVar("Score", bound=Hashable)  # the name of a score
 
 
 def groups_of(examples: Sequence[Example]) -> list[str]:
-    """What an example is drawn together with: its group, or its image."""
+    """The group of each example: its group, its image or its id. Examples of a group are drawn together."""
     return [str(example.facts.get("group") or _image(example) or example.id) for example in examples]
 
 
@@ -28,7 +28,7 @@ def _image(example: Example) -> str | None:
 
 
 def means_over_examples(scores: Scores) -> dict[str, Sequence[float | None]]:
-    """Scores that are the mean of what every example has that they are about."""
+    """The per-example values of the scores that are means of these values."""
     columns: dict[str, Sequence[float | None]] = {}
     for name, values in scores.per_example.items():
         value, known = scores.values.get(name), [score for score in values if score is not None]
@@ -40,9 +40,9 @@ def means_over_examples(scores: Scores) -> dict[str, Sequence[float | None]]:
 def bootstrap(
     columns: Mapping[str, Sequence[float | None]], groups: Sequence[str], resamples: int, seed: int
 ) -> dict[str, np.ndarray]:
-    """Means over examples whose groups (images) are drawn with replacement, (resamples,) a column; questions about one
-    image are no independent witnesses. Every call with the same groups and seed sees the same draws. NaN where no
-    example was drawn that a column is about. Without columns that are about one group alone: nothing varies there."""
+    """Bootstrap means over examples, (resamples,) per column. Groups (images) are drawn with replacement, because
+    questions about one image are not independent. Calls with the same groups and seed make the same draws. NaN if no
+    example with a value was drawn. Columns with values in a single group are left out: they have no variance."""
     table = np.array(list(columns.values()), np.float64).T  # (examples, columns); None is NaN
     names, place = np.unique(np.array(groups), return_inverse=True)
     sums, counts = (np.zeros((len(names), table.shape[1])) for _ in range(2))
@@ -52,11 +52,13 @@ def bootstrap(
     means = []
     for _ in range(resamples):
         drawn = draw.integers(len(names), size=len(names))
-        times = np.bincount(drawn, minlength=len(names)).astype(np.float64)  # how often each is drawn: no row is copied
+        times = np.bincount(drawn, minlength=len(names)).astype(
+            np.float64
+        )  # draws per group, which avoids copies of rows
         with np.errstate(invalid="ignore"):
             means.append(times @ sums / (times @ counts))
     results = zip(columns, np.array(means).T, (counts > 0).sum(0), strict=True)
-    return {name: column for name, column, witnesses in results if witnesses > 1 and not np.isnan(column).all()}
+    return {name: column for name, column, group_count in results if group_count > 1 and not np.isnan(column).all()}
 
 
 def interval(means: np.ndarray) -> Interval:
@@ -66,8 +68,8 @@ def interval(means: np.ndarray) -> Interval:
 
 
 def probability(differences: np.ndarray, groups: int) -> float:
-    """Two-sided p: twice the share of resampled differences on the other side of zero. It is never below 1 / resamples.
-    With n groups the smallest possible p is 2^(1-n)."""
+    """Two-sided p: twice the share of resampled differences on the other side of zero, but at least 1 / resamples and,
+    with n groups, at least 2^(1-n)."""
     differences = differences[~np.isnan(differences)]
     share = min((differences <= 0).mean(), (differences >= 0).mean())
     return float(min(1.0, max(2 * share, 1 / len(differences), 2.0 ** (1 - groups))))
@@ -76,14 +78,14 @@ def probability(differences: np.ndarray, groups: int) -> float:
 def jackknife(
     values: Callable[[Sequence[int]], Mapping[Score, float | None]], groups: Sequence[str], seed: int
 ) -> dict[Score, float]:
-    """Standard errors of scores of a whole corpus, from leaving out each of BLOCKS random blocks of groups once.
+    """Standard errors of corpus-level scores, from leaving out each of BLOCKS random blocks of groups once.
 
-    `values` scores the examples at these places. Nothing for fewer groups than blocks.
+    `values` scores the examples with the given indices. Empty if there are fewer groups than blocks.
     """
-    different, place = np.unique(np.array(groups), return_inverse=True)
-    if len(different) < BLOCKS:
+    names, place = np.unique(np.array(groups), return_inverse=True)
+    if len(names) < BLOCKS:
         return {}
-    block_of = (np.random.default_rng(seed).permutation(len(different)) % BLOCKS)[place]
+    block_of = (np.random.default_rng(seed).permutation(len(names)) % BLOCKS)[place]
     left = [values(np.flatnonzero(block_of != block).tolist()) for block in range(BLOCKS)]
     columns = {name: [value for scores in left if (value := scores.get(name)) is not None] for name in left[0]}
     complete = {name: column for name, column in columns.items() if len(column) == len(left)}
@@ -92,7 +94,7 @@ def jackknife(
 
 def around(value: float, error: float) -> Interval:
     """The two-sided 95 % interval by Student's t with BLOCKS - 1 degrees of freedom."""
-    from scipy.special import stdtrit  # scipy.stats has the same, and takes a second to import
+    from scipy.special import stdtrit  # importing scipy.stats would take a second
 
     reach = float(stdtrit(BLOCKS - 1, 0.975)) * error
     return value - reach, value + reach
@@ -112,9 +114,9 @@ def randomisation(
 ) -> dict[str, float]:
     """Two-sided p by approximate randomisation (Noreen, 1989; Riezler and Maxwell, 2005).
 
-    `difference` scores both systems with their texts exchanged where its mask (examples,) is true, and subtracts. Texts
-    of one group are exchanged together, each group with probability 1/2; p is how often the difference is as large as
-    the observed one, itself counted, so never below 1 / (rounds + 1).
+    `difference` swaps the systems' texts where its mask (examples,) is true, scores both systems and subtracts. Texts
+    of one group are swapped together, each group with probability 1/2. p is the share of differences that are at least
+    as large as the observed difference, which counts too; so p is at least 1 / (rounds + 1).
     """
     names, place = np.unique(np.array(groups), return_inverse=True)
     observed = {name: value for name, value in difference(np.zeros(len(place), bool)).items() if value is not None}
@@ -122,6 +124,6 @@ def randomisation(
     draw = np.random.default_rng(seed)
     for _ in range(rounds):
         for name, value in difference((draw.random(len(names)) < 0.5)[place]).items():
-            if name in hits:  # a score that a shuffle leaves undefined counts as no smaller
+            if name in hits:  # an undefined score of a shuffle counts as at least as large
                 hits[name] += value is None or abs(value) >= abs(observed[name]) - 1e-9
     return {name: count / (rounds + 1) for name, count in hits.items()}

@@ -1,5 +1,4 @@
-"""Scoring anybody's files: every format, what does not fit together, intervals, pairs, and the best of several
-texts."""
+"""Scoring files of predictions: formats, mismatched files, intervals, two systems, and the best of several texts."""
 
 import gzip
 import json
@@ -42,7 +41,7 @@ def score(*arguments):
 
 
 def cells(output: str) -> dict[str, list[str]]:
-    """First cell of every row of the table -> the others."""
+    """First cell of every row of the table -> the other cells."""
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in output.splitlines() if line.startswith("| ")
     ]
@@ -90,7 +89,7 @@ def registry():
         ("one.json.gz", [{"id": 9, "text": "a dog"}, {"id": 25, "text": "two cats"}], False),
     ],
 )
-def test_predictions_of_every_kind_are_read(tmp_path, name, value, lines):
+def test_predictions_of_every_format_are_read(tmp_path, name, value, lines):
     assert read_predictions(write(tmp_path / name, value, lines)) == {"9": ["a dog"], "25": ["two cats"]}
 
 
@@ -106,45 +105,48 @@ VQG_HEADER = "image_id,image_url,questions,captions\n"
     ],
 )
 def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, name, text):
-    """As references and as predictions; other columns are passed over."""
+    """As references and as predictions; other columns are ignored."""
     (tmp_path / name).write_text(text, newline="")
     texts = {"9": ["a dog?", "who, me?"], "25": ["cats?"]}
     assert read_predictions(tmp_path / name) == texts
-    found = read_references(tmp_path / name, registry())
-    assert {example.id: list(example.targets) for example in found.examples} == texts
+    references = read_references(tmp_path / name, registry())
+    assert {example.id: list(example.targets) for example in references.examples} == texts
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("image_id,qs\n9,a dog?\n", "2: no text; give one of references, questions, targets, captions, texts, "),
-        ("key,questions\n9,a dog?\n", "2: no id; give one of image_id, id, image, question_id; it has key, questions"),
+        (
+            "key,questions\n9,a dog?\n",
+            "2: no id; give one of image_id, id, image, question_id; the keys are key, questions",
+        ),
         ("id,text\n9,a dog?\n,cats?\n", '3: "id" is empty'),
-        ("id,text,text\n9,a,b\n", "1: the column 'text' is there several times; keep one of them"),
+        ("id,text,text\n9,a,b\n", "1: duplicate column 'text'; keep one of them"),
         ("id,text\n9,a,b\n", "2: 3 values under 2 columns; put texts with a comma in quotation marks"),
         ("\nid,text\n9\n", "3: 1 value under 2 columns; "),
         ('id,text\n9,"a\n', "2: a quotation mark is not closed before the end of the file; close it"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_told_by_its_line(tmp_path, text, told):
+def test_errors_in_a_table_name_the_line(tmp_path, text, message):
     (tmp_path / "r.csv").write_text(text)
     with pytest.raises(DataError) as error:
         read_references(tmp_path / "r.csv", registry())
-    assert str(error.value).startswith(f"{tmp_path / 'r.csv'}:{told}")
+    assert str(error.value).startswith(f"{tmp_path / 'r.csv'}:{message}")
 
 
-def test_a_single_line_and_several_texts_of_an_id_are_read(tmp_path):
-    one = write(tmp_path / "one.jsonl", [{"id": "a", "questions": [{"text": "x"}, {"text": "y"}]}], True)
-    assert read_predictions(one) == {"a": ["x", "y"]}
+def test_a_single_line_and_several_texts_per_id_are_read(tmp_path):
+    path = write(tmp_path / "one.jsonl", [{"id": "a", "questions": [{"text": "x"}, {"text": "y"}]}], True)
+    assert read_predictions(path) == {"a": ["x", "y"]}
     assert read_predictions(
         write(tmp_path / "rows.jsonl", [{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], True)
     ) == {"a": ["x", "y"]}
 
 
-def test_values_are_read_where_metrics_judge_more_than_texts(tmp_path):
+def test_values_are_read_if_metrics_judge_more_than_texts(tmp_path):
     file = write(tmp_path / "rows.jsonl", [{"id": "9", "value": {"label": "red"}, "score": 0.5}], True)
     assert read_predictions(file, kinds={"label", "text"}) == {"9": [{"label": "red"}]}
-    with pytest.raises(DataError, match="rows.jsonl, entry 1: no text; give one of .*; it has id, value, score"):
+    with pytest.raises(DataError, match="rows.jsonl, entry 1: no text; give one of .*; the keys are id, value, score"):
         read_predictions(file)
 
 
@@ -167,10 +169,13 @@ JSONL = [{"id": "9", "references": ["a dog", "the dog"]}, {"id": "25", "question
 
 
 @pytest.mark.parametrize(("name", "value"), [("coco.json", COCO), ("vqa.json", VQA), ("own.jsonl", JSONL)])
-def test_references_of_every_kind_are_grouped_by_image(tmp_path, name, value):
-    found = read_references(write(tmp_path / name, value, name.endswith("l")), registry())
-    assert {example.id: example.targets for example in found.examples} == {"9": ("a dog", "the dog"), "25": ("cats",)}
-    assert found.seen is None
+def test_references_of_every_format_are_grouped_by_image(tmp_path, name, value):
+    references = read_references(write(tmp_path / name, value, name.endswith("l")), registry())
+    assert {example.id: example.targets for example in references.examples} == {
+        "9": ("a dog", "the dog"),
+        "25": ("cats",),
+    }
+    assert references.seen is None
 
 
 @pytest.mark.parametrize(
@@ -181,27 +186,27 @@ def test_references_of_every_kind_are_grouped_by_image(tmp_path, name, value):
         ("own.jsonl", JSONL, ["9#1", "9#2", "25"]),
     ],
 )
-def test_references_per_question_stand_by_themselves_and_find_the_text_of_their_image(tmp_path, name, value, ids):
+def test_references_per_question_are_matched_with_the_text_of_their_image(tmp_path, name, value, ids):
     path = write(tmp_path / name, value, name.endswith("l"))
-    found = read_references(path, registry(), "question")
-    assert [example.id for example in found.examples] == ids
-    assert [example.targets for example in found.examples] == [("a dog",), ("the dog",), ("cats",)]
-    texts = [texts for _, texts in pair({"9": ["x"], "25": ["y"]}, found, path)]
+    references = read_references(path, registry(), "question")
+    assert [example.id for example in references.examples] == ids
+    assert [example.targets for example in references.examples] == [("a dog",), ("the dog",), ("cats",)]
+    texts = [texts for _, texts in pair({"9": ["x"], "25": ["y"]}, references, path)]
     assert texts == [["x"], ["x"], ["y"]]
 
 
-def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_path):
+def test_the_data_set_of_a_recipe_gives_references_and_training_questions(tmp_path):
     recipe = tmp_path / "small.toml"
     recipe.write_text(
         'name = "small"\n[backbone]\ntype = "bert"\n[inputs.caption]\ntype = "text"\n[generator]\ntype = "masked"\n'
         '[steps.one]\ninputs = ["caption"]\ntrain = ["backbone"]\n[data]\ntype = "scenes"\ntrain_size = 3\nval_size = '
         "2\ntest_size = 4\n"
     )
-    found = read_references(recipe, registry())
-    assert [example.id for example in found.examples] == [f"test-0000{n}" for n in range(4)] and found.seen
+    references = read_references(recipe, registry())
+    assert [example.id for example in references.examples] == [f"test-0000{n}" for n in range(4)] and references.seen
     assert len(read_references(recipe, registry(), split="val").examples) == 2
-    first = found.examples[0]
-    rows = [{"id": example.id, "text": example.targets[0]} for example in found.examples]
+    first = references.examples[0]
+    rows = [{"id": example.id, "text": example.targets[0]} for example in references.examples]
     result = score(write(tmp_path / "p.jsonl", rows, True), "--references", recipe, *FAST, "--metric", "discovery")
     assert result.exit_code == 0, result.output
     table = cells(result.output)
@@ -210,21 +215,21 @@ def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (
             '{"id": "a"}\n{"id": "b", "text": "x"}',
             "p.jsonl:1: no text; give one of questions, predictions, texts, captions, text, prediction, question, "
-            "caption; it has id",
+            "caption; the keys are id",
         ),
         (
             '{"id": "b", "text": "x"}\n{"text": "x"}',
-            "p.jsonl:2: no id; give one of image_id, id, image, question_id; it has text",
+            "p.jsonl:2: no id; give one of image_id, id, image, question_id; the keys are text",
         ),
         ('{"id": "b", "text": "x"}\n{"id"', "p.jsonl:2: not JSON: Expecting ':' delimiter: line 1 column 6 (char 5)"),
-        ('{"id": "b", "text": 7}', "p.jsonl, entry 1: text: give a text, or a list of them, not 7"),
-        ('["x"]', 'p.jsonl, entry 1: give an object, {"id": ..., "text": ...}, not "x"'),
-        ("", "p.jsonl: there are no predictions in it"),
+        ('{"id": "b", "text": 7}', "p.jsonl, entry 1: text must be a string or a list of strings, not 7"),
+        ('["x"]', 'p.jsonl, entry 1: expected {"id": ..., "text": ...} but got "x"'),
+        ("", "p.jsonl: contains no predictions"),
         (
             json.dumps({"id": "b", "texts": ["x", "x" * 1_000_001]}),
             "p.jsonl, entry 1: texts has 1,000,001 characters; the limit is 1,000,000; the file is damaged",
@@ -232,19 +237,19 @@ def test_the_data_set_of_a_recipe_and_its_learnt_questions_are_references(tmp_pa
     ],
     ids=["no text", "no id", "cut short", "a number", "a bare text", "empty", "a text without end"],
 )
-def test_bad_files_are_told_by_their_line(tmp_path, text, told):
+def test_errors_in_predictions_name_the_line(tmp_path, text, message):
     (tmp_path / "p.jsonl").write_text(text)
     with pytest.raises(DataError) as error:
         read_predictions(tmp_path / "p.jsonl")
-    assert str(error.value) == f"{tmp_path}/{told}"
+    assert str(error.value) == f"{tmp_path}/{message}"
 
 
-def test_files_that_do_not_fit_together_are_told_and_partial_scores_what_fits(tmp_path):
+def test_mismatched_files_are_refused_and_partial_scores_the_matches(tmp_path):
     references = write(tmp_path / "r.jsonl", [{"id": n, "references": [f"a dog number {n}"]} for n in range(4)], True)
     predictions = write(tmp_path / "p.jsonl", [{"id": n, "text": f"a dog number {n}"} for n in range(2, 7)], True)
     result = score(predictions, "--references", references, *FAST)
     assert result.exit_code == 1 and result.output == (
-        f"error: {predictions}: 3 of its ids have no references (4, 5, 6); 2 references have no prediction (0, 1); "
+        f"error: {predictions}: 3 predictions have no references (4, 5, 6); 2 references have no prediction (0, 1); "
         "--partial scores the 2 that have both\n"
     )
     result = score(predictions, "--references", references, *FAST, "--partial")
@@ -253,9 +258,9 @@ def test_files_that_do_not_fit_together_are_told_and_partial_scores_what_fits(tm
         and cells(result.output)["BLEU-4"][0] == "100.00"
         and "2 of 4 examples, references per image" in result.output
     )
-    strange = write(tmp_path / "s.jsonl", [{"id": "x", "text": "a"}], True)
-    result = score(strange, "--references", references, *FAST, "--partial")
-    assert result.output == f"error: {strange}: none of its ids (x) is in the references (0, 1, 2, ...)\n"
+    unmatched = write(tmp_path / "s.jsonl", [{"id": "x", "text": "a"}], True)
+    result = score(unmatched, "--references", references, *FAST, "--partial")
+    assert result.output == f"error: {unmatched}: no id (x) is among the references (0, 1, 2, ...)\n"
     result = score(tmp_path / "none.json", "--references", references)
     assert result.exit_code == 1 and result.output == f"error: {tmp_path}/none.json: no such file\n"
 
@@ -263,10 +268,10 @@ def test_files_that_do_not_fit_together_are_told_and_partial_scores_what_fits(tm
 # --- metrics
 
 
-def test_metrics_are_chosen_by_name_and_by_default_all_are():
+def test_metrics_are_chosen_by_name_or_by_default():
     default = metrics((), (), registry())
     assert {"captioneval", "diversity"} <= default.keys()
-    assert all(config.judges == {"text"} for config in default.values())  # VQA's accuracy says nothing of questions
+    assert all(config.judges == {"text"} for config in default.values())  # VQA's accuracy does not judge questions
     assert metrics(["captioneval"], ["captioneval.meteor=false"], registry())["captioneval"].meteor is False
     with pytest.raises(RecipeError) as error:
         metrics(["diversity"], ["captioneval.meteor=false"], registry())
@@ -276,7 +281,7 @@ def test_metrics_are_chosen_by_name_and_by_default_all_are():
     assert str(error.value) == "--set captioneval.metoer=false: metoer: no such key; did you mean 'meteor'?"
 
 
-def test_a_metric_that_has_nothing_to_say_of_these_references_is_left_out(tmp_path):
+def test_a_metric_without_scores_for_these_references_is_left_out(tmp_path):
     references = write(tmp_path / "r.json", {"1": ["a dog runs"], "2": ["a cat sits"]})
     result = score(
         write(tmp_path / "p.json", {"1": "a dog runs", "2": "a cat"}),
@@ -295,12 +300,12 @@ def test_bleu_1_by_hand(tmp_path):
     table = cells(score(predictions, "--references", references, *FAST).output)
     assert table["BLEU-1"][0] == f"{100 * 5 / 6 * math.exp(1 - 7 / 6):.2f}"
     per_question = cells(score(predictions, "--references", references, "--references-per", "question", *FAST).output)
-    right, written, wanted = 2 + 2 + 3, 9, 3 + 5 + 4  # the closest of one reference is that one
-    assert per_question["BLEU-1"][0] == f"{100 * right / written * math.exp(1 - wanted / written):.2f}"
+    right, written, reference_length = 2 + 2 + 3, 9, 3 + 5 + 4  # a single reference is the closest one
+    assert per_question["BLEU-1"][0] == f"{100 * right / written * math.exp(1 - reference_length / written):.2f}"
 
 
-def test_files_of_real_captions_score_as_pycocoevalcap_does(real_data, tmp_path):
-    """Golden: every COCO image's first caption against its others, through files, command and JSON."""
+def test_files_of_real_captions_score_as_in_pycocoevalcap(real_data, tmp_path):
+    """Golden: every COCO image's first caption scored against its other captions, through files, command and JSON."""
     from collections import defaultdict
 
     from mmgen_captioneval.ptb import tokenise
@@ -323,21 +328,21 @@ def test_files_of_real_captions_score_as_pycocoevalcap_does(real_data, tmp_path)
     references = write(tmp_path / "captions.json.gz", {"annotations": rows})
     result = score(predictions, "--references", references, *FAST, "--json", tmp_path / "out.json")
     assert result.exit_code == 0, result.output
-    found = {image: [" ".join(tokenise(texts[0]))] for image, texts in images.items()}
-    wanted = {image: [" ".join(tokenise(text)) for text in texts[1:]] for image, texts in images.items()}
-    bleu = Bleu(4).compute_score(wanted, found, verbose=0)[0]
-    cider, rouge = Cider().compute_score(wanted, found)[0], Rouge().compute_score(wanted, found)[0]
-    theirs = {**{f"BLEU-{n}": value for n, value in enumerate(bleu, 1)}, "ROUGE-L": rouge, "CIDEr": cider}
+    candidates = {image: [" ".join(tokenise(texts[0]))] for image, texts in images.items()}
+    targets = {image: [" ".join(tokenise(text)) for text in texts[1:]] for image, texts in images.items()}
+    bleu = Bleu(4).compute_score(targets, candidates, verbose=0)[0]
+    cider, rouge = Cider().compute_score(targets, candidates)[0], Rouge().compute_score(targets, candidates)[0]
+    expected = {**{f"BLEU-{n}": value for n, value in enumerate(bleu, 1)}, "ROUGE-L": rouge, "CIDEr": cider}
     saved = json.loads((tmp_path / "out.json").read_text())
     assert saved["values"][str(predictions)] == pytest.approx(
-        {name: 100 * value for name, value in theirs.items()}, abs=1e-9
+        {name: 100 * value for name, value in expected.items()}, abs=1e-9
     )
-    each = saved["per_example"][str(predictions)]
-    assert [row["id"] for row in each] == [str(image) for image in images]
-    assert np.mean([row["CIDEr"] for row in each]) == pytest.approx(100 * cider)
+    image_rows = saved["per_example"][str(predictions)]
+    assert [row["id"] for row in image_rows] == [str(image) for image in images]
+    assert np.mean([row["CIDEr"] for row in image_rows]) == pytest.approx(100 * cider)
 
 
-def test_one_image_has_no_cider_and_the_command_says_so(tmp_path):
+def test_one_image_has_no_cider_and_the_command_reports_this(tmp_path):
     references = write(tmp_path / "r.json", {"1": ["a dog runs", "the dog runs"]})
     result = score(write(tmp_path / "p.json", {"1": "a dog runs"}), "--references", references, *FAST)
     assert cells(result.output)["CIDEr"][0] == "-" and cells(result.output)["BLEU-1"][0] == "100.00"
@@ -370,8 +375,8 @@ def test_the_share_of_unseen_texts(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_bootstrap_covers_what_it_should():
-    """Of 200 samples of 60 from a known mean, about 95 % of the intervals hold it."""
+def test_the_bootstrap_has_the_right_coverage():
+    """Of 200 samples of size 60 from a known mean, about 95 % of the intervals contain the mean."""
     draw = np.random.default_rng(1)
     hits = 0
     for trial in range(200):
@@ -388,7 +393,7 @@ def test_questions_of_one_image_are_drawn_together():
     assert alone.mean() == pytest.approx(5, abs=0.2)
 
 
-def test_a_score_about_some_examples_is_resampled_over_those():
+def test_a_score_of_some_examples_is_resampled_over_these():
     values, groups = [50.0, None, 100.0, None, 0.0, None, None, 100.0], list("aabbccdd")
     scores = Scores({"x": 62.5, "y": 50.0}, {"x": values, "y": [None] * 8})
     assert means_over_examples(scores) == {"x": values}
@@ -396,7 +401,7 @@ def test_a_score_about_some_examples_is_resampled_over_those():
     for _ in range(200):
         drawn = ["abcd"[place] for place in draw.integers(4, size=4)]
         means.append(
-            np.mean([v for one in drawn for g, v in zip(groups, values, strict=True) if g == one and v is not None])
+            np.mean([v for group in drawn for g, v in zip(groups, values, strict=True) if g == group and v is not None])
         )
     assert bootstrap({"x": values}, groups, 200, 3)["x"] == pytest.approx(np.array(means))
     rare = bootstrap({"x": [1.0, 1.0, *[None] * 6], "one": [1.0, *[None] * 7]}, list("abcdefgh"), 200, 0)
@@ -419,21 +424,20 @@ def test_the_jackknife_of_a_mean_is_its_standard_error():
     assert jackknife(lambda places: {}, ["few"] * 40, 0) == {}
 
 
-def test_a_probability_is_two_sided_and_never_below_what_the_resamples_tell():
+def test_a_probability_is_two_sided_and_at_least_one_over_the_resamples():
     assert probability(np.ones(1000), 40) == 0.001 and probability(np.array([-1.0, 1.0]), 40) == 1.0
     assert probability(np.array([-1.0] * 20 + [1.0] * 980), 40) == pytest.approx(0.04)
 
 
-def test_few_pairs_prove_nothing_however_alike_they_are():
-    """Three pairs of which all say the same: the exact test of signs has p = 1/4, and every resample says the same
-    too."""
+def test_few_pairs_are_never_significant():
+    """Three pairs with equal differences: the exact sign test has p = 1/4, although all resamples agree."""
     assert [probability(np.ones(1000), groups) for groups in (1, 3, 6)] == [1.0, 0.25, 2**-5]
-    found = compare([System("a", [["t0"]]), System("b", [["no"]])], examples(1), {"w": Words()})
-    assert found.intervals == {} == found.probabilities and found.values["difference"]["right"] == 100
+    comparison = compare([System("a", [["t0"]]), System("b", [["no"]])], examples(1), {"w": Words()})
+    assert comparison.intervals == {} == comparison.probabilities and comparison.values["difference"]["right"] == 100
 
 
-def test_intervals_that_cannot_be_are_told(tmp_path):
-    for count, said in (
+def test_missing_intervals_are_explained(tmp_path):
+    for count, note in (
         (1, "no intervals: the examples are all of one image, and nothing tells how much others would vary"),
         (3, "no interval for BLEU-1, BLEU-2, BLEU-3, BLEU-4: no mean over examples; the jackknife takes 20 images"),
     ):
@@ -443,8 +447,8 @@ def test_intervals_that_cannot_be_are_told(tmp_path):
         texts = write(
             tmp_path / "p.json", {str(n): ["what color is the cat", "where are two cats"][n % 2] for n in range(count)}
         )
-        shown = score(texts, "--references", references, *FAST, "--corpus-intervals").output
-        assert said in shown.splitlines() and "jackknife, 20 blocks" not in shown
+        output = score(texts, "--references", references, *FAST, "--corpus-intervals").output
+        assert note in output.splitlines() and "jackknife, 20 blocks" not in output
 
 
 def test_the_jackknifes_p_is_students():
@@ -452,44 +456,48 @@ def test_the_jackknifes_p_is_students():
     assert jackknife_probability(0.0, 0.0) == 1.0 and jackknife_probability(1.0, 0.0) == 0.0
 
 
-def differences(one, other):
-    """A difference of means, as `randomisation` wants it."""
-    one, other = np.array(one, float), np.array(other, float)
-    return lambda swapped: {"mean": float(np.where(swapped, other - one, one - other).mean()), "none": None}
+def differences(first, second):
+    """A difference of means in the form that `randomisation` takes."""
+    first, second = np.array(first, float), np.array(second, float)
+    return lambda swapped: {"mean": float(np.where(swapped, second - first, first - second).mean()), "none": None}
 
 
 def test_randomisation_is_the_permutation_test():
-    """Differences 1 2 3 4 5 6: of the 64 exchanges two are as extreme. And 1 1 1 1 1 -1: 14 of 64."""
+    """Differences 1 2 3 4 5 6: 2 of the 64 swaps are as extreme. Differences 1 1 1 1 1 -1: 14 of 64."""
     groups = [str(n) for n in range(6)]
-    found = randomisation(differences([1, 2, 3, 4, 5, 6], [0] * 6), groups, 8000, 0)
-    assert found.keys() == {"mean"} and found["mean"] == pytest.approx(2 / 64, abs=0.006)
+    probabilities = randomisation(differences([1, 2, 3, 4, 5, 6], [0] * 6), groups, 8000, 0)
+    assert probabilities.keys() == {"mean"} and probabilities["mean"] == pytest.approx(2 / 64, abs=0.006)
     assert randomisation(differences([1, 1, 1, 1, 1, -1], [0] * 6), groups, 8000, 1)["mean"] == pytest.approx(
         14 / 64, abs=0.02
     )
-    together = randomisation(differences([1] * 6, [0] * 6), list("aabbcc"), 4000, 0)["mean"]  # three witnesses, not six
+    together = randomisation(differences([1] * 6, [0] * 6), list("aabbcc"), 4000, 0)[
+        "mean"
+    ]  # three independent groups, not six
     assert together == pytest.approx(2 / 8, abs=0.025)
     assert randomisation(differences([1], [1]), ["a"], 9, 0)["mean"] == 1.0
 
 
-def test_randomisation_is_wrong_as_seldom_as_it_says():
+def test_randomisation_has_the_stated_error_rate():
     draw = np.random.default_rng(5)
-    found = [
+    probabilities = [
         randomisation(differences(draw.normal(size=40), draw.normal(size=40)), [str(n) for n in range(40)], 99, n)[
             "mean"
         ]
         for n in range(200)
     ]
-    assert 2 <= sum(p <= 0.05 for p in found) <= 20
+    assert 2 <= sum(p <= 0.05 for p in probabilities) <= 20
 
 
 @pytest.mark.slow
 def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
     draw = random.Random(0)
     words = "what color is the red dog near a big tree".split()
-    wanted = {str(n): [" ".join(draw.choices(words, k=6))] for n in range(30)}
-    references = write(tmp_path / "r.json", wanted)
-    good = write(tmp_path / "good.json", {n: texts[0] if int(n) % 2 else "what is near" for n, texts in wanted.items()})
-    poor = write(tmp_path / "poor.json", dict.fromkeys(wanted, "what color is the dog"))
+    reference_texts = {str(n): [" ".join(draw.choices(words, k=6))] for n in range(30)}
+    references = write(tmp_path / "r.json", reference_texts)
+    good = write(
+        tmp_path / "good.json", {n: texts[0] if int(n) % 2 else "what is near" for n, texts in reference_texts.items()}
+    )
+    poor = write(tmp_path / "poor.json", dict.fromkeys(reference_texts, "what color is the dog"))
     result = score(
         good,
         "--references",
@@ -514,17 +522,17 @@ def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
 
 
 class Words(mmgen.MetricConfig):
-    """Share of right first words (a mean of examples), and the number of different texts (none)."""
+    """Share of correct texts (a mean over examples), and the number of different texts (not a mean)."""
 
     type: str = "words"
 
     def build(self):
         class Metric:
             def score(self, generations, examples):
-                each = [100.0 * (g.text in e.targets) for g, e in zip(generations, examples, strict=True)]
+                values = [100.0 * (g.text in e.targets) for g, e in zip(generations, examples, strict=True)]
                 return Scores(
-                    {"right": sum(each) / len(each), "different": float(len({g.text for g in generations}))},
-                    {"right": each},
+                    {"right": sum(values) / len(values), "different": float(len({g.text for g in generations}))},
+                    {"right": values},
                 )
 
         return Metric()
@@ -540,15 +548,18 @@ def examples(count: int) -> list[Example]:
 
 
 def test_two_systems_are_compared_in_pairs():
-    found = compare(
+    comparison = compare(
         [many(300, 0.8, 1), many(300, 0.5, 2)], examples(300), {"w": Words()}, uncertainty=Uncertainty(corpus=True)
     )
-    one, other = found.values["s0.8"], found.values["s0.5"]
-    assert found.values["difference"]["right"] == one["right"] - other["right"]
-    low, high = found.intervals["difference"]["right"]
-    assert 0 < low < one["right"] - other["right"] < high and found.probabilities["right"] == 0.001
-    assert found.intervals["s0.8"].keys() == {"right", "different"}
-    assert found.tests == {"right": "bootstrap", "different": "jackknife"} and found.probabilities["different"] < 0.001
+    first, second = comparison.values["s0.8"], comparison.values["s0.5"]
+    assert comparison.values["difference"]["right"] == first["right"] - second["right"]
+    low, high = comparison.intervals["difference"]["right"]
+    assert 0 < low < first["right"] - second["right"] < high and comparison.probabilities["right"] == 0.001
+    assert comparison.intervals["s0.8"].keys() == {"right", "different"}
+    assert (
+        comparison.tests == {"right": "bootstrap", "different": "jackknife"}
+        and comparison.probabilities["different"] < 0.001
+    )
     same = compare([many(300, 0.8, 1), System("again", many(300, 0.8, 1).texts)], examples(300), {"w": Words()})
     assert same.intervals["difference"]["right"] == (0.0, 0.0) and same.probabilities["right"] == 1.0
     assert same.intervals["s0.8"].keys() == {"right"}
@@ -556,21 +567,21 @@ def test_two_systems_are_compared_in_pairs():
 
 def test_the_best_of_several_texts():
     texts = [["wrong", "t0"], ["t1", "wrong"], ["wrong"], ["wrong", "no", "t3"]]
-    found = compare([System("s", texts)], examples(4), {"w": Words()})
-    assert found.values["s"]["right"] == 25 and found.oracle["s"] == {"right": 75.0}
+    comparison = compare([System("s", texts)], examples(4), {"w": Words()})
+    assert comparison.values["s"]["right"] == 25 and comparison.oracle["s"] == {"right": 75.0}
 
 
 @pytest.mark.slow
 def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     draw = random.Random(0)
     words = "what color is the red dog near a big tree".split()
-    wanted = {str(n): [" ".join(draw.choices(words, k=6)) for _ in range(3)] for n in range(40)}
-    references = write(tmp_path / "r.json", wanted)
+    reference_texts = {str(n): [" ".join(draw.choices(words, k=6)) for _ in range(3)] for n in range(40)}
+    references = write(tmp_path / "r.json", reference_texts)
     good = write(
         tmp_path / "good.json",
-        {n: [texts[0] if int(n) % 2 else "what is near", texts[1]] for n, texts in wanted.items()},
+        {n: [texts[0] if int(n) % 2 else "what is near", texts[1]] for n, texts in reference_texts.items()},
     )
-    poor = write(tmp_path / "poor.json", dict.fromkeys(wanted, "what color is the dog"))
+    poor = write(tmp_path / "poor.json", dict.fromkeys(reference_texts, "what color is the dog"))
     result = score(
         good,
         "--references",
@@ -599,7 +610,7 @@ def test_the_command_shows_pairs_intervals_and_the_best_of_several(tmp_path):
     assert cells(again.output)["CIDEr"][-1] == "1.000"
 
 
-# --- what mmgen itself wrote, and what is refused
+# --- mmgen's own files, and errors
 
 
 def test_ids_with_a_slash_survive(tmp_path):
@@ -609,17 +620,17 @@ def test_ids_with_a_slash_survive(tmp_path):
     assert list(read_predictions(tmp_path / "p.jsonl")) == ["9"]
 
 
-def test_two_metrics_of_one_type_have_columns_of_their_own():
+def test_two_metrics_of_one_type_have_separate_columns():
     from mmgen.evaluation.score import merge_metrics
 
-    one, other = Scores({"bleu": 1.0, "only": 3.0}, {"bleu": [1.0]}, ("a",)), Scores({"bleu": 2.0}, {}, ("a",))
-    assert merge_metrics({"short": one, "long": other}) == Scores(
+    first, second = Scores({"bleu": 1.0, "only": 3.0}, {"bleu": [1.0]}, ("a",)), Scores({"bleu": 2.0}, {}, ("a",))
+    assert merge_metrics({"short": first, "long": second}) == Scores(
         {"short.bleu": 1.0, "only": 3.0, "long.bleu": 2.0}, {"short.bleu": [1.0]}, ("a",)
     )
 
 
 @pytest.mark.parametrize(
-    ("more", "code", "told"),
+    ("more", "code", "message"),
     [
         (["--seed", "-1"], 2, "Error: Invalid value for '--seed': -1 is not in the range x>=0."),
         (["--json", "."], 2, "Error: Invalid value for '--json': File '.' is a directory."),
@@ -631,19 +642,19 @@ def test_two_metrics_of_one_type_have_columns_of_their_own():
         (["--json", "r.jsonl"], 1, "error: --json r.jsonl: is also an input file and would be overwritten; choose "
             "another "
          "file"),
-        (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a text or a whole number, not 1.0'),
+        (["--against", "odd.jsonl"], 1, 'error: odd.jsonl, entry 1: "id" must be a string or an integer, not 1.0'),
     ],
 )  # fmt: skip
-def test_what_score_refuses(tmp_path, monkeypatch, more, code, told):
+def test_errors_of_the_score_command(tmp_path, monkeypatch, more, code, message):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "p.jsonl", [{"id": "1", "text": "a"}], True)
     write(tmp_path / "r.jsonl", [{"id": "1", "text": "a"}], True)
     write(tmp_path / "odd.jsonl", [{"id": 1.0, "text": "a"}], True)
     done = score("p.jsonl", "--references", "r.jsonl", "--resamples", "0", "--metric", "diversity", *more)
-    assert done.exit_code == code and told in done.stderr.splitlines(), done.stderr
+    assert done.exit_code == code and message in done.stderr.splitlines(), done.stderr
 
 
-def test_the_signature_says_question_where_references_are_per_question(tmp_path):
+def test_the_signature_says_question_if_references_are_per_question(tmp_path):
     references = write(
         tmp_path / "r.jsonl",
         [{"id": "a", "references": ["is it red?", "what is it?"]}, {"id": "b", "text": "who?"}],
@@ -659,7 +670,7 @@ def test_the_signature_says_question_where_references_are_per_question(tmp_path)
     assert "3 examples, references per question; " in per_question
 
 
-def test_texts_that_are_empty_or_the_same_are_remarked_upon(tmp_path):
+def test_empty_or_equal_texts_are_reported(tmp_path):
     references = write(tmp_path / "r.jsonl", [{"id": n, "text": f"what is it {n}"} for n in range(12)], lines=True)
     empty = write(tmp_path / "empty.jsonl", [{"id": n, "text": "?" * (n % 3)} for n in range(12)], lines=True)
     same = write(tmp_path / "same.jsonl", [{"id": n, "text": "why ?" if n else "who ?"} for n in range(12)], lines=True)
@@ -671,9 +682,9 @@ def test_texts_that_are_empty_or_the_same_are_remarked_upon(tmp_path):
     assert "says little" not in score(well, "--references", references, *FAST).output
 
 
-def test_a_table_of_another_name_says_how_it_is_read(tmp_path):
+def test_a_table_with_an_unknown_file_type_is_refused(tmp_path):
     (tmp_path / "q.txt").write_text("image_id,questions\n1,What?\n")
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         read_references(tmp_path / "q.txt", registry())
-    assert str(told.value).startswith(f"{tmp_path}/q.txt:1: not JSON: ")
-    assert str(told.value).endswith("; give JSON or JSONL, or a table whose name ends in .csv or .tsv")
+    assert str(caught.value).startswith(f"{tmp_path}/q.txt:1: not JSON: ")
+    assert str(caught.value).endswith("; give JSON or JSONL, or a table with a name ending in .csv or .tsv")

@@ -51,7 +51,7 @@ ASKED = ("references", "questions", "targets", "captions", "texts", "reference",
 
 
 def surfaces() -> list[Surface]:
-    placed = r":\d+|entry|there are no|no such|cannot be|over \d+"
+    placed = r":\d+|entry|contains no|no such|cannot be|over \d+"
     return [
         Surface("predictions", _prepare, _spoil, _predictions, _check_predictions, placed),
         Surface("references", _prepare, _spoil, _references, _check_references, placed),
