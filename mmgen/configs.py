@@ -81,21 +81,21 @@ class EmbedderConfig(PartConfig):
     kind: ClassVar[str] = "embedder"
     hides: ClassVar[Literal["words", "regions"] | None] = None  # its reader's `hides`
 
-    reads: tuple[str, ...] = Field((), description="fields of an example it reads; by default the one it is called as")
+    fields: tuple[str, ...] = Field((), description="fields of an example it reads; by default the one it is called as")
 
     def build(self, backbone: "parts.Backbone") -> "parts.Embedder":
         raise NotImplementedError
 
     def named(self, name: str) -> "EmbedderConfig":
         """This config for the input `name`: it reads the field of that name where it does not say which."""
-        return self if self.reads else self.model_copy(update={"reads": (name,)})
+        return self if self.fields else self.model_copy(update={"fields": (name,)})
 
     def texts(self, example: "Example") -> Iterable[str]:
         """Texts of an example that a vocabulary learnt from the data should know."""
         return ()
 
     def optional_fields(self) -> tuple[str, ...]:
-        """Fields beside `reads` that it reads of examples that have them (which words mean which region). A query may
+        """Fields beside `fields` that it reads of examples that have them (which words mean which region). A query may
         give them too."""
         return ()
 
@@ -212,9 +212,9 @@ class DatasetConfig(PartConfig):
     kind: ClassVar[str] = "dataset"
     labels: ClassVar[tuple[str, ...]] = ()  # names of the labels that its examples have
 
-    train: str = Field("train", description="the split that steps learn from")
-    validate_on: str = Field("val", description="the split whose loss is watched while training")
-    evaluate: str = Field("test", description="the split that every step writes for and is scored on")
+    train_split: str = Field("train", description="the split that steps learn from")
+    validation_split: str = Field("val", description="the split whose loss is watched while training")
+    test_split: str = Field("test", description="the split that every step writes for and is scored on")
 
     @classmethod
     def exporters(cls) -> "tuple[Exporter, ...]":

@@ -283,7 +283,7 @@ def test_a_config_is_frozen_and_closed():
     with pytest.raises(ValidationError):
         Named(nonsense=1)
     with pytest.raises(ValidationError):
-        Named().reads = ("x",)
+        Named().fields = ("x",)
 
 
 def test_a_kind_is_a_hook_and_the_class_it_returns():

@@ -75,7 +75,7 @@ def model(generator, backbone=Bert, position=0, seed=0, **more):
         "extra_token_types": 1,
         "extra_positions": 2,
     }
-    inputs = {"caption": Text(), "things": Bag(reads=("caption",), position=position, token_type=2)}
+    inputs = {"caption": Text(), "things": Bag(fields=("caption",), position=position, token_type=2)}
     sequence = SequenceConfig(target_token_type=1, **more)
     built = compose(backbone(**sizes), inputs, generator, texts=[" ".join(toys.WORDS)] * 3, sequence=sequence)
     with torch.no_grad():
@@ -269,7 +269,7 @@ def test_only_what_is_written_needs_room_behind_the_inputs():
     ],
 )
 def test_what_the_backbone_has_not_is_told(settings, wrong):
-    built = compose(Tiny(), {"caption": Words(), "things": Bag(reads=("caption",), **settings)}, Masked(max_tokens=8))
+    built = compose(Tiny(), {"caption": Words(), "things": Bag(fields=("caption",), **settings)}, Masked(max_tokens=8))
     with pytest.raises(PluginError, match=f"input 'things' .*: {wrong}"):
         generate(built.eval(), [Example("a", {"caption": "red ball"})])
 

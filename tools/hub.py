@@ -38,7 +38,7 @@ def difference(name: str, width: int) -> float:
     sizes.pop("model_type")
     backbone = VisualBertBackbone(VisualBert(), BertForMaskedLM(BertConfig(**sizes)), IDS).eval()
     backbone.add_pooler()
-    embedder = VisualBertRegions(width=width, fingerprint={}, reads=("image",)).build(backbone).eval()
+    embedder = VisualBertRegions(width=width, fingerprint={}, fields=("image",)).build(backbone).eval()
     weights = read_published(name)
     for part in (backbone, embedder):
         missing, unexpected = part.load_state_dict(part.published(weights), strict=False)

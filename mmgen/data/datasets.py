@@ -47,7 +47,7 @@ class Datasets:
             recipe_sources = self.recipe.sources(step).items()
             sources = {
                 name: Source(
-                    self._split(self._built[_key(source.data)][1], source.data.train),
+                    self._split(self._built[_key(source.data)][1], source.data.train_split),
                     self._validation_examples(source.data),
                     source.share,
                     source.inputs,
@@ -63,15 +63,15 @@ class Datasets:
     def _validation_examples(self, config: DatasetConfig) -> Sequence[Example]:
         """The examples for the validation loss; empty if the data set has no such split or trains on it."""
         dataset = self._built[_key(config)][1]
-        has_split = config.validate_on in dataset.splits() and config.validate_on != config.train
-        return self._split(dataset, config.validate_on) if has_split else ()
+        has_split = config.validation_split in dataset.splits() and config.validation_split != config.train_split
+        return self._split(dataset, config.validation_split) if has_split else ()
 
     @property
     def scored(self) -> Sequence[Example]:
         """The examples that every row of the table is scored on. Raises DataError if there are none."""
         config = self.recipe.data
-        if not (examples := self._split(self.main, config.evaluate)):
-            raise DataError(f"data.evaluate: split '{config.evaluate}' has no examples, so nothing can be scored")
+        if not (examples := self._split(self.main, config.test_split)):
+            raise DataError(f"data.test_split: split '{config.test_split}' has no examples, so nothing can be scored")
         return examples
 
     def scored_by(self, step: str) -> Sequence[Example]:
@@ -79,9 +79,9 @@ class Datasets:
         there are none."""
         if (step_data := self.recipe.own_data(step)) is None:
             return self.scored
-        if not (examples := self._split(self.dataset_of(step), step_data.evaluate)):
+        if not (examples := self._split(self.dataset_of(step), step_data.test_split)):
             raise DataError(
-                f"steps.{step}.data.evaluate: split '{step_data.evaluate}' has no examples, so nothing can be scored"
+                f"steps.{step}.data.test_split: split '{step_data.test_split}' has no examples, so nothing can be scored"
             )
         return examples
 
@@ -94,7 +94,7 @@ class Datasets:
         """The texts to train a vocabulary on: targets, texts and choices of all training splits, the recipe's own data
         first."""
         for config, dataset in self._built.values():
-            for example in self._split(dataset, config.train):
+            for example in self._split(dataset, config.train_split):
                 yield from example.targets
                 for embedder in self.recipe.inputs.values():
                     yield from embedder.texts(example)
@@ -146,7 +146,7 @@ class Datasets:
         digest = hashlib.sha256()
         for config, dataset in self._built.values():
             is_scored = any(dataset is scored for scored in self._scored)
-            for split in (config.train, config.validate_on, *([config.evaluate] if is_scored else [])):
+            for split in (config.train_split, config.validation_split, *([config.test_split] if is_scored else [])):
                 if split in dataset.splits():
                     for example in self._split(dataset, split):
                         content = (example.id, sorted(example.inputs.items()), example.targets)
@@ -173,7 +173,7 @@ def _key(config: DatasetConfig) -> str:
 def _build_step_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
     """A step's own data. If no step is scored on the data, the split to evaluate needs no files."""
     try:
-        return (config if scored else config.model_copy(update={"evaluate": config.train})).build()
+        return (config if scored else config.model_copy(update={"test_split": config.train_split})).build()
     except DataError as error:
         raise DataError(f"steps.{step}.data: {error}") from None
 
@@ -181,8 +181,8 @@ def _build_step_data(config: DatasetConfig, step: str, scored: bool) -> Dataset:
 def build_split(config: DatasetConfig, split: str | None) -> Dataset:
     """A data set with one split, by default the one to evaluate; the files of other splits may be missing. Raises
     DataError."""
-    name = split or config.evaluate
-    return config.model_copy(update={"train": name, "validate_on": name, "evaluate": name}).build()
+    name = split or config.test_split
+    return config.model_copy(update={"train_split": name, "validation_split": name, "test_split": name}).build()
 
 
 def pictures_of(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:

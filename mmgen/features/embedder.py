@@ -44,7 +44,7 @@ class StoreReader(Reader):
     most: int | None = None
 
     def __init__(self, config: FeaturesConfig, limit: int | None = None) -> None:
-        self.field, self.limit, self.boxes, self.blind = config.reads[0], limit, config.boxes, config.zero_features
+        self.field, self.limit, self.boxes, self.blind = config.fields[0], limit, config.boxes, config.zero_features
         self.allow_other = config.allow_other_features
         self.width, self.fingerprint, self.classes = config.width, config.fingerprint, config.classes
         self.path = Path(config.features) if config.features is not None else None

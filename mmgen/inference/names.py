@@ -49,11 +49,11 @@ class StepNames:
     def __init__(self, recipe: Recipe, step: str) -> None:
         self.recipe, self.step = recipe, step
         self.inputs = {name: recipe.inputs[name] for name in recipe.steps[step].inputs}
-        self._fields = {field_ for config in recipe.inputs.values() for field_ in config.reads}
+        self._fields = {field_ for config in recipe.inputs.values() for field_ in config.fields}
         fields = {*recipe.inputs, *self._fields}
         objective = _objective(recipe, step)
         self.filled = frozenset(objective.fills() if objective else ())
-        self.required = [name for name, config in self.inputs.items() if not {*config.reads} <= self.filled]
+        self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
         self.labels = tuple(name for name in objective.labels if name not in fields) if objective else ()
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}
         self.pictures = [name for name, config in self.inputs.items() if isinstance(config, FeaturesConfig)]
@@ -70,8 +70,8 @@ class StepNames:
         values: dict[str, dict[str, Any]] = {}
         used: set[str] = set()
         for name, config in self.inputs.items():
-            for field_ in config.reads:
-                key = name if name in given and len(config.reads) == 1 else field_
+            for field_ in config.fields:
+                key = name if name in given and len(config.fields) == 1 else field_
                 if key in given and (key == name or self._gives_field(key)):
                     values.setdefault(name, {})[field_] = given[key]
                     used.add(key)
@@ -79,14 +79,14 @@ class StepNames:
             (name,) = self.pictures
             if name in values:
                 raise DataError(f"{query.where}: '{name}' is given twice, by its name and as the picture; remove one")
-            values[name] = {self.inputs[name].reads[0]: query.picture}
+            values[name] = {self.inputs[name].fields[0]: query.picture}
             used.add(PICTURE)
         labels = {name: given[name] for name in self.labels if name in given}
         optional = {name: given[name] for name in self.optional if name in given}
         missing = [
-            name if len(self.inputs[name].reads) == 1 else field_
+            name if len(self.inputs[name].fields) == 1 else field_
             for name in self.required
-            for field_ in self.inputs[name].reads
+            for field_ in self.inputs[name].fields
             if field_ not in values.get(name, {})
         ]
         names = [*given, *([PICTURE] if query.picture is not None else [])]
@@ -122,12 +122,12 @@ class StepNames:
 
     def _gives_field(self, name: str) -> bool:
         """Whether a value of this name is a field's: not where an input is called so that does not read it."""
-        return name not in self.inputs or name in self.inputs[name].reads
+        return name not in self.inputs or name in self.inputs[name].fields
 
     def check_known(self, query: Query) -> None:
         """Raises DataError for a name that is nothing in the recipe, and for an input of several fields."""
         for name in query.inputs:
-            reads = self.recipe.inputs[name].reads if name in self.recipe.inputs else ()
+            reads = self.recipe.inputs[name].fields if name in self.recipe.inputs else ()
             if len(reads) > 1 and name not in self._fields:
                 raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these by their names")
             if name not in self._known:

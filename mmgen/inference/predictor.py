@@ -291,7 +291,7 @@ class Predictor:
             if name in self.names.pictures:
                 values[name] = self.features.warm(name)
             else:
-                reads = self.names.inputs[name].reads
+                reads = self.names.inputs[name].fields
                 values |= dict.fromkeys((name,) if len(reads) == 1 else reads, "a")
         list(self.answers([Query("warm", values)]))
 

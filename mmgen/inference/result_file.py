@@ -62,7 +62,7 @@ def result_file(
                 f"{path}: the step '{step}' is scored on data without '{absent[0]}', which {form} needs; choose "
                 "another with --step"
             )
-        scored = build_split(config, split).split(split or config.evaluate)
+        scored = build_split(config, split).split(split or config.test_split)
         examples = [one for one in scored if one.id not in values]
         wanted |= {one.id: one for one in examples}
         values |= _predicted(run, examples, progress)

@@ -55,7 +55,7 @@ class Exporter(abc.ABC):
 
     def config(self, config: DatasetConfig, split: str) -> DatasetConfig:
         """The config that makes a data set load every example of the split."""
-        return config.model_copy(update={"evaluate": split})
+        return config.model_copy(update={"test_split": split})
 
     @abc.abstractmethod
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:

@@ -28,6 +28,7 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # an old key -> what it may be calle
     "written_type": ("target_token_type",),
     # inputs
     "blind": ("zero_features",),
+    "reads": ("fields",),
     "normalise": ("normalize",),
     "whole": ("whole_image",),
     # objectives
@@ -42,9 +43,12 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # an old key -> what it may be calle
     "answers": ("num_answers",),
     "asks": ("subtask",),
     "between": ("separator",),
+    "evaluate": ("test_split",),
     "items": ("questions",),
     "learn_from": ("train_targets",),
+    "train": ("train_split",),
     "unlike": ("same_kind",),
+    "validate_on": ("validation_split",),
     "without": ("exclude_images",),
     "write": ("targets",),
     # metrics and probes

@@ -93,7 +93,7 @@ class Step(Config):
     )
     evaluate: bool | Literal["own"] = Field(
         True,
-        description="write or predict for the recipe's data.evaluate and score it, a row of the table; "
+        description="write or predict for the recipe's data.test_split and score it, a row of the table; "
         '"own": for its own data, the first where there are several; false for a warm start',
     )
 
@@ -207,7 +207,7 @@ class Recipe(Config):
     def asked(self, inputs: Iterable[str], objectives: Iterable[str]) -> tuple[str, ...]:
         """Those of these inputs that data must have, where these objectives learn from it: they may fill others."""
         filled = {field for name in objectives if name != GENERATOR for field in self.objectives[name].fills()}
-        return tuple(name for name in inputs if not set(self.inputs[name].reads) <= filled)
+        return tuple(name for name in inputs if not set(self.inputs[name].fields) <= filled)
 
     def chain(self, step: str) -> list[str]:
         """The step and those it starts from, the first one first."""

@@ -141,7 +141,7 @@ def _input_texts(
         if any(name in recipe.steps[step].inputs for step in gallery.steps):
             units = [] if name in panel.boxes else panel.units.get(name, [])
             texts = [*config.texts(example)] or [
-                value for field in config.reads if isinstance(value := example.inputs.get(field), str) and " " in value
+                value for field in config.fields if isinstance(value := example.inputs.get(field), str) and " " in value
             ]  # keys have no spaces
             text = "\n".join(texts)
             same = next((entry for entry in entries if text and entry["text"] == text), None)
@@ -149,7 +149,7 @@ def _input_texts(
                 same["called"] += f", {name}"
                 same |= {"name": name, "units": units} if units else {}
             elif units or texts:
-                matches = [pieces[field] for field in config.reads if _join(pieces.get(field, ())) == text]
+                matches = [pieces[field] for field in config.fields if _join(pieces.get(field, ())) == text]
                 parts = matches[0] if matches else [Piece(text)]
                 entries.append({"name": name, "called": name, "text": text, "units": units, "pieces": parts})
     return entries

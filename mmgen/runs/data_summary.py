@@ -52,14 +52,14 @@ class DataSummary:
         yield from _overlaps(recipe, splits | own)
         yield ""
         yield from self._lengths(splits, own)
-        yield from _shown(splits[recipe.data.train][:3])
+        yield from _shown(splits[recipe.data.train_split][:3])
 
     def _stops(self, split: str) -> dict[str, str]:
         """Inputs without which a run stops in this split of the recipe's own data -> a step that reads them there."""
         data, found = self.recipe.data, {}
         for name, step in self.recipe.steps.items():
-            learnt = not step.own and split in (data.train, data.validate_on)
-            scored = step.evaluate and split == data.evaluate and self.recipe.own_data(name) is None
+            learnt = not step.own and split in (data.train_split, data.validation_split)
+            scored = step.evaluate and split == data.test_split and self.recipe.own_data(name) is None
             if learnt or scored:
                 asked = self.recipe.asked(step.inputs, step.objectives)
                 found.update({read: f"step '{name}'" for read in asked if read not in found})
@@ -78,12 +78,12 @@ class DataSummary:
         for input_, config in self.recipe.inputs.items():
             if input_ not in inputs:
                 continue
-            lacking = [each.id for each in examples if any(each.lacks(field) for field in config.reads)]
+            lacking = [each.id for each in examples if any(each.lacks(field) for field in config.fields)]
             if lacking:
                 yield self._named(name, f"{input_} missing", lacking)
                 self._problem(stops.get(input_), f"{name}: {_count(lacking, 'example')} without {input_}")
             if isinstance(config, FeaturesConfig):
-                read = [(resolve(each), field) for each in examples for field in config.reads]
+                read = [(resolve(each), field) for each in examples for field in config.fields]
                 values = [value for each, field in read for value in each.shown(field)]
                 keys = list(dict.fromkeys(value for value in values if isinstance(value, str)))
                 yield from self._features(name, input_, config, keys, stops.get(input_))
@@ -175,7 +175,7 @@ def _described(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]
 
 def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
     """Images that are in two splits."""
-    pictured = next((config.reads[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
+    pictured = next((config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
     keys = {
         name: {key for example in examples for key in example.shown(pictured or "") or (example.id,)}
         for name, examples in splits.items()

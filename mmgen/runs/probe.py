@@ -71,7 +71,7 @@ def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: P
     if not learnt:
         raise RunError(f"{folder.path}: no step has been learnt yet; go on with `mmgen run`")
     dataset = recipe.data.build()
-    examples = [resolve(example) for example in dataset.split(recipe.data.evaluate)]
+    examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
     trained = [_trained(folder, recipe, name) for name in learnt if not steps or name in steps]
     return ProbeInput(
         trained, examples, lambda: untaught(load_run(folder.path, learnt[-1])), _pictures(dataset, examples), progress

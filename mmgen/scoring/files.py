@@ -130,11 +130,11 @@ def _build(config: DatasetConfig, split: str | None, form: ResultFiles | None) -
     """Build the data set, with only the files of the split; for texts also those of the training split."""
     if form:
         return build_split(config, split)
-    return config.model_copy(update={"evaluate": split or config.evaluate}).build()
+    return config.model_copy(update={"test_split": split or config.test_split}).build()
 
 
 def _from_data(config: DatasetConfig, dataset: Dataset, split: str | None, form: ResultFiles | None) -> References:
-    examples = tuple(dataset.split(split or config.evaluate))
+    examples = tuple(dataset.split(split or config.test_split))
     if form:
         return References(examples)
     keys: dict[str, list[str]] = {}
@@ -142,7 +142,7 @@ def _from_data(config: DatasetConfig, dataset: Dataset, split: str | None, form:
         for value in example.inputs.values():
             if isinstance(value, str):
                 keys.setdefault(value, []).append(example.id)
-    training = dataset.split(config.train) if config.train in dataset.splits() else None
+    training = dataset.split(config.train_split) if config.train_split in dataset.splits() else None
     seen = None if training is None else frozenset(text for example in training for text in example.targets)
     return References(examples, {key: ids[0] for key, ids in keys.items() if len(ids) == 1}, seen)
 

@@ -65,7 +65,7 @@ class ScoredExamples:
         return self._datasets[file]
 
     def scored_by(self, step: str) -> Sequence[Example]:
-        return self.dataset_of(step).split(self._config(step).evaluate)
+        return self.dataset_of(step).split(self._config(step).test_split)
 
     def _config(self, step: str) -> DatasetConfig:
         return self._recipe.own_data(step) or self._recipe.data
@@ -79,14 +79,14 @@ def dataset_of(recipe: Recipe, folder: Path) -> Dataset:
 def _load_or_copy(config: DatasetConfig, file: Path, folder: Path) -> Dataset:
     try:
         dataset = config.build()
-        dataset.split(config.evaluate)
+        dataset.split(config.test_split)
         return dataset
     except DataError as error:
         if not file.exists():
             raise
         reason = str(error).partition("\n")[0].rstrip(":")
         log.warning("%s: %s; using the run's copy of its examples, which has no pictures", folder, reason)
-        return KeptExamples(config.evaluate, file, reason)
+        return KeptExamples(config.test_split, file, reason)
 
 
 class KeptExamples(Dataset):

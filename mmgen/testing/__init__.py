@@ -5,7 +5,7 @@
 
     class TestAudio(mmgen.testing.EmbedderSuite):
         def config(self):
-            return Audio(reads=("audio",))
+            return Audio(fields=("audio",))
 
         def examples(self):
             return [Example("short", {"audio": "tests/short.wav"}), Example("long", {"audio": "tests/long.wav"})]

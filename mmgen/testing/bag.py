@@ -27,7 +27,7 @@ class Bag(EmbedderConfig):
         return BagEmbedder(self, backbone)
 
     def texts(self, example: Example) -> Iterable[str]:
-        value = example.inputs.get(self.reads[0], ())
+        value = example.inputs.get(self.fields[0], ())
         return (value,) if isinstance(value, str) else value
 
 
@@ -43,7 +43,7 @@ class BagEmbedder(Embedder):
 
     def __init__(self, config: Bag, backbone: Backbone) -> None:
         super().__init__()
-        self.config, self.reader = config, BagReader(config.reads[0], backbone)
+        self.config, self.reader = config, BagReader(config.fields[0], backbone)
         self._backbone = [backbone]  # in a list: its parameters are not ours
         self.end = nn.Parameter(torch.randn(backbone.input_size))
         self.absent = nn.Parameter(torch.randn(backbone.input_size))

@@ -27,7 +27,7 @@ class DatasetSuite(Suite[DatasetConfig]):
         config, dataset = self.config(), self.dataset()
         names = dataset.splits()
         assert len(set(names)) == len(names) > 0, f"splits() must name every split once, but gives {names}"
-        for key in ("train", "evaluate"):
+        for key in ("train_split", "test_split"):
             split = getattr(config, key)
             assert split in names, f"the config's {key} is '{split}', but the splits are {', '.join(names)}"
         for name in names:

@@ -36,9 +36,11 @@ class EmbedderSuite(Suite[EmbedderConfig]):
         return Tiny()
 
     def reading(self) -> EmbedderConfig:
-        """The config; without `reads`, it reads the first input of the first example."""
+        """The config; without `fields`, it reads the first input of the first example."""
         config = self.config()
-        return config if config.reads else config.model_copy(update={"reads": (next(iter(self.examples()[0].inputs)),)})
+        return (
+            config if config.fields else config.model_copy(update={"fields": (next(iter(self.examples()[0].inputs)),)})
+        )
 
     def embedder(self, backbone: Backbone | None = None) -> Embedder:
         """A new embedder for a backbone, in eval mode."""

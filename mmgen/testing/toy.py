@@ -29,10 +29,10 @@ class Words(EmbedderConfig):
     type: Literal["words"] = "words"
 
     def build(self, backbone: Backbone) -> WordsEmbedder:
-        return WordsEmbedder(self.reads[0], backbone)
+        return WordsEmbedder(self.fields[0], backbone)
 
     def texts(self, example: Example) -> Iterable[str]:
-        value = example.inputs.get(self.reads[0], ())
+        value = example.inputs.get(self.fields[0], ())
         return (value,) if isinstance(value, str) else value
 
 

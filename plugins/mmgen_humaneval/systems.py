@@ -41,7 +41,7 @@ def gather(paths: Sequence[Path], steps: Sequence[str], registry: Registry) -> M
     folders = [RunFolder(path) for path in paths]
     recipes = [folder.recipe(registry) for folder in folders]
     datasets = [dataset_of(recipe, folder.path) for recipe, folder in zip(recipes, folders, strict=True)]
-    tests = [dataset.split(recipe.data.evaluate) for dataset, recipe in zip(datasets, recipes, strict=True)]
+    tests = [dataset.split(recipe.data.test_split) for dataset, recipe in zip(datasets, recipes, strict=True)]
     for path, examples in zip(paths[1:], tests[1:], strict=True):
         if [(example.id, example.targets) for example in examples] != [
             (example.id, example.targets) for example in tests[0]

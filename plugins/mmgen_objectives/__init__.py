@@ -75,8 +75,8 @@ class SentenceImage(mmgen.ObjectiveConfig):
 
     def misfits(self, inputs):
         for field in (self.caption, self.second):
-            if not any(field in config.reads for config in inputs.values()):
-                return f'needs an input that reads \'{field}\'; add one of type "text" with reads = ["{field}"]'
+            if not any(field in config.fields for config in inputs.values()):
+                return f'needs an input that reads \'{field}\'; add one of type "text" with fields = ["{field}"]'
         return ""
 
 

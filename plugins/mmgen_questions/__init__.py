@@ -14,7 +14,8 @@ from .published import OKVQA, PLAIN, TABLES, VQA1, VQA2, VQG_BING, VQG_COCO, VQG
 
 class Questions(Published):
     """What all formats share: files of questions, joined by image with captions and pictures. All other paths are
-    relative to `folder`. Only the splits that are used (`train`, `validate_on`, `evaluate`) are read and need files."""
+    relative to `folder`. Only the splits that are used (`train_split`, `validation_split`, `test_split`) are read
+    and need files."""
 
     missing: Literal["drop", "keep", "error"] = Field(
         "drop",

@@ -81,7 +81,7 @@ class QuestionFiles(PublishedFiles):
         """Its counts are of images, questions, captions, and of what was odd. Published rows, where the evaluated split
         is the paper's, and published_from, what they are, stand beside."""
         described = super().describe()
-        if self.release.rows and self.config.evaluate == "test" and "test" not in self.config.files:
+        if self.release.rows and self.config.test_split == "test" and "test" not in self.config.files:
             described |= {"published": self.release.rows, "published_from": self.release.rows_from}
         return described
 

@@ -19,7 +19,7 @@ class Sampled(mmgen.DatasetConfig):
     seed: int = Field(0, ge=0, description="the whole data set follows from it; sizes do not change earlier scenes")
 
     def model_post_init(self, context: Any) -> None:
-        for key in ("train", "evaluate"):
+        for key in ("train_split", "test_split"):
             if getattr(self, key) not in SPLITS:
                 raise ValueError(
                     f"{key}: drawn scenes have no split '{getattr(self, key)}'; there are: {', '.join(SPLITS)}"

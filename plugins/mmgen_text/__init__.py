@@ -8,7 +8,7 @@ import mmgen
 
 
 class Text(mmgen.EmbedderConfig):
-    """Captions or any other text as the backbone's word embeddings; has no parameters. Several fields (`reads`) are
+    """Captions or any other text as the backbone's word embeddings; has no parameters. Several fields (`fields`) are
     joined into one text."""
 
     type: Literal["text"] = "text"
@@ -28,7 +28,7 @@ class Text(mmgen.EmbedderConfig):
     def texts(self, example):
         if not self.max_tokens:
             return ()
-        values = (example.inputs.get(field, ()) for field in self.reads)
+        values = (example.inputs.get(field, ()) for field in self.fields)
         return tuple(text for value in values for text in ((value,) if isinstance(value, str) else value))
 
     @model_validator(mode="after")

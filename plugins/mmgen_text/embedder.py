@@ -27,7 +27,7 @@ class TextReader(Reader):
     hides = "words"
 
     def __init__(self, config: Text, backbone: Backbone) -> None:
-        self.fields, self.max_tokens = config.reads, config.max_tokens
+        self.fields, self.max_tokens = config.fields, config.max_tokens
         self.tokenizer, self.pad_id, self.mask_id = backbone.tokenizer, backbone.pad_id, backbone.mask_id
         self.suffix = [backbone.mask_id] if config.append_mask else []
         self._cache: dict[str, list[int]] = {}

@@ -15,9 +15,9 @@ Dropout = Field(0.1, ge=0, lt=1, description="on what the last layer of the head
 
 
 class Published(mmgen.DatasetConfig):
-    """What all data sets in published files share. Only the splits that are used (`train`, `validate_on`, `evaluate`)
-    are read and need files; all other paths are relative to `folder`. What they build is a
-    `mmgen_vl.published.PublishedFiles`."""
+    """What all data sets in published files share. Only the splits that are used (`train_split`,
+    `validation_split`, `test_split`) are read and need files; all other paths are relative to `folder`. What they build
+    is a `mmgen_vl.published.PublishedFiles`."""
 
     folder: Path = Field(description="where the files lie, as they come out of the published archives")
     images: Annotated[Path | None, RelativeTo("folder")] = Field(
@@ -39,11 +39,13 @@ class Published(mmgen.DatasetConfig):
 
     def used(self) -> tuple[str, ...]:
         """The splits that are read."""
-        return tuple(name for name in self.names() if name in (self.train, self.validate_on, self.evaluate))
+        return tuple(
+            name for name in self.names() if name in (self.train_split, self.validation_split, self.test_split)
+        )
 
     def model_post_init(self, context: Any) -> None:
         names = self.names()
-        for key in ("train", "evaluate"):
+        for key in ("train_split", "test_split"):
             if (split := getattr(self, key)) not in names:
                 raise ValueError(f"{key}: {self.title()} has no split '{split}'; there are: {', '.join(names)}")
 

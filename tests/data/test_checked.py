@@ -351,7 +351,7 @@ def datasets(dataset):
         def build(self):
             return dataset()
 
-    recipe = type("Recipe", (), {"data": Mine(), "steps": {}, "inputs": {"caption": Words(reads=("caption",))}})
+    recipe = type("Recipe", (), {"data": Mine(), "steps": {}, "inputs": {"caption": Words(fields=("caption",))}})
     return Datasets(recipe)
 
 
@@ -380,4 +380,4 @@ def test_a_split_to_score_without_examples():
 
     with pytest.raises(DataError) as error:
         _ = datasets(Empty).scored
-    assert str(error.value) == "data.evaluate: split 'test' has no examples, so nothing can be scored"
+    assert str(error.value) == "data.test_split: split 'test' has no examples, so nothing can be scored"

@@ -15,7 +15,7 @@ def written(folder, name, lines):
     place = folder / name
     place.mkdir()
     (place / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return {"type": "jsonl", "folder": name, "validate_on": "", "evaluate": "train"}
+    return {"type": "jsonl", "folder": name, "validation_split": "", "test_split": "train"}
 
 
 def datasets(folder, *data):

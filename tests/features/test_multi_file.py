@@ -132,7 +132,7 @@ def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):
     backbone, embedders = toys.model().backbone, []
     for path in (folder, single.path):
         torch.manual_seed(0)
-        embedders.append(Regions(features=path, reads=("image",), normalize="standard").build(backbone))
+        embedders.append(Regions(features=path, fields=("image",), normalize="standard").build(backbone))
     several_files, single_file = embedders
     assert (
         several_files.found_settings() == single_file.found_settings()

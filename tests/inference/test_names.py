@@ -18,7 +18,7 @@ from mmgen.registry import installed
 RECIPE = toys.recipe(
     inputs={
         "image": {"type": "regions", "extractor": {"type": "roi"}},
-        "sound": {"type": "text", "reads": ["image"]},
+        "sound": {"type": "text", "fields": ["image"]},
         "caption": {"type": "text"},
     },
     steps={
@@ -39,7 +39,7 @@ def recipe(tmp_path):
 
 @pytest.fixture
 def predictor(recipe):
-    inputs = {**recipe.inputs, "image": Regions(width=3, fingerprint={}, reads=("image",))}
+    inputs = {**recipe.inputs, "image": Regions(width=3, fingerprint={}, fields=("image",))}
     model = compose(recipe.backbone, inputs, recipe.generator, texts=["a dog barks"] * 3)
     return Predictor(model, recipe, "all")
 
@@ -102,14 +102,14 @@ def test_a_picture_needs_a_name_where_two_inputs_take_one(recipe):
 
 def test_a_name_that_is_an_input_which_reads_another_field_is_for_this_input_alone(recipe):
     """Field `sound` is read by `caption`, and an input that reads `image` is called `sound`."""
-    inputs = {**recipe.inputs, "caption": recipe.inputs["caption"].model_copy(update={"reads": ("sound",)})}
+    inputs = {**recipe.inputs, "caption": recipe.inputs["caption"].model_copy(update={"fields": ("sound",)})}
     names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
     bound = names.bind(Query("q", {"sound": "a bark"}))
     assert bound.inputs == {"sound": {"image": "a bark"}} and bound.missing == ["image", "caption"]
 
 
 def test_an_input_of_two_fields_is_given_by_them(recipe):
-    inputs = {**recipe.inputs, "sound": recipe.inputs["sound"].model_copy(update={"reads": ("what", "where")})}
+    inputs = {**recipe.inputs, "sound": recipe.inputs["sound"].model_copy(update={"fields": ("what", "where")})}
     names = StepNames(recipe.model_copy(update={"inputs": inputs}), "sound")
     assert names.bind(Query("q", {"what": "a bark"})).missing == ["where"]
     with pytest.raises(DataError) as error:

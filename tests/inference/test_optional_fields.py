@@ -49,7 +49,7 @@ LINE = {"image": SEEN, "question": "what does Casey see", "choices": ["Casey see
 def predictor(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     recipe = load(tmp_path / "toy.toml", installed())[0]
-    stored = VisualBertRegions(width=3, fingerprint={}, reads=("image",), mentions=MENTIONS)
+    stored = VisualBertRegions(width=3, fingerprint={}, fields=("image",), mentions=MENTIONS)
     torch.manual_seed(0)
     model = compose(
         recipe.backbone,

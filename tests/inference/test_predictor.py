@@ -36,7 +36,7 @@ def predictor(tmp_path_factory) -> Predictor:
     (folder / "toy.toml").write_text(RECIPE)
     recipe = load(folder / "toy.toml", installed())[0]
     torch.manual_seed(0)
-    inputs = {**recipe.inputs, "image": Regions(width=3, fingerprint={}, reads=("image",))}
+    inputs = {**recipe.inputs, "image": Regions(width=3, fingerprint={}, fields=("image",))}
     return Predictor(compose(recipe.backbone, inputs, recipe.generator, texts=["a red dog barks"] * 3), recipe, "both")
 
 

@@ -123,7 +123,7 @@ def recipe_text(blind=True):
     """Five steps, each on data of its own; and three beside them that are to be blind."""
     inputs = "\n".join(
         f'[inputs.{name}]\ntype = "text"\n'
-        + {"question": "append_mask = true\n", "choice": 'reads = ["choice"]\n'}.get(name, "")
+        + {"question": "append_mask = true\n", "choice": 'fields = ["choice"]\n'}.get(name, "")
         for name in ("question", "statement", "choice", "expression", "caption")
     )
     steps = ""

@@ -58,7 +58,7 @@ def embedder(build, **members):
         """A changed one."""
 
         def build(self, backbone):
-            return build(self.reads[0], backbone)
+            return build(self.fields[0], backbone)
 
     return type(
         "Suite",

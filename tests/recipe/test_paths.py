@@ -29,7 +29,7 @@ def project(tmp_path) -> Path:
         text = "".join(json.dumps(line) + "\n" for line in LINES)
         (tmp_path / "project/data" / f"{split}.jsonl").write_text(text)
     text = toys.recipe(
-        data={"type": "jsonl", "folder": "../data", "validate_on": ""},
+        data={"type": "jsonl", "folder": "../data", "validation_split": ""},
         steps={"first": {"inputs": ["caption"], "train": ["backbone"]}},
         metrics={"overlap": {"type": "captioneval", "meteor": False, "tokenizer": "own"}},
     )

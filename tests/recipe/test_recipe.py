@@ -246,8 +246,8 @@ IMAGE = '[inputs.image]\ntype = "regions"\n'
             None,
         ),  # they count without weights alone
         (
-            ('type = "scenes"', 'type = "scenes"\ntrain = "x"'),
-            "my.toml:24: data.train: drawn scenes have no split 'x'; there",
+            ('type = "scenes"', 'type = "scenes"\ntrain_split = "x"'),
+            "my.toml:24: data.train_split: drawn scenes have no split 'x'; there",
         ),
         (
             ('inputs = ["caption"]', 'inputs = ["image"]'),
@@ -304,7 +304,7 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
         ("name=''", "must not be empty"),
         ("steps.first.train=[]", "must not be empty"),
         ("steps.first.inputs=caption", 'must be a list, [...], not "caption"'),
-        ("inputs.caption.reads=5", "must be a list, [...], not 5"),
+        ("inputs.caption.fields=5", "must be a list, [...], not 5"),
         ("data.seed=1979-05-27", 'must be a whole number, not "1979-05-27"'),
         ("decoding.num_beams=0", "must be 1 or more, not 0"),
         (

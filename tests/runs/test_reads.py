@@ -7,7 +7,7 @@ from kit import toys
 from kit.toys import PLACE, mmgen_here
 
 RECIPE = toys.recipe(
-    inputs={"words": {"type": "text", "reads": ["caption"]}},
+    inputs={"words": {"type": "text", "fields": ["caption"]}},
     steps={"first": {"inputs": ["words"], "train": ["backbone"]}},
     data={"train_size": 16, "test_size": 4},
     metrics=None,
@@ -42,7 +42,7 @@ def test_the_summary_counts_the_field_that_is_read(tmp_path):
     done = mmgen_here(tmp_path, "data", "check", "toy.toml")
     assert done.returncode == 0, done.stderr
     assert "| train: words " in done.stdout and "missing" not in done.stdout
-    wrong = mmgen_here(tmp_path, "data", "check", "toy.toml", "--set", 'inputs.words.reads=["title"]')
+    wrong = mmgen_here(tmp_path, "data", "check", "toy.toml", "--set", 'inputs.words.fields=["title"]')
     assert "  words missing       16 (train-00000, train-00001, train-00002, ...)" in wrong.stdout
     assert wrong.returncode == 1
     assert "  train: 16 examples without words; step 'first' reads it\n" in wrong.stderr

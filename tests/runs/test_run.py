@@ -257,7 +257,7 @@ def test_loader_workers_change_no_bit(whole, tmp_path):
 
 def test_a_data_set_without_a_validation_split_is_learnt_all_the_same(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
-    done = mmgen(tmp_path, "run", "toy.toml", "--step", "first", "--set", 'data.validate_on="none"')
+    done = mmgen(tmp_path, "run", "toy.toml", "--step", "first", "--set", 'data.validation_split="none"')
     assert done.returncode == 0, done.stderr
 
 

@@ -13,7 +13,7 @@ from mmgen.inference.load import load_run
 pytestmark = pytest.mark.slow
 
 SCENES = {"type": "scenes", "train_size": 12, "val_size": 2, "test_size": 3}
-TEXTS = {"type": "jsonl", "folder": "texts", "validate_on": "", "evaluate": "train"}
+TEXTS = {"type": "jsonl", "folder": "texts", "validation_split": "", "test_split": "train"}
 
 
 def write(folder: Path, name: str, **inputs: str) -> None:

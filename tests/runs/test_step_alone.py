@@ -29,7 +29,7 @@ def prepared(folder: Path, inputs: dict) -> Path:
             "words": {"inputs": ["caption"], "train": ["backbone"]},
             "both": {"inputs": ["image", "caption"], "train": ["image", "backbone"], "start": "words"},
         },
-        data={"type": "jsonl", "folder": ".", "validate_on": ""},
+        data={"type": "jsonl", "folder": ".", "validation_split": ""},
         metrics=None,
     )
     (folder / "toy.toml").write_text(text.replace("train_size = 24\nval_size = 4\ntest_size = 6\n", ""))
@@ -80,7 +80,7 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
 def test_an_input_is_built_where_the_numbers_of_another_hang_on_it(tmp_path):
     """`second` draws its W after `image` has drawn: alone it would draw others."""
     regions = {"type": "regions", "features": "regions.h5"}
-    prepared(tmp_path, {"image": regions, "second": {**regions, "reads": ["image"]}, "caption": {"type": "text"}})
+    prepared(tmp_path, {"image": regions, "second": {**regions, "fields": ["image"]}, "caption": {"type": "text"}})
     text = (tmp_path / "toy.toml").read_text()
     (tmp_path / "toy.toml").write_text(text.replace('inputs = ["caption"]\n', 'inputs = ["second"]\n'))
     store(tmp_path / "regions.h5")

@@ -25,8 +25,8 @@ evaluate = false
 [steps.warm.data]
 type = "jsonl"
 folder = "{folder}"
-evaluate = "train"
-validate_on = ""
+test_split = "train"
+validation_split = ""
 [profiles.cold.steps.warm]
 evaluate = true
 """
@@ -144,7 +144,7 @@ def test_captions_are_what_is_written(tmp_path):
         '{"id": "1", "image": "a.jpg", "captions": ["one", "two"], "questions": ["q ?"]}\n{"id": "2", "image": '
         '"b.jpg", "questions": ["q ?"]}\n'
     )
-    dataset = Jsonl(folder=tmp_path, evaluate="train", validate_on="", targets="captions").build()
+    dataset = Jsonl(folder=tmp_path, test_split="train", validation_split="", targets="captions").build()
     assert [(example.inputs, example.targets) for example in dataset.split("train")] == [
         ({"image": "a"}, ("one", "two"))
     ]
@@ -172,7 +172,7 @@ def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> st
 
 def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
-    told = spoilt(place, tmp_path, lines, 'validate_on = ""\nmissing = "keep"\n')
+    told = spoilt(place, tmp_path, lines, 'validation_split = ""\nmissing = "keep"\n')
     assert told.endswith(
         "error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples is like that); "
         "leave such examples out, or take 'caption' out of the step's inputs\n"
@@ -185,7 +185,7 @@ def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with
     title, told = spoilt(place, tmp_path, lines).split("\n", 1)
     assert title.startswith("toy, seed 0 -> ")
     assert told.startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
-    told = spoilt(place, tmp_path, lines, 'validate_on = ""\n')
+    told = spoilt(place, tmp_path, lines, 'validation_split = ""\n')
     assert (
         "no row of the table is finished yet, so there is no table and no page\n" in told
         and "report.html was not written" not in told

@@ -52,12 +52,12 @@ class Stored(EmbedderSuite):
 
 class TestRegions(Stored):
     def config(self):
-        return Regions(features=self.file, reads=("image",), normalize="standard", extractor=Roi(image_size=64))
+        return Regions(features=self.file, fields=("image",), normalize="standard", extractor=Roi(image_size=64))
 
 
 class TestGrid(Stored):
     def config(self):
-        return Grid(features=self.file, reads=("image",))
+        return Grid(features=self.file, fields=("image",))
 
 
 class TestRoi(ExtractorSuite):

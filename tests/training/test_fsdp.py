@@ -70,7 +70,7 @@ class Bent(front_door.EmbedderConfig):
 class BentEmbedder(Embedder):
     def __init__(self, config, backbone):
         super().__init__()
-        self.text = Text(reads=config.reads).build(backbone)
+        self.text = Text(fields=config.fields).build(backbone)
         self.reader, self.bend = self.text.reader, torch.nn.Linear(backbone.input_size, backbone.input_size)
 
     def forward(self, **collated):

@@ -41,7 +41,7 @@ def model(dropout=0.0):
     torch.manual_seed(0)
     made = compose(
         Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90, dropout=dropout),
-        {"caption": Text(), "second": Text(reads=("second",))},
+        {"caption": Text(), "second": Text(fields=("second",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
         objectives=Objectives({"words": MaskedWords(inputs=("caption",), rate=0.4), "fits": SentenceImage()}),

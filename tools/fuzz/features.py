@@ -135,7 +135,7 @@ def _read_store(path: Path, _) -> Any:
 def _reader(cls, path: Path, store) -> Any:
     from mmgen_regions import Regions
 
-    return cls(Regions(features=path, reads=("image",), width=store.width), None)
+    return cls(Regions(features=path, fields=("image",), width=store.width), None)
 
 
 def _check_store(path: Path, content: Any, _) -> None:

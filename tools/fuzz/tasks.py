@@ -178,7 +178,9 @@ def _examples(dataset: Any) -> dict[str, Any]:
 def _vqa(path: Path) -> Any:
     from mmgen_tasks import VqaAnswers
 
-    return _examples(VqaAnswers(folder=path.parent, vocabulary="answers.txt", evaluate="train", validate_on="").build())
+    return _examples(
+        VqaAnswers(folder=path.parent, vocabulary="answers.txt", test_split="train", validation_split="").build()
+    )
 
 
 def _vocabulary(path: Path) -> Any:
@@ -190,7 +192,7 @@ def _vocabulary(path: Path) -> Any:
 def _nlvr2(path: Path) -> Any:
     from mmgen_tasks import Nlvr2
 
-    found = _examples(Nlvr2(folder=path.parent, evaluate="train", validate_on="").build())
+    found = _examples(Nlvr2(folder=path.parent, test_split="train", validation_split="").build())
     return {
         own: (list(inputs["image"].values), inputs["statement"], labels) for own, (inputs, _, labels) in found.items()
     }
@@ -199,7 +201,7 @@ def _nlvr2(path: Path) -> Any:
 def _vcr(path: Path) -> Any:
     from mmgen_tasks import Vcr
 
-    dataset = Vcr(folder=path.parent, evaluate="train", validate_on="", subtask="every").build()
+    dataset = Vcr(folder=path.parent, test_split="train", validation_split="", subtask="every").build()
     return {
         own: (inputs["image"], inputs["question"], labels["choices"], labels.get("choice"))
         for own, (inputs, _, labels) in _examples(dataset).items()
@@ -209,7 +211,7 @@ def _vcr(path: Path) -> Any:
 def _boxes(path: Path) -> Any:
     from mmgen_tasks import Vcr
 
-    dataset = Vcr(folder=path.parents[2], images="vcr1images", evaluate="train", validate_on="").build()
+    dataset = Vcr(folder=path.parents[2], images="vcr1images", test_split="train", validation_split="").build()
     (picture,) = dataset.pictures()
     return list(picture.boxes), list(picture.labels)
 
@@ -217,7 +219,7 @@ def _boxes(path: Path) -> Any:
 def _refcoco(path: Path) -> Any:
     from mmgen_tasks import Refcoco
 
-    dataset = Refcoco(folder=path.parent, evaluate="train", validate_on="").build()
+    dataset = Refcoco(folder=path.parent, test_split="train", validation_split="").build()
     return {
         own: (inputs["image"], inputs["expression"], labels["box"])
         for own, (inputs, _, labels) in _examples(dataset).items()

@@ -50,7 +50,7 @@ def make(path: Path, sets: tuple[str, ...] = ()) -> str:
     for example in examples:
         things = sorted(example.facts["things"], key=lambda thing: thing["box"][0])
         notes = [note(kinds.index(thing["kind"]), config.sample_rate) for thing in things]
-        write(config.folder / f"{example.inputs[config.reads[0]]}.wav", np.concatenate(notes), config.sample_rate)
+        write(config.folder / f"{example.inputs[config.fields[0]]}.wav", np.concatenate(notes), config.sample_rate)
     return f"{config.folder}: {len(examples)} sounds of {len(kinds)} kinds of things"
 
 

@@ -45,7 +45,7 @@ class AudioReader(Reader):
     """One example -> (N, frames x mels), a slot a row."""
 
     def __init__(self, config: Audio) -> None:
-        self.field, self.config, self.log_mel = config.reads[0], config, LogMel(config)
+        self.field, self.config, self.log_mel = config.fields[0], config, LogMel(config)
 
     def path(self, example: ResolvedExample) -> Path:
         value = example.inputs.get(self.field)

@@ -71,7 +71,7 @@ def test_it_is_what_transformers_computes():
 
 
 def test_slots_and_their_times(sounds):
-    config = Audio(folder=sounds, sample_rate=8000, frames=10, reads=("sound",))
+    config = Audio(folder=sounds, sample_rate=8000, frames=10, fields=("sound",))
     example = Example("e", {"sound": "long"})
     assert AudioReader(config).read(example).shape == (7, 640)  # 5000 / 80 + 1 = 63 frames
     labels = config.build(Tiny().build()).describe(example)["labels"]
@@ -97,7 +97,7 @@ def test_it_does_not_matter_how_loud_a_file_is(tmp_path):
     noise = np.random.default_rng(2).uniform(-1, 1, 4000)
     for name, loud in (("quiet", 0.05), ("loud", 0.9)):
         write(tmp_path / f"{name}.wav", loud * noise, 16000)
-    reader = AudioReader(Audio(folder=tmp_path, reads=("sound",)))
+    reader = AudioReader(Audio(folder=tmp_path, fields=("sound",)))
     quiet, loud = (reader.read(Example(name, {"sound": name})) for name in ("quiet", "loud"))
     assert (quiet - loud).abs().max() < 0.05
     write(tmp_path / "silent.wav", np.zeros(4000), 16000)
@@ -133,9 +133,9 @@ def test_what_cannot_be_read_is_refused_in_words(tmp_path, sounds):
 def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, sounds):
     """Three modalities, from what is given to a text: the sound is heard, and a missing or unknown one is told."""
     inputs = {
-        "image": Regions(width=3, fingerprint={}, reads=("image",)),
-        "sound": Audio(folder=sounds, sample_rate=8000, mels=16, frames=4, reads=("sound",)),
-        "caption": Text(reads=("caption",)),
+        "image": Regions(width=3, fingerprint={}, fields=("image",)),
+        "sound": Audio(folder=sounds, sample_rate=8000, mels=16, frames=4, fields=("sound",)),
+        "caption": Text(fields=("caption",)),
     }
     step = Step(inputs=tuple(inputs), train=("sound",))
     backbone = Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=2)

@@ -19,8 +19,8 @@ class CocoCaptions(Published):
     """
 
     type: Literal["coco_captions"] = "coco_captions"
-    validate_on: str = Field("val", description="the split whose loss is watched while training")
-    evaluate: str = Field("val", description="the split that every step writes for and is scored on")
+    validation_split: str = Field("val", description="the split whose loss is watched while training")
+    test_split: str = Field("val", description="the split that every step writes for and is scored on")
 
     files: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
         {}, description="split -> its files of captions, instead of the published name"

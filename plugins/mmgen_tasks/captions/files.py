@@ -49,7 +49,7 @@ class CocoCaptionFiles(PublishedDataset):
     def read(self, split: str) -> Read:
         captions, odd = read_captions(self.files[split])
         counts = Counter({ODD_CAPTIONS[name]: count for name, count in odd.items()})
-        without = self.left_out if split != self.config.evaluate else None
+        without = self.left_out if split != self.config.test_split else None
         held_out = set() if without is None else read_images(without)
         kept = {key: tuple(texts) for key, texts in captions.items() if key not in held_out}
         examples = [Example(f"{split}-{key}", {"image": key, "caption": texts}, texts) for key, texts in kept.items()]

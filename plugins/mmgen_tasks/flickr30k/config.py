@@ -53,9 +53,9 @@ class PhraseRegions(mmgen.ObjectiveConfig):
     def misfits(self, inputs):
         if self.caption not in inputs or inputs[self.caption].hides != "words":
             return f"reads phrases of '{self.caption}'; the step needs such an input of type \"text\""
-        if inputs[self.caption].reads != (self.caption,):
+        if inputs[self.caption].fields != (self.caption,):
             return (
-                f"reads phrases of '{self.caption}', and that input reads '{inputs[self.caption].reads[0]}'; call the "
+                f"reads phrases of '{self.caption}', and that input reads '{inputs[self.caption].fields[0]}'; call the "
                 "input as the field is called"
             )
         if getattr(inputs[self.caption], "append_mask", False):

@@ -44,7 +44,7 @@ class DrawnPhrases(DrawnDataset):
             ]
             inputs = {"image": scene.id, "caption": caption.text}
             own = f"{scene.id}-{number}"
-            if split != config.evaluate:
+            if split != config.test_split:
                 examples.append(Example(own, inputs, (), shared, {"phrases": tuple(phrases)}))
                 continue
             for place, (phrase, group) in enumerate(zip(phrases, caption.groups, strict=True)):

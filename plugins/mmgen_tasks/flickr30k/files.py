@@ -98,7 +98,7 @@ class Flickr30kFiles(PublishedDataset):
                     known.append((place, (phrase.first, phrase.end, box), phrase.types[0]))
             counts["without_phrase"] += not known
             own, inputs = f"{name}-{number}", {"image": key, "caption": caption}
-            if split == self.config.evaluate:
+            if split == self.config.test_split:
                 for place, phrase_, type_ in known:
                     facts = {"image": key, "type": type_, "types": [type_]}
                     yield Example(f"{own}-{place}", inputs, (), facts, {"phrases": (phrase_,)})

@@ -18,8 +18,8 @@ class Nlvr2(FileEach):
     published = ("train", "dev", "test1", "test2")
     labels: ClassVar[tuple[str, ...]] = ("truth",)
 
-    validate_on: str = Field("dev", description="the split whose loss is watched while training")
-    evaluate: str = Field("test1", description="the split that every step predicts for and is scored on")
+    validation_split: str = Field("dev", description="the split whose loss is watched while training")
+    test_split: str = Field("test1", description="the split that every step predicts for and is scored on")
     pairs: Literal["all", "balanced", "unbalanced"] = Field(
         "all", description="of dev and test1 all pairs, or one of the published subsets; train is always whole"
     )

@@ -22,8 +22,8 @@ class Refcoco(Published):
     type: Literal["refcoco"] = "refcoco"
     labels: ClassVar[tuple[str, ...]] = ("box",)
 
-    validate_on: str = Field("val", description="the split whose loss is watched while training")
-    evaluate: str = Field("val", description="the split that every step predicts for and is scored on")
+    validation_split: str = Field("val", description="the split whose loss is watched while training")
+    test_split: str = Field("val", description="the split that every step predicts for and is scored on")
     release: Literal["refcoco", "refcoco+", "refcocog"] = Field(
         "refcoco+", description="which of the three; its files lie in `folder`, or in the subfolder of this name"
     )

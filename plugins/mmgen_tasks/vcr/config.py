@@ -18,7 +18,7 @@ class Vcr(FileEach):
     type: Literal["vcr"] = "vcr"
     labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
 
-    evaluate: str = Field("val", description="the split that every step predicts for and is scored on")
+    test_split: str = Field("val", description="the split that every step predicts for and is scored on")
     subtask: Literal["answer", "rationale", "both", "every"] = Field(
         "both",
         description="answers; rationales of the right answer; both; or, as the leaderboard wants it, rationales of "
@@ -81,8 +81,10 @@ class MultipleChoice(mmgen.ObjectiveConfig):
         return (self.choice, f"{self.choice}_mentions")
 
     def misfits(self, inputs):
-        if not any(self.choice in config.reads for config in inputs.values()):
-            return f'needs an input that reads \'{self.choice}\'; add one of type "text" with reads = ["{self.choice}"]'
+        if not any(self.choice in config.fields for config in inputs.values()):
+            return (
+                f'needs an input that reads \'{self.choice}\'; add one of type "text" with fields = ["{self.choice}"]'
+            )
         return ""
 
 

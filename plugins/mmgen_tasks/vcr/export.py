@@ -24,8 +24,8 @@ class Vcr(Exporter):
     images = "vcr1images"
 
     def config(self, config: DatasetConfig, split: str) -> DatasetConfig:
-        both = {"asks": "both"} if "asks" in type(config).model_fields else {}
-        return config.model_copy(update={"evaluate": split, **both})
+        both = {"subtask": "both"} if "subtask" in type(config).model_fields else {}
+        return config.model_copy(update={"test_split": split, **both})
 
     def write(self, exported: Exported, folder: Path) -> dict[str, Any]:
         objects: dict[str, list[str]] = {}

@@ -68,11 +68,11 @@ class VcrFiles(PublishedDataset):
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         """What objects there are: COCO's 80 classes, and what else the split to learn from has."""
-        here = {name for example in self.split(self.config.train) for name in example.labels["objects"]}
+        here = {name for example in self.split(self.config.train_split) for name in example.labels["objects"]}
         if len(others := sorted(here.difference(CLASSES))) > MOST_CLASSES:
             raise DataError(
-                f"{self.named(self.config.train)}: its objects are of {len(others):,} kinds that are none of COCO's "
-                f"80; at most {MOST_CLASSES:,} can be told apart"
+                f"{self.named(self.config.train_split)}: its objects are of {len(others):,} kinds that are none of "
+                f"COCO's 80; at most {MOST_CLASSES:,} can be told apart"
             )
         return {"objects": (*CLASSES, *others)}
 

@@ -23,7 +23,7 @@ class VqaAnswers(Published):
     type: Literal["vqa_answers"] = "vqa_answers"
     labels: ClassVar[tuple[str, ...]] = ("answers",)
 
-    evaluate: str = Field("val", description="the split that every step answers and is scored on")
+    test_split: str = Field("val", description="the split that every step answers and is scored on")
     release: Literal["1.0", "2.0", "okvqa"] = Field("2.0", description="whose file names")
     questions: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
         {}, description="split -> its files of questions, instead of the published one"

@@ -46,7 +46,7 @@ class DrawnAnswers(DrawnDataset):
                 Example(
                     f"{scene.id}-{place}",
                     {"image": scene.id, "question": question.text, "answer": question.answer},
-                    given if split == config.evaluate or config.train_targets == "all" else (question.answer,),
+                    given if split == config.test_split or config.train_targets == "all" else (question.answer,),
                     {"image": scene.id, "question_type": question.form, "answer_type": kind, "things": known},
                     {"answers": weights(given)},
                 )

@@ -126,7 +126,7 @@ class VqaFiles(PublishedDataset):
             return examples
         held_out = read_images(path)
         own = [example for example in examples if example.inputs["image"] in held_out]
-        if split != self.config.train:
+        if split != self.config.train_split:
             return own or examples
         return [example for example in examples if example.inputs["image"] not in held_out]
 
@@ -136,14 +136,14 @@ class VqaFiles(PublishedDataset):
             return Example(own, inputs, (), facts, {"answers": {}})
         inputs |= {"answer": known.common} if known.common else {}
         learnt = known.answers if self.config.train_targets == "all" else (known.common,)
-        targets = known.answers if split == self.config.evaluate else tuple(filter(None, learnt))
+        targets = known.answers if split == self.config.test_split else tuple(filter(None, learnt))
         given = weights(map(normalise, known.answers))
         spelt = {self._spelling[answer]: weight for answer, weight in given.items() if answer in self._spelling}
         return Example(own, inputs, targets, {**facts, **known.facts}, {"answers": spelt})
 
     @cached_property
     def _vocabulary(self) -> tuple[str, ...]:
-        split = self.config.train
+        split = self.config.train_split
         if (path := self.files[split].vocabulary) is not None:
             return read_vocabulary(path)
         if not self.files[split].annotations:

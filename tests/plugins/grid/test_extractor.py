@@ -74,7 +74,7 @@ def test_levels_of_networks():
 def test_through_the_store(tmp_path):
     extract(TimmGrid(image_size=64, grid=2).build(), [picture("a"), picture("b", seed=1)], tmp_path / "s.h5")
     torch.manual_seed(0)
-    model = Grid(features=tmp_path / "s.h5", reads=("image",)).build(Words())
+    model = Grid(features=tmp_path / "s.h5", fields=("image",)).build(Words())
     example = Example("e", {"image": "a"})
     segment = model(**model.reader.collate([model.reader.read(example)]))
     assert segment.states.shape == (1, 4, 32) and segment.mask.all()
@@ -87,9 +87,9 @@ def test_through_the_store(tmp_path):
 def test_regions_features_are_refused_by_name(tmp_path):
     extract(TimmGrid(image_size=64, grid=2).build(), [picture("a")], tmp_path / "a.h5")
     extract(TimmGrid(image_size=64, grid=3).build(), [picture("a")], tmp_path / "b.h5")
-    model = Grid(features=tmp_path / "a.h5", reads=("image",)).build(Words())
+    model = Grid(features=tmp_path / "a.h5", fields=("image",)).build(Words())
     with pytest.raises(DataError) as error:
-        Grid(features=tmp_path / "b.h5", reads=("image",), **model.found_settings()).build(Words()).reader.store  # noqa: B018
+        Grid(features=tmp_path / "b.h5", fields=("image",), **model.found_settings()).build(Words()).reader.store  # noqa: B018
     assert "(settings.grid: 3 here, 2 in training)" in str(error.value)
 
 

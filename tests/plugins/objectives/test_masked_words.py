@@ -279,7 +279,7 @@ def test_visualberts_pretraining_runs_from_a_recipe(tmp_path):
     """Masked words and matching of two captions; the pooler is trained with the encoder."""
     recipe = RECIPE.format(words="", step="").replace('inputs = ["caption"]', 'inputs = ["caption", "second"]')
     recipe = recipe.replace('objectives = ["words"]', 'objectives = ["words", "fits"]')
-    recipe += '[inputs.second]\ntype = "text"\nreads = ["second"]\n[objectives.fits]\ntype = "sentence_image"\n'
+    recipe += '[inputs.second]\ntype = "text"\nfields = ["second"]\n[objectives.fits]\ntype = "sentence_image"\n'
     recipe += '[steps.write]\ninputs = ["caption"]\ntrain = ["backbone"]\nstart = "pre"\n[training]\nepochs = 2\n'
     (tmp_path / "toy.toml").write_text(recipe)
     done = toys.mmgen_here(tmp_path, "run", "toy.toml")

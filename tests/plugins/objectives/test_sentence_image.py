@@ -26,7 +26,7 @@ class TestSentenceImage(mmgen.testing.ObjectiveSuite):
         return SentenceImage()
 
     def inputs(self):
-        return {"caption": Words(), "second": Words(reads=("second",))}
+        return {"caption": Words(), "second": Words(fields=("second",))}
 
 
 def pairs(second=0.5, count=400):
@@ -52,7 +52,7 @@ def test_half_of_the_second_captions_are_of_another_picture_and_the_others_are_a
 def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
     composed = compose(
         Bert(num_hidden_layers=1, hidden_size=16, num_attention_heads=2, vocab_size=90),
-        {"caption": Text(), "second": Text(reads=("second",))},
+        {"caption": Text(), "second": Text(fields=("second",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
         objectives=Objectives({"fits": SentenceImage(), "words": MaskedWords()}),

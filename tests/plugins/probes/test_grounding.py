@@ -83,7 +83,7 @@ class Pictured(ProbeSuite):
         return Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
     def inputs(self):
-        return {"image": Regions(reads=("image",), width=6, fingerprint={}), "caption": Text(reads=("caption",))}
+        return {"image": Regions(fields=("image",), width=6, fingerprint={}), "caption": Text(fields=("caption",))}
 
     def generator_config(self):
         return Greedy(max_tokens=4)
@@ -509,7 +509,7 @@ def test_relations_come_from_the_data_set(tmp_path):
 
 def test_an_input_that_an_objective_makes_is_left_out(tmp_path):
     """A step that was pretrained with a second caption is looked into with the first."""
-    inputs = {**Pictured().inputs(), "second": Text(reads=("second",), token_type=1)}
+    inputs = {**Pictured().inputs(), "second": Text(fields=("second",), token_type=1)}
     bert = compose(Pictured().backbone_config(), inputs, Pictured().generator_config(), texts=TEXTS).eval()
     result = Grounding(active_threshold=0).build().run(subject("image caption second", models=[bert]), tmp_path)
     alone = Grounding(active_threshold=0).build().run(subject("image caption", models=[bert]), tmp_path)

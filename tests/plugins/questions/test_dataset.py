@@ -52,18 +52,18 @@ def vqa(folder: Path, **options) -> Vqa:
     return Vqa(
         folder=folder,
         files={"train": "q.json"},
-        **{"caption_files": (), "validate_on": "", "evaluate": "train", **options},
+        **{"caption_files": (), "validation_split": "", "evaluate": "train", **options},
     )
 
 
 def vqg(folder: Path, text: str | bytes) -> Vqg:
     (folder / "q.csv").write_bytes(text.encode() if isinstance(text, str) else text)
-    return Vqg(folder=folder, files={"train": "q.csv"}, caption_files=(), validate_on="", evaluate="train")
+    return Vqg(folder=folder, files={"train": "q.csv"}, caption_files=(), validation_split="", test_split="train")
 
 
 def jsonl(folder: Path, *lines: str, **options) -> Jsonl:
     (folder / "q.jsonl").write_text("\n".join(lines), newline="")
-    return Jsonl(folder=folder, files={"train": "q.jsonl"}, validate_on="", evaluate="train", **options)
+    return Jsonl(folder=folder, files={"train": "q.jsonl"}, validation_split="", test_split="train", **options)
 
 
 def refused(config) -> str:
@@ -122,7 +122,7 @@ def test_coco_captions_of_several(real_data):
 
 
 def test_okvqa(real_data, caplog):
-    config = Vqa(release="okvqa", folder=real_data / "okvqa", evaluate="val", caption_files=())
+    config = Vqa(release="okvqa", folder=real_data / "okvqa", test_split="val", caption_files=())
     told = config.build().describe()
     assert {split: counts["questions"] for split, counts in told["counts"].items()} == {"train": 9009, "val": 5046}
     assert told["examples"] == {"train": 8998, "val": 5033}
@@ -289,7 +289,7 @@ def test_a_line_without_a_caption_among_others_that_have_one(tmp_path, caplog):
 
 def table(folder: Path, text: str, name: str = "q.csv", **options) -> Csv:
     (folder / name).write_text(text)
-    return Csv(folder=folder, files={"train": name}, validate_on="", evaluate="train", **options)
+    return Csv(folder=folder, files={"train": name}, validation_split="", test_split="train", **options)
 
 
 def test_a_table_with_a_question_a_row(tmp_path, caplog):
@@ -347,7 +347,7 @@ def test_everything_missing_is_told_at_once(tmp_path):
 
 def test_unused_splits_need_no_files(tmp_path):
     with pytest.raises(DataError, match="2 files are missing"):
-        Vqa(folder=tmp_path, train="val", evaluate="val").build()
+        Vqa(folder=tmp_path, train_split="val", test_split="val").build()
 
 
 def test_an_unknown_split(tmp_path):
@@ -475,7 +475,7 @@ def test_bings_own_captions(tmp_path):
         "image_id,image_url,questions,captions\n7,u,What?---Who?,a cat---a pet\n8,u,Why?,\n"
     )
     files = {"train": "q.csv"}
-    dataset = Vqg(release="bing", folder=tmp_path, files=files, validate_on="", evaluate="train").build()
+    dataset = Vqg(release="bing", folder=tmp_path, files=files, validation_split="", test_split="train").build()
     (example,) = dataset.split("train")
     assert example.inputs == {"image": "7", "caption": ("a cat", "a pet")}
     assert dataset.describe()["counts"]["train"]["captions"] == 2 and dataset.lacking("train") == {
@@ -660,7 +660,7 @@ def usable_or_refused(config) -> None:
 @given(lines=st.lists(st.text() | JSON.map(json.dumps) | LINE.map(json.dumps), max_size=4))
 def test_any_jsonl(tmp_path, lines):
     (tmp_path / "q.jsonl").write_bytes("\n".join(lines).encode("utf-8", "surrogatepass"))
-    usable_or_refused(Jsonl(folder=tmp_path, files={"train": "q.jsonl"}, validate_on="", evaluate="train"))
+    usable_or_refused(Jsonl(folder=tmp_path, files={"train": "q.jsonl"}, validation_split="", test_split="train"))
 
 
 @FUZZ

@@ -64,7 +64,7 @@ def fill(path, fingerprint=MADE_BY, records=None):
 
 def embedder(**settings):
     torch.manual_seed(0)
-    return Regions(reads=("image",), **settings).build(Words())
+    return Regions(fields=("image",), **settings).build(Words())
 
 
 def example(value):
@@ -192,7 +192,7 @@ def test_normalised(store):
 
 def test_built_again_without_its_file(store):
     model = embedder(features=store, normalize="standard")
-    config = Regions(reads=("image",), normalize="standard", features="gone.h5").model_copy(
+    config = Regions(fields=("image",), normalize="standard", features="gone.h5").model_copy(
         update=model.found_settings()
     )
     again = config.build(Words())
@@ -225,7 +225,7 @@ def test_described(store, tmp_path):
 
 
 def test_config_survives_json(store):
-    config = Regions(features=store, extractor=Roi(seed=3), reads=("image",))
+    config = Regions(features=store, extractor=Roi(seed=3), fields=("image",))
     dumped = config.model_dump(mode="json")
     assert dumped["extractor"]["seed"] == 3
     assert Regions.model_validate({**dumped, "extractor": Roi(**dumped["extractor"])}) == config

@@ -61,7 +61,7 @@ def close(one, other) -> bool:
 
 def same(config, again, exact: bool = True) -> None:
     one, other = config.build(), again.build()
-    for role in ("train", "validate_on", "evaluate"):
+    for role in ("train", "validation_split", "evaluate"):
         first, second = one.split(getattr(config, role)), other.split(getattr(again, role))
         assert [example.id for example in first] == [example.id for example in second]
         for example, read in zip(first, second, strict=True):
@@ -108,8 +108,10 @@ def test_what_is_published_comes_out_as_it_was(tmp_path, make, config, form):
     folder = make(tmp_path / "in")
     images = "vcr1images" if form == "vcr" else "images"
     evaluate = {"vqa2": "val", "refcoco": "testA", "nlvr2": "test1", "vcr": "val"}.get(form, "test")
-    whole = config(folder=folder, images=images, evaluate=evaluate)
-    again = written(tmp_path, whole, form).model_copy(update={"validate_on": whole.validate_on, "evaluate": evaluate})
+    whole = config(folder=folder, images=images, test_split=evaluate)
+    again = written(tmp_path, whole, form).model_copy(
+        update={"validation_split": whole.validation_split, "evaluate": evaluate}
+    )
     same(whole, again, exact=form != "flickr30k")
 
 

@@ -87,7 +87,7 @@ def test_labels_that_do_not_do(config, inputs, labels, message):
         (PhraseRegions(), {"image": regions()}, "reads phrases of 'caption'; the step needs such an input of type"),
         (
             PhraseRegions(),
-            {"caption": Text(reads=("words",)), "image": regions()},
+            {"caption": Text(fields=("words",)), "image": regions()},
             "reads phrases of 'caption', and that input reads 'words'; call the input as the field is called",
         ),
         (

@@ -184,14 +184,14 @@ def test_files_and_data_sets_give_the_same_to_be_judged_by(files, tmp_path):
     truth = files(val_json=ANNOTATIONS, dev_json=PAIRS, val_jsonl=lines)
     files(q_json={"questions": questions})
     named = {"questions": {"val": ["q.json"]}, "annotations": {"val": ["val.json"]}}
-    splits = {"folder": tmp_path, "train": "val", "evaluate": "val"}
+    splits = {"folder": tmp_path, "train_split": "val", "test_split": "val"}
     published = [
         VqaAnswers(**splits, **named),
-        Nlvr2(**{**splits, "train": "dev", "evaluate": "dev"}),
+        Nlvr2(**{**splits, "train_split": "dev", "test_split": "dev"}),
         Vcr(**splits, subtask="both"),
     ]
     for metric, path, config in zip((VqaAccuracy, PairAccuracy, ChoiceAccuracy), truth, published, strict=True):
-        known = config.build().split(config.evaluate)
+        known = config.build().split(config.test_split)
         for one, other in zip(metric.result_files().read_references(path), known, strict=True):
             assert (one.id, one.targets, one.facts) == (other.id, other.targets, other.facts)
             assert one.labels.items() <= other.labels.items()

@@ -36,20 +36,20 @@ def test_no_more_texts_are_remembered_than_the_limit(monkeypatch):
 
 def test_a_mask_is_appended_and_never_hidden():
     backbone = toys.model().backbone
-    reader = Text(reads=("q",), max_tokens=2, append_mask=True).build(backbone).reader
+    reader = Text(fields=("q",), max_tokens=2, append_mask=True).build(backbone).reader
     item = reader.read(Example("x", {"q": "the red ball near the tree"}))
     assert len(item) == 3 and item[-1] == backbone.mask_id
     for whole_words in (False, True):
         hidden, labels = reader.hide(item, random.Random(0), Hiding(1.0, (1.0, 0.0), whole_words))
         assert labels.tolist() == [*item[:2].tolist(), -100] and hidden[-1] == backbone.mask_id
     assert reader.slots(Example("x", {"q": "what is it"})) == 3
-    description = Text(reads=("q",), append_mask=True).build(backbone).describe(Example("x", {"q": "red ball"}))
+    description = Text(fields=("q",), append_mask=True).build(backbone).describe(Example("x", {"q": "red ball"}))
     assert len(description["labels"]) == len(description["spans"]) + 1
 
 
 def test_a_separate_mask_follows_the_question_in_the_answer_s_segment():
     """[CLS] question [SEP] [MASK]: VL-BERT, for VQA."""
-    answer = Text(reads=("question",), max_tokens=0, append_mask=True, token_type=1)
+    answer = Text(fields=("question",), max_tokens=0, append_mask=True, token_type=1)
     model = compose(
         Bert(num_hidden_layers=1, hidden_size=16, num_attention_heads=2),
         {"question": Text(), "answer": answer},

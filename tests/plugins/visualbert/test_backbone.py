@@ -76,7 +76,7 @@ class TestRegions(mmgen.testing.EmbedderSuite):
         return VisualBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
     def config(self):
-        return VisualBertRegions(width=D, fingerprint={"extractor": "toy"}, reads=("image",), mentions=("caption",))
+        return VisualBertRegions(width=D, fingerprint={"extractor": "toy"}, fields=("image",), mentions=("caption",))
 
     def examples(self):
         return [
@@ -128,7 +128,7 @@ def backbone_of(sizes, weights, **settings):
 
 
 def embedder_of(backbone, weights, **settings):
-    made = regions(reads=("image",), mentions=("question",), **settings).build(backbone).eval()
+    made = regions(fields=("image",), mentions=("question",), **settings).build(backbone).eval()
     made.projection.load_state_dict(names.projection(weights))
     return made
 
@@ -494,7 +494,7 @@ def test_the_original_codes_names_are_known(oracle, tmp_path):
         taken = made.published(weights)
         assert set(own) - set(taken) <= {"model.cls.predictions.decoder.weight", "model.cls.predictions.decoder.bias"}
         assert all(torch.equal(own[name], tensor) for name, tensor in taken.items())
-    projection = regions(reads=("image",)).build(made).published(saved)
+    projection = regions(fields=("image",)).build(made).published(saved)
     assert torch.equal(projection["projection.weight"], oracle.late["bert.embeddings.projection.weight"])
     assert [*SentenceImage().build(made, {}).published(saved)] == ["head.weight", "head.bias"]
     assert all(name.startswith("bert.bert.embeddings.") or "decoder" in name for name in saved.left_over)

@@ -73,7 +73,7 @@ def test_pictures_are_those_of_the_folder(folder):
 
 def test_only_splits_that_are_used_need_files_and_all_that_is_missing_is_listed(folder):
     (folder / "val.jsonl").unlink()
-    assert Lines(folder=folder, validate_on="test").build().splits() == ("train", "test")
+    assert Lines(folder=folder, validation_split="test").build().splits() == ("train", "test")
     with pytest.raises(DataError) as error:
         Lines(folder=folder, images="photos").build()
     assert str(error.value).splitlines() == [
@@ -85,8 +85,8 @@ def test_only_splits_that_are_used_need_files_and_all_that_is_missing_is_listed(
 
 
 def test_a_split_that_does_not_exist_is_an_error_of_the_config(folder):
-    with pytest.raises(ValueError, match="evaluate: lines has no split 'dev'; there are: train, val, test, more"):
-        Lines(folder=folder, files={"more": "more.jsonl"}, evaluate="dev")
+    with pytest.raises(ValueError, match="test_split: lines has no split 'dev'; there are: train, val, test, more"):
+        Lines(folder=folder, files={"more": "more.jsonl"}, test_split="dev")
 
 
 def test_counts_in_words():

@@ -41,7 +41,7 @@ class TestRegions(mmgen.testing.EmbedderSuite):
 
     def config(self):
         kept = {"width": D, "fingerprint": {"extractor": "toy"}, "classes": ("cat", "dog")}
-        return VlBertRegions(reads=("image",), mentions=("caption",), dropout=0.0, **kept)
+        return VlBertRegions(fields=("image",), mentions=("caption",), dropout=0.0, **kept)
 
     def examples(self):
         mentions = All(((2, 9, (0, 1)),))
@@ -101,7 +101,7 @@ def parts_of(oracle):
         "model.cls.predictions.decoder.bias",
         "model.cls.predictions.decoder.weight",
     }
-    config = VlBertRegions(width=2048, fingerprint={}, reads=("image",), whole_image="first")
+    config = VlBertRegions(width=2048, fingerprint={}, fields=("image",), whole_image="first")
     embedder = config.build(backbone).eval()
     missing, unexpected = embedder.load_state_dict(embedder.published(oracle.weights), strict=False)
     assert not unexpected and missing == ["without_picture", "hidden_word", "hidden_look"]
@@ -246,7 +246,7 @@ def test_a_word_that_means_several_regions_gets_their_mean():
 
 @torch.no_grad()
 def test_another_input_of_regions_takes_the_place_of_the_one_that_is_absent():
-    inputs = {"caption": Text(), "image": regions(dropout=0.0), "places": regions(dropout=0.0, reads=("image",))}
+    inputs = {"caption": Text(), "image": regions(dropout=0.0), "places": regions(dropout=0.0, fields=("image",))}
     made, alone = composed(inputs=inputs), composed()
     alone.load_state_dict({name: each for name, each in made.state_dict().items() if ".places." not in name})
     both, one = (each.prefix(Collator(each, ["caption", "image"], ())(examples())) for each in (made, alone))

@@ -45,10 +45,10 @@ def pictured(**sizes):
     """A model that reads regions and captions, and examples for it."""
     torch.manual_seed(0)
     draw, words, examples = np.random.default_rng(0), random.Random(0), []
-    regions = Regions(reads=("image",), width=8, fingerprint={"made": "up"}, max_regions=5, normalize="standard")
+    regions = Regions(fields=("image",), width=8, fingerprint={"made": "up"}, max_regions=5, normalize="standard")
     model = compose(
         Bert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=90, **sizes),
-        {"image": regions, "caption": Text(reads=("caption",))},
+        {"image": regions, "caption": Text(fields=("caption",))},
         Masked(max_tokens=9),
         texts=[" ".join(toys.WORDS)] * 3,
     )

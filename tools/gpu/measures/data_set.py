@@ -42,7 +42,7 @@ evaluate = false
 [data]
 type = "jsonl"
 folder = "{folder}"
-validate_on = "train"  # which is to say: nothing is watched
+validation_split = "train"  # which is to say: nothing is watched
 files = {{ train = "train.jsonl", test = "test.jsonl" }}
 """
 WORDS = 8  # of a question; nine tokens with its end

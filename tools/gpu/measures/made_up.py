@@ -63,7 +63,7 @@ def model(chosen: Arguments, max_tokens: int = 20, dropout: float = 0.0) -> Mode
     made_up = Regions(width=chosen.features, fingerprint={"made": "random numbers"}, max_regions=REGIONS)
     composed = compose(
         Bert(**sizes, vocab_size=chosen.words, dropout=dropout),
-        {"image": made_up.model_copy(update={"reads": ("image",)}), "caption": Text(reads=("caption",))},
+        {"image": made_up.model_copy(update={"fields": ("image",)}), "caption": Text(fields=("caption",))},
         Masked(max_tokens=max_tokens),
         texts=words(chosen.words),
     )

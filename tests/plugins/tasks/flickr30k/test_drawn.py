@@ -48,7 +48,7 @@ def test_the_split_to_evaluate_has_a_phrase_an_example(phrases):
         ((start, end, _),) = example.labels["phrases"]
         noun = example.inputs["caption"][start:end].split()[-1]
         assert names.get(noun, noun) in SORTS[example.facts["type"]]
-    assert len(ScenePhrases(evaluate="val", val_size=3).build().split("val")) == 12
+    assert len(ScenePhrases(test_split="val", val_size=3).build().split("val")) == 12
 
 
 def test_captions_are_those_of_the_scenes(phrases):

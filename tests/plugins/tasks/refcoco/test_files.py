@@ -22,7 +22,7 @@ class TestRefcoco(DatasetSuite):
         self.folder = published.refcoco(tmp_path)
 
     def config(self):
-        return Refcoco(folder=self.folder, images="images", evaluate="testA")
+        return Refcoco(folder=self.folder, images="images", test_split="testA")
 
 
 def refused(config: Refcoco) -> str:
@@ -34,7 +34,7 @@ def refused(config: Refcoco) -> str:
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 4])
 def test_expressions_of_every_protocol(tmp_path, protocol):
-    dataset = Refcoco(folder=published.refcoco(tmp_path, protocol), evaluate="testB").build()
+    dataset = Refcoco(folder=published.refcoco(tmp_path, protocol), test_split="testB").build()
     assert dataset.splits() == ("train", "val", "testB")
     one, two, three = dataset.split("testB")
     assert (one.id, one.inputs) == ("16", {"image": "3", "expression": "man in red"})
@@ -63,9 +63,9 @@ def test_a_picture_has_the_boxes_of_all_its_things_cut_to_it(tmp_path):
 def test_splits_are_those_of_their_maker(tmp_path):
     assert Refcoco(folder=tmp_path, release="refcocog").names() == ("train", "val", "test")
     with pytest.raises(
-        ValidationError, match="evaluate: refcoco has no split 'test'; there are: train, val, testA, testB"
+        ValidationError, match="test_split: refcoco has no split 'test'; there are: train, val, testA, testB"
     ):
-        Refcoco(folder=tmp_path, evaluate="test")
+        Refcoco(folder=tmp_path, test_split="test")
 
 
 def test_files_that_are_missing(tmp_path):

@@ -74,7 +74,7 @@ def test_an_overlap_of_half_is_right():
     assert batch_of(made, [example]).targets["own"].labels["right"].tolist() == [[1, 0]]
 
 
-WHOLE = {"reads": ("image",), "width": D, "fingerprint": {"extractor": "toy"}, "dropout": 0.0}
+WHOLE = {"fields": ("image",), "width": D, "fingerprint": {"extractor": "toy"}, "dropout": 0.0}
 
 
 @pytest.mark.parametrize("whole", ["mean", "first"])

@@ -18,7 +18,7 @@ class TestVcr(DatasetSuite):
         self.folder = published.vcr(tmp_path)
 
     def config(self):
-        return Vcr(folder=self.folder, images="vcr1images", subtask="every", evaluate="test")
+        return Vcr(folder=self.folder, images="vcr1images", subtask="every", test_split="test")
 
 
 class TestVcrTexts(DatasetSuite):
@@ -42,7 +42,7 @@ def test_texts_one_by_one(tmp_path):
         mentions = each.inputs["choice_mentions"].values if "choice_mentions" in each.inputs else ()
         assert mentions == whole.labels["choice_mentions"][place % 4]
     assert [each.labels["truth"] for each in texts] == [n in (0, 5) for n in range(8)]
-    unknown = VcrTexts(folder=folder, evaluate="test").build().split("test")
+    unknown = VcrTexts(folder=folder, test_split="test").build().split("test")
     assert [each.labels for each in unknown] == [{}] * 4
 
 
@@ -84,7 +84,7 @@ def test_an_answer_and_its_rationale(tmp_path):
     ],
 )
 def test_what_is_asked(tmp_path, asks, split, ids):
-    examples = Vcr(folder=published.vcr(tmp_path), subtask=asks, evaluate=split).build().split(split)
+    examples = Vcr(folder=published.vcr(tmp_path), subtask=asks, test_split=split).build().split(split)
     assert [example.id for example in examples] == [f"{split}-0-{own}" for own in ids]
     known = ["choice" in example.labels for example in examples]
     assert known == [split != "test" and not own[-1].isdigit() for own in ids]
@@ -94,7 +94,7 @@ def test_what_is_asked(tmp_path, asks, split, ids):
 
 def test_rationales_of_answers_that_nobody_tells(tmp_path):
     with pytest.raises(DataError, match="no example is left for the split 'test': 1 question without answers"):
-        Vcr(folder=published.vcr(tmp_path), subtask="rationale", evaluate="test").build().split("test")
+        Vcr(folder=published.vcr(tmp_path), subtask="rationale", test_split="test").build().split("test")
 
 
 def test_what_objects_are(tmp_path, monkeypatch):

@@ -200,6 +200,6 @@ def test_types_of_answers(examples):
 
 def test_what_a_person_can_get_wrong(data):
     with pytest.raises(ValidationError, match="train: drawn scenes have no split 'all'; there are: train, val, test"):
-        SceneAnswers(train="all")
+        SceneAnswers(train_split="all")
     with pytest.raises(Exception, match="drawn scenes with answers have no split 'dev'; there are train, val, test"):
         data.split("dev")

@@ -122,9 +122,9 @@ def test_a_split_of_several_files_and_one_without_answers(tmp_path):
         folder=tmp_path,
         questions={"both": names["questions"]},
         annotations={"both": names["annotations"]},
-        train="both",
-        validate_on="",
-        evaluate="test",
+        train_split="both",
+        validation_split="",
+        test_split="test",
     )
     dataset = config.build()
     assert [example.id for example in dataset.split("both")] == ["10", "11", "12", "20", "21", "22"]
@@ -142,7 +142,7 @@ def test_images_that_are_held_out_of_what_is_learnt_from(tmp_path):
         questions={"train": [f"v2_OpenEnded_mscoco_{one}_questions.json" for one in year]},
         annotations={"train": [f"v2_mscoco_{one}_annotations.json" for one in year]},
         held_out="minival.txt",
-        evaluate="test",
+        test_split="test",
     )
     dataset = config.build()
     assert [example.id for example in dataset.split("train")] == ["10", "11", "12", "21"]
@@ -176,7 +176,7 @@ def test_okvqa(tmp_path, real_data):
 
 def test_files_that_are_missing(tmp_path):
     with pytest.raises(DataError) as error:
-        VqaAnswers(folder=tmp_path, evaluate="test", validate_on="", vocabulary="answers_vqa.txt").build()
+        VqaAnswers(folder=tmp_path, test_split="test", validation_split="", vocabulary="answers_vqa.txt").build()
     assert str(error.value).splitlines() == [
         "VQA 2.0: 4 files are missing:",
         f"  {tmp_path}/v2_OpenEnded_mscoco_train2014_questions.json  <- visualqa.org/download.html",
