@@ -81,7 +81,8 @@ class Datasets:
             return self.scored
         if not (examples := self._split(self.dataset_of(step), step_data.test_split)):
             raise DataError(
-                f"steps.{step}.data.test_split: split '{step_data.test_split}' has no examples, so nothing can be scored"
+                f"steps.{step}.data.test_split: split '{step_data.test_split}' has no examples, so nothing can be "
+                "scored"
             )
         return examples
 

@@ -52,7 +52,7 @@ def vqa(folder: Path, **options) -> Vqa:
     return Vqa(
         folder=folder,
         files={"train": "q.json"},
-        **{"caption_files": (), "validation_split": "", "evaluate": "train", **options},
+        **{"caption_files": (), "validation_split": "", "test_split": "train", **options},
     )
 
 
@@ -127,7 +127,9 @@ def test_okvqa(real_data, caplog):
     assert {split: counts["questions"] for split, counts in told["counts"].items()} == {"train": 9009, "val": 5046}
     assert told["examples"] == {"train": 8998, "val": 5033}
     assert told["licence"] == "Creative Commons Attribution 4.0 International License"
-    captioned = config.model_copy(update={"train": "val", "caption_files": (Path("captions_one_per_image.json.gz"),)})
+    captioned = config.model_copy(
+        update={"train_split": "val", "caption_files": (Path("captions_one_per_image.json.gz"),)}
+    )
     with caplog.at_level(logging.INFO, "mmgen"):
         told = captioned.build().describe()
     assert told["counts"]["val"]["captions"] == 3765
@@ -351,7 +353,7 @@ def test_unused_splits_need_no_files(tmp_path):
 
 
 def test_an_unknown_split(tmp_path):
-    with pytest.raises(ValidationError, match="evaluate: OK-VQA has no split 'test'; there are: train, val"):
+    with pytest.raises(ValidationError, match="test_split: OK-VQA has no split 'test'; there are: train, val"):
         Vqa(folder=tmp_path, release="okvqa")
     vqa_file(tmp_path / "q.json", (1, "What?"))
     with pytest.raises(DataError, match="VQA 1.0 has no split 'dev' here; there are: train"):
