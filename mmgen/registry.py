@@ -89,10 +89,10 @@ class Registry:
         class."""
         cls = part if isinstance(part, type) else type(part)
         package = cls.__module__.split(".")[0]
-        near = [one for one in self.of_kind(kind) if one.config.__module__.split(".")[0] == package]
-        own = [one for one in near if one.config is cls] or near
-        name = own[0].name if len(own) == 1 else cls.__name__
-        return f"{name}, {own[0].source}" if own else name
+        near = [candidate for candidate in self.of_kind(kind) if candidate.config.__module__.split(".")[0] == package]
+        matches = [candidate for candidate in near if candidate.config is cls] or near
+        name = matches[0].name if len(matches) == 1 else cls.__name__
+        return f"{name}, {matches[0].source}" if matches else name
 
     def names(self, kind: str) -> dict[str, Part]:
         """The parts of a kind that recipes can use, by name. A name that two parts have is left out."""
@@ -129,7 +129,7 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
     failures = list(broken)
     for source, module in plugins:
         known = isinstance(module, ModuleType)  # an entry point can name anything
-        for outcome in _registered(source, module) if known else _register(source, module):
+        for outcome in _cached_parts(source, module) if known else _plugin_parts(source, module):
             if isinstance(outcome, Part):
                 parts.append(outcome)
             else:
@@ -138,12 +138,12 @@ def collect(plugins: Iterable[tuple[Source, ModuleType]], broken: Iterable[Broke
 
 
 @functools.lru_cache(maxsize=64)
-def _registered(source: Source, module: ModuleType) -> tuple[Part | BrokenPlugin, ...]:
+def _cached_parts(source: Source, module: ModuleType) -> tuple[Part | BrokenPlugin, ...]:
     """What a module registers is asked once: commands make several registries, and pluggy looks at every name."""
-    return tuple(_register(source, module))
+    return tuple(_plugin_parts(source, module))
 
 
-def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
+def _plugin_parts(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugin]:
     """The parts of one plugin. It gets a manager of its own, so that a mistake is this plugin's and nobody else's."""
     if wrong := _not_a_plugin(source, module) or refused(getattr(module, "MMGEN_API", API_VERSION)):
         yield BrokenPlugin(source, wrong)
@@ -163,7 +163,7 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugi
             and not hasattr(function, f"{hookspecs.GROUP}_impl")
         ):
             yield BrokenPlugin(source, f"{name} is not decorated with @mmgen.hookimpl")
-    for kind, (hook, wanted) in KINDS.items():
+    for kind, (hook, base_class) in KINDS.items():
         for implementation in getattr(manager.hook, hook).get_hookimpls():
             try:
                 with calling(source.named):
@@ -174,13 +174,15 @@ def _register(source: Source, module: ModuleType) -> Iterator[Part | BrokenPlugi
                 yield BrokenPlugin(source, f"{hook}: {reason(error)}")
                 continue
             for config in classes:
-                yield _checked(source, kind, hook, wanted, config)
+                yield _check_config(source, kind, hook, base_class, config)
 
 
-def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], config: object) -> Part | BrokenPlugin:
-    if not (inspect.isclass(config) and issubclass(config, wanted)):
+def _check_config(
+    source: Source, kind: str, hook: str, base_class: type[PartConfig], config: object
+) -> Part | BrokenPlugin:
+    if not (inspect.isclass(config) and issubclass(config, base_class)):
         return BrokenPlugin(
-            source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{wanted.__name__}"
+            source, f"{hook}: {getattr(config, '__name__', config)!r} is not a subclass of mmgen.{base_class.__name__}"
         )
     type_field = config.model_fields["type"]
     name = type_field.default
@@ -191,7 +193,7 @@ def _checked(source: Source, kind: str, hook: str, wanted: type[PartConfig], con
             source,
             f'{hook}: {config.__name__} must be called the same everywhere; write  type: Literal["{name}"] = "{name}"',
         )
-    if getattr(config, "build", None) is getattr(wanted, "build", None):
+    if getattr(config, "build", None) is getattr(base_class, "build", None):
         return BrokenPlugin(source, f"{hook}: {config.__name__} has no method build, which makes the part")
     return Part(kind, name, config, source)
 

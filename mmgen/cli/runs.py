@@ -100,7 +100,7 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     """Check RECIPES, each with every one of its profiles, without running anything."""
     from ..recipe.layers import profiles
-    from ..recipe.weight_files import unfound
+    from ..recipe.weight_files import weight_file_errors
 
     problems: list[str] = []
     count = 0
@@ -109,7 +109,7 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
         for profile in every or [None]:
             count += 1
             try:
-                problems += unfound(*load(recipe, profile, sets))
+                problems += weight_file_errors(*load(recipe, profile, sets))
             except MmgenError as error:
                 problems.append(str(error))
     if problems:

@@ -32,7 +32,7 @@ class Datasets:
         self._built: dict[str, tuple[DatasetConfig, Dataset]] = {_key(recipe.data): (recipe.data, self.main)}
         scored = {_key(data) for name in recipe.steps if (data := recipe.own_data(name)) is not None}
         for name, step in recipe.steps.items():
-            for config in step.own:
+            for config in step.data_sets:
                 if (key := _key(config)) not in self._built:
                     self._built[key] = config, _build_step_data(config, name, key in scored)
         self._scored = [self.main, *(self._built[key][1] for key in scored)]

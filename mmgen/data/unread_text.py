@@ -37,7 +37,7 @@ def warn_of_unread_text(
     lines: dict[str, None] = {}
     for source in (source for step in steps for source in datasets.sources(step).values()):
         examples = [resolve(example) for example in source.examples[:MAX_EXAMPLES]]
-        for name in recipe.asked(source.inputs, source.objectives):
+        for name in recipe.required_inputs(source.inputs, source.objectives):
             config = recipe.inputs[name]
             texts = [text for example in examples for text in config.texts(example)]
             counts = [_count_tokens(text, config, model.backbone) for text in texts]

@@ -15,8 +15,8 @@ from ..decoding import Decoding
 from ..errors import DataError, RecipeError, RunError
 from ..files import read_table
 from ..recipe.layers import setting_table
-from ..recipe.load import changed
-from ..recipe.messages import in_words, mistaken
+from ..recipe.load import with_settings
+from ..recipe.messages import describe_mistake, mistake_text
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.model_files import build_model, features_file
@@ -26,7 +26,7 @@ from .names import StepNames, called, steps_read
 from .predictor import Predictor
 from .query import Query
 
-OF_AN_INPUT = ("extractor", "features", "allow_other_features")  # what may be changed of one that has learnt
+OF_AN_INPUT = ("extractor", "features", "allow_other_features")  # what can be overridden in a trained input
 
 
 def load_run(
@@ -53,7 +53,7 @@ def load_run(
     folder, registry = RunFolder(Path(path)), registry or installed()
     recipe = folder.recipe(registry)
     if sets:
-        recipe = changed(recipe, sets, registry)
+        recipe = with_settings(recipe, sets, registry)
         for setting in sets:
             _refuse_trained(setting)
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
@@ -107,7 +107,7 @@ def as_kept(config: EmbedderConfig, kept: Mapping[str, Any], path: Path, name: s
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, (name, *first["loc"])))
-        raise RunError(f"{path}: damaged: {place}: {in_words(first)}") from None
+        raise RunError(f"{path}: damaged: {place}: {mistake_text(first)}") from None
 
 
 def load_for(
@@ -138,7 +138,7 @@ def search_options(predictor: Predictor, n: int | None, sets: Sequence[str]) -> 
     try:
         return Decoding(**{**options, **({"num_return_sequences": n} if n is not None else {})})
     except ValidationError as error:
-        raise RecipeError(f"--n {n}: {mistaken(Decoding, error.errors()[0])[1]}") from None
+        raise RecipeError(f"--n {n}: {describe_mistake(Decoding, error.errors()[0])[1]}") from None
 
 
 def _readable(recipe: Recipe, queries: Sequence[Query]) -> list[Query]:

@@ -13,7 +13,7 @@ from ..evaluation.predict import predict
 from ..progress import Progress
 from ..reading.results import ResultFiles
 from ..recipe.layers import setting_table
-from ..recipe.load import changed
+from ..recipe.load import with_settings
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from ..storage.run_folder import RunFolder
@@ -45,7 +45,7 @@ def result_file(
     judge, files = _called(form, registry)
     recipe = folder.recipe(registry)
     own = [setting for setting in sets if _of_data(setting)]
-    told = changed(recipe, own, registry) if own else recipe
+    told = with_settings(recipe, own, registry) if own else recipe
     values: dict[str, Any] = {}
     wanted: dict[str, Example] = {}
     for step in steps or [_last(folder, recipe, judge, form)]:

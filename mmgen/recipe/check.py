@@ -1,4 +1,4 @@
-"""Check merged tables: every mistake on one line, all of them at once."""
+"""Check the merged tables of a recipe and report every mistake, one line each."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ..configs import Config, DatasetConfig, FeaturesConfig, PartConfig, nested_
 from ..errors import PluginError
 from ..registry import Registry, did_you_mean
 from .layers import Layered
-from .learnt import misfits, unjudged
-from .messages import mistaken
-from .paths import counted
+from .learnt import objective_errors, unscored_metrics
+from .messages import describe_mistake
+from .paths import resolve_paths
 from .renamed import new_name, with_new_names
 from .tables import NAME, PRETRAINED, SOURCE_KEYS, WEIGHTS, Recipe, SourceConfig, Step
 from .toml_lines import Key
-from .training import Training, laid_over
+from .training import Training, merge_training
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
 
 
-def _line(problem: str) -> tuple[str, int]:
-    """Problems are told in the order of their lines."""
+def _line_number(problem: str) -> tuple[str, int]:
+    """The file and line of a problem, by which problems are sorted."""
     file, _, rest = problem.partition(":")
     number = rest.partition(":")[0]
     return file, int(number) if number.isdigit() else 0
 
 
 class _Check:
-    """Gathers problems instead of stopping at the first. `stored`: the tables are those of a finished run, whose keys
-    may have the names of its time."""
+    """Collects all problems instead of stopping at the first. `stored`: the tables come from a finished run, whose keys
+    may have old names."""
 
     def __init__(self, layers: Layered, registry: Registry, source: str, stored: bool = False) -> None:
         self.layers, self.registry, self.source, self.stored = layers, registry, source, stored
@@ -44,8 +44,8 @@ class _Check:
         self.problems.append(": ".join(filter(None, (place, ".".join(path), text))))
 
     def tables(self, value: Any, path: Key) -> dict[str, Any] | None:
-        """A table of named tables. None stands for what is no table: told here, and not once more by what builds on
-        it."""
+        """A table of named tables. A value that is not a table is reported here and becomes None, so that later checks
+        skip it."""
         if not isinstance(value, dict):
             self.problem(path, "must be a table")
             return None
@@ -53,7 +53,9 @@ class _Check:
             if not re.fullmatch(NAME, name) or (
                 path == ("inputs",) and "." in name
             ):  # names become those of files and modules
-                self.problem((*path, name), "a name is made of letters, digits, '_' and '-', a step's of '.' too")
+                self.problem(
+                    (*path, name), "a name may contain only letters, digits, '_' and '-'; the name of a step also '.'"
+                )
             elif not isinstance(inner, dict):
                 self.problem((*path, name), f"must be a table: write it as [{'.'.join(path)}.{name}]")
         return {name: inner if isinstance(inner, dict) else None for name, inner in value.items()}
@@ -62,11 +64,11 @@ class _Check:
         """The config of a part, by its `type`."""
         if not isinstance(table, dict):
             several = kind == "dataset" and isinstance(table, list)
-            self.problem(path, "must be a table" + "; steps alone learn from a list of data sets" * several)
+            self.problem(path, "must be a table" + "; only a step can train on a list of data sets" * several)
             return None
         if not isinstance(table.get("type"), str):
             names = ", ".join(self.registry.names(kind))
-            self.problem(path, f'has no type; write  type = "..."  with one of: {names or "none installed"}')
+            self.problem(path, f'has no type; write  type = "..."  with one of: {names or "(none installed)"}')
             return None
         try:
             config = self.registry.get(kind, table["type"]).config
@@ -84,20 +86,20 @@ class _Check:
         return part
 
     def table(self, cls: type[Config], table: Any, path: Key, parts: Mapping[str, PartConfig] = {}) -> Any:
-        """A config from a table; as JSON and strictly, so that "5" is no number, and a list may be a tuple. `parts`:
-        what is inside of it, checked already."""
+        """A config from a table, validated strictly as JSON: "5" is not a number, and a list becomes a tuple. `parts`:
+        configs inside the table that are already checked."""
         if not isinstance(table, dict):
             return self.problem(path, "must be a table")
         if self.stored:
             table = with_new_names(cls, table)
-        table = counted(cls, table, lambda key: self.layers.folder((*path, key)))
-        found, wrong = _checked(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
+        table = resolve_paths(cls, table, lambda key: self.layers.folder((*path, key)))
+        config, wrong = _validate(lambda: cls.model_validate_json(json.dumps(table, default=str), strict=True))
         if parts:
             wrong = [mistake for mistake in wrong if mistake["loc"] and mistake["loc"][0] not in parts]
             if not wrong:
-                found, wrong = _checked(lambda: cls.model_validate({**table, **parts}))
+                config, wrong = _validate(lambda: cls.model_validate({**table, **parts}))
         self.mistakes(cls, wrong, path)
-        return None if wrong else found
+        return None if wrong else config
 
     def mistakes(self, cls: type[Config], mistakes: Iterable[Any], path: Key) -> None:
         mistakes = list(mistakes)
@@ -105,18 +107,18 @@ class _Check:
         renamed = {new_name(key, cls.model_fields) for key in keys}
         for mistake in mistakes:
             if mistake["type"] == "missing" and mistake["loc"][-1] in renamed:
-                continue  # the key is there, under its old name
-            key, text = mistaken(cls, mistake)
+                continue  # the key is present under its old name
+            key, text = describe_mistake(cls, mistake)
             self.problem((*path, *key), text)
 
     def step(self, table: dict[str, Any], training: Any, path: Key) -> Step | None:
-        own = table.get("training", {})
-        if not isinstance(own, dict):
+        overrides = table.get("training", {})
+        if not isinstance(overrides, dict):
             self.problem((*path, "training"), "must be a table")
             return None
-        whole = (
-            self.table(Training, laid_over(training, own), (*path, "training"))
-            if own
+        merged = (
+            self.table(Training, merge_training(training, overrides), (*path, "training"))
+            if overrides
             else self.table(Training, training, ("training",))
         )
         parts = {"data": self.data(table["data"], (*path, "data"))} if table.get("data") is not None else {}
@@ -124,40 +126,42 @@ class _Check:
             Step, {name: value for name, value in table.items() if name not in ("training", "data")}, path
         )
         return (
-            step.model_copy(update={"training": whole, **parts})
-            if step and whole and None not in parts.values()
+            step.model_copy(update={"training": merged, **parts})
+            if step and merged and None not in parts.values()
             else None
         )
 
     def data(self, table: Any, path: Key) -> PartConfig | tuple[SourceConfig, ...] | None:
-        """What a step learns from: one data set, or a list of them."""
+        """The training data of a step: one data set, or a list of them."""
         if not isinstance(table, list):
             return self.part("dataset", table, path)
         sources = [self.mixed(entry, (*path, str(number))) for number, entry in enumerate(table)]
         return None if None in sources else tuple(filter(None, sources))
 
     def mixed(self, table: Any, path: Key) -> SourceConfig | None:
-        """One entry of such a list."""
+        """One entry of a list of data sets."""
         if not isinstance(table, dict):
             self.problem(path, "must be a table")
             return None
-        own = {name: value for name, value in table.items() if name in SOURCE_KEYS}
-        data = self.part("dataset", {name: value for name, value in table.items() if name not in own}, path)
-        source: SourceConfig | None = self.table(SourceConfig, own, path, {"data": data or DatasetConfig(type="")})
+        source_keys = {name: value for name, value in table.items() if name in SOURCE_KEYS}
+        data = self.part("dataset", {name: value for name, value in table.items() if name not in source_keys}, path)
+        source: SourceConfig | None = self.table(
+            SourceConfig, source_keys, path, {"data": data or DatasetConfig(type="")}
+        )
         return source if data else None
 
     def top(self, values: dict[str, Any]) -> Recipe | None:
-        """The recipe, of its own keys and of parts and tables that are checked. None where there is a problem."""
-        recipe, mistakes = _checked(lambda: Recipe.model_validate(values))
+        """The recipe, from checked parts and tables and from its top-level keys. None if there is a problem."""
+        recipe, mistakes = _validate(lambda: Recipe.model_validate(values))
         for mistake in mistakes:
-            # parts and tables have been checked one by one; what is None there has been reported
+            # parts and tables are checked already; a None among them has been reported
             if len(mistake["loc"]) == 1 and values.get(str(mistake["loc"][0]), "") is not None:
                 self.mistakes(Recipe, [mistake], ())
         return recipe
 
     def fits(self, built: Mapping[str, Any]) -> None:
-        """Steps name inputs that exist and start from steps that exist, without going in a circle; the generator has
-        the options of decoding."""
+        """Check references: steps name inputs and steps that exist, without a cycle; the generator supports the options
+        of [decoding]."""
         if built.get("generator") is not None and built["decoding"] is not None:
             for option, reason in built["generator"].refuses(built["decoding"]).items():
                 self.problem(("decoding", option), reason)
@@ -165,9 +169,9 @@ class _Check:
             if isinstance(most, int) and least >= most:
                 self.problem(
                     ("decoding", "min_new_tokens"),
-                    f"a text has {most} tokens at most with its end (generator.max_tokens); give {most - 1} or less",
+                    f"must be at most {most - 1}: generator.max_tokens = {most} includes the end token",
                 )
-        for place, wrong in unjudged(built):
+        for place, wrong in unscored_metrics(built):
             self.problem(place, wrong)
         steps, inputs = built["steps"] or {}, built["inputs"] or {}
         self.features(inputs, {name for step in steps.values() if step is not None for name in step.inputs})
@@ -175,57 +179,62 @@ class _Check:
             if step is None:
                 continue
             for key, known in (("inputs", [*inputs]), ("train", [*inputs, "backbone"])):
-                for wanted in getattr(step, key):
-                    if wanted not in known and inputs:
+                for name_in_key in getattr(step, key):
+                    if name_in_key not in known and inputs:
                         self.problem(
                             ("steps", name, key),
-                            f"there is no input '{wanted}'{did_you_mean(wanted, known)}; there are: {', '.join(known)}",
+                            f"there is no input '{name_in_key}'{did_you_mean(name_in_key, known)}; there are: "
+                            f"{', '.join(known)}",
                         )
-            for wanted in step.train:
-                if wanted in inputs and wanted not in step.inputs:
-                    self.problem(("steps", name, "train"), f"'{wanted}' is not among the inputs of the step")
-            for place, wrong in misfits(name, step, built):
+            for name_in_key in step.train:
+                if name_in_key in inputs and name_in_key not in step.inputs:
+                    self.problem(("steps", name, "train"), f"'{name_in_key}' is not one of the step's inputs")
+            for place, wrong in objective_errors(name, step, built):
                 self.problem(place, wrong)
             if name == PRETRAINED:
                 self.problem(
                     ("steps", name),
-                    "a step's name is made of letters, digits, '_', '-' and '.', and is not 'pretrained'",
+                    "'pretrained' is reserved: in `start` it means the weights of the encoder; choose another name",
                 )
             if len(set(step.inputs)) < len(step.inputs):
-                self.problem(("steps", name, "inputs"), "an input is named twice")
+                self.problem(("steps", name, "inputs"), "an input is listed twice; list each input once")
             if step.weights is not None and not step.weights.strip():
-                self.problem(("steps", name, "start"), f'name a file, a folder or a hub name behind "{WEIGHTS}"')
+                self.problem(("steps", name, "start"), f'write a file, a folder or a hub name after "{WEIGHTS}"')
             if step.before is not None and step.before not in steps:
                 self.problem(
                     ("steps", name, "start"),
                     f"there is no step '{step.start}'{did_you_mean(step.start, [*steps, PRETRAINED])}",
                 )
             elif circle := _circle(steps, name):
-                self.problem(("steps", name, "start"), f"goes in a circle: {' -> '.join(circle)}")
+                self.problem(
+                    ("steps", name, "start"), f"the steps start from each other in a cycle: {' -> '.join(circle)}"
+                )
 
     def features(self, inputs: Mapping[str, PartConfig | None], read: Collection[str]) -> None:
-        """Inputs that are read have features, or what makes them."""
+        """Check that every input of a step has features, or an extractor to compute them."""
         if "backbone" in inputs:
-            self.problem(("inputs", "backbone"), "'backbone' means the encoder in a step's `train`; take another name")
+            self.problem(
+                ("inputs", "backbone"),
+                "'backbone' is reserved: in a step's `train` it means the encoder; choose another name",
+            )
         for name, config in inputs.items():
             if name not in read or not isinstance(config, FeaturesConfig) or config.features is not None:
                 continue
             if config.extractor is None:
                 self.problem(
                     ("inputs", name),
-                    f'has no features; name a file of them (features = "..."), or what makes them: '
-                    f"[inputs.{name}.extractor]",
+                    f'has no features; set features = "FILE", or add [inputs.{name}.extractor] to compute them',
                 )
             elif config.extractor.source == "file":
                 self.problem(
                     ("inputs", name, "extractor"),
-                    f"{config.extractor.type} reads published files, not pictures; fill a store with `mmgen features "
-                    f"import --type {config.extractor.type}`, and name it: inputs.{name}.features",
+                    f"{config.extractor.type} reads published files, not images; create a feature file with `mmgen "
+                    f"features import --type {config.extractor.type}`, and set inputs.{name}.features to it",
                 )
 
 
-def _checked(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list[Any]]:
-    """What pydantic makes of values, or its errors."""
+def _validate(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list[Any]]:
+    """The config that pydantic validates, or pydantic's errors."""
     try:
         return validate(), []
     except ValidationError as error:
@@ -233,7 +242,7 @@ def _checked(validate: Callable[[], AnyConfig]) -> tuple[AnyConfig | None, list[
 
 
 def _circle(steps: Mapping[str, Step | None], name: str) -> list[str]:
-    """The steps from `name` back to itself by way of `start`; empty when they end."""
+    """The steps from `name` back to itself along `start`; empty without a cycle."""
     trail, last = {name: None}, name
     while (step := steps.get(last)) is not None and step.start in steps:
         if step.start == name:

@@ -1,5 +1,4 @@
-"""Choice: which of a recipe's metrics or probes are meant on the command line, or installed ones, with settings of
-their own."""
+"""Select metrics or probes on the command line: those of the recipe, or installed ones, with changed settings."""
 
 from __future__ import annotations
 
@@ -13,42 +12,42 @@ from ..errors import RecipeError
 from ..registry import Registry, did_you_mean
 from .layers import settings_of
 from .load import part_from
-from .messages import mistaken
+from .messages import describe_mistake
 
 Kind = TypeVar("Kind", bound=PartConfig)
 
 
-def chosen(
-    of: type[Kind], own: Mapping[str, Kind], names: Sequence[str], sets: Sequence[str], registry: Registry
+def select_parts(
+    of: type[Kind], from_recipe: Mapping[str, Kind], names: Sequence[str], sets: Sequence[str], registry: Registry
 ) -> dict[str, Kind]:
-    """The recipe's own parts of a kind, or those named: of the recipe, or else of those installed, with their
-    defaults. `sets`: their settings, such as "attention.layer=1". Raises RecipeError."""
+    """The recipe's parts of a kind, or those in `names`: parts of the recipe, else installed parts with their defaults.
+    `sets`: their settings, such as "attention.layer=1". Raises RecipeError."""
     kind, kinds = of.kind, [part.name for part in registry.of_kind(of.kind)]
-    wanted = list(dict.fromkeys(names)) or list(own)
-    if not wanted:
+    requested = list(dict.fromkeys(names)) or list(from_recipe)
+    if not requested:
         raise RecipeError(
-            f"the recipe has no [{kind}s]; choose with --{kind}: {', '.join(kinds) or 'none is installed'}"
+            f"the recipe has no [{kind}s]; choose with --{kind}: {', '.join(kinds) or '(none installed)'}"
         )
-    found = {}
-    for name, settings in settings_of(sets, wanted, kind).items():
-        known = [*own, *(each for each in kinds if each not in own)]
+    configs = {}
+    for name, settings in settings_of(sets, requested, kind).items():
+        known = [*from_recipe, *(installed for installed in kinds if installed not in from_recipe)]
         if name not in known:
             raise RecipeError(
-                f"--{kind} {name}: no {kind} is called that{did_you_mean(name, known)}; there are: {', '.join(known)}"
+                f"--{kind} {name}: there is no such {kind}{did_you_mean(name, known)}; there are: {', '.join(known)}"
             )
-        found[name] = (
-            _changed(of, name, own[name], settings, registry)
-            if name in own
+        configs[name] = (
+            _override(of, name, from_recipe[name], settings, registry)
+            if name in from_recipe
             else part_from(of, name, settings, registry, f"{name}.")
         )
-    return found
+    return configs
 
 
-def _changed(of: type[Kind], name: str, config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
-    """The recipe's part of this name with settings of its own laid over it."""
+def _override(of: type[Kind], name: str, config: Kind, settings: Sequence[str], registry: Registry) -> Kind:
+    """The recipe's part of this name, with some settings overridden."""
     laid = part_from(of, config.type, tuple(settings), registry, f"{name}.")
     try:
         return type(config).model_validate({**config.model_dump(), **laid.model_dump(include=laid.model_fields_set)})
     except ValidationError as error:
-        key, text = mistaken(type(config), error.errors()[0])
+        key, text = describe_mistake(type(config), error.errors()[0])
         raise RecipeError(": ".join([f"--set {name}", *key, text])) from None

@@ -1,4 +1,4 @@
-"""Check what steps learn: objectives that there are, that fit the step's inputs, its data, and one another."""
+"""Check the objectives of steps: they exist, and fit the step's inputs, its data and one another."""
 
 from __future__ import annotations
 
@@ -8,100 +8,123 @@ from typing import Any
 
 from ..configs import GeneratorConfig, ObjectiveConfig
 from ..errors import did_you_mean
-from .mixtures import Wrong, unmixable
+from .mixtures import Wrong, mixture_errors
 from .tables import GENERATOR, SourceConfig, Step
 
 
-def misfits(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[Wrong]:
-    """What is wrong with the objectives of a step, and with what it learns them from."""
+def objective_errors(name: str, step: Step, built: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Errors in the objectives of a step, and in the data sets that train them."""
     place = ("steps", name, "objectives")
     known: dict[str, ObjectiveConfig | GeneratorConfig | None] = {GENERATOR: built.get("generator")}
     known |= built["objectives"] or {}
-    for wanted, count in Counter(step.objectives).items():
-        if wanted not in known:
-            there = ", ".join(known)
-            yield place, f"there is no objective '{wanted}'{did_you_mean(wanted, [*known])}; there are: {there}"
+    for objective, count in Counter(step.objectives).items():
+        if objective not in known:
+            choices = ", ".join(known)
+            yield place, f"there is no objective '{objective}'{did_you_mean(objective, [*known])}; there are: {choices}"
         if count > 1:
-            yield place, f"'{wanted}' is named twice"
-    yield from ((place, wrong) for wrong in _unlent(step, known))
-    inputs = {each: config for each, config in (built["inputs"] or {}).items() if each in step.inputs and config}
-    learnt = {each: config for each in step.objectives if (config := known.get(each)) is not None}
-    objectives = {each: config for each, config in learnt.items() if isinstance(config, ObjectiveConfig)}
+            yield place, f"'{objective}' is listed twice; list each objective once"
+    yield from ((place, wrong) for wrong in _init_errors(step, known))
+    inputs = {key: config for key, config in (built["inputs"] or {}).items() if key in step.inputs and config}
+    trained = {objective: config for objective in step.objectives if (config := known.get(objective)) is not None}
+    objectives = {key: config for key, config in trained.items() if isinstance(config, ObjectiveConfig)}
     data = built.get("data")
     if isinstance(step.data, tuple):
-        yield from unmixable(name, step, inputs, objectives, data)
-    for default in [*step.own[:1], *([data] if data is not None else [])][:1]:
+        yield from mixture_errors(name, step, inputs, objectives, data)
+    for default in [*step.data_sets[:1], *([data] if data is not None else [])][:1]:
         for number, source in enumerate(step.sources(default, inputs, objectives).values()):
-            own = ("steps", name, "data", str(number), "objectives") if isinstance(step.data, tuple) else place
-            yield from ((own, wrong) for wrong in _unlearnable(source, inputs, objectives))
-    yield from _unscored(name, step, [*learnt], {each: config.gives for each, config in learnt.items()})
+            source_place = ("steps", name, "data", str(number), "objectives") if isinstance(step.data, tuple) else place
+            yield from ((source_place, wrong) for wrong in _source_errors(source, inputs, objectives))
+    yield from _evaluate_errors(name, step, [*trained], {key: config.gives for key, config in trained.items()})
 
 
-def _unlent(step: Step, known: Mapping[str, ObjectiveConfig | GeneratorConfig | None]) -> Iterator[str]:
-    """What is wrong with the objectives that heads of a step begin as."""
-    for each in step.objectives:
-        wanted = getattr(known.get(each), "init_from", "")
-        lender = known.get(wanted)
-        if wanted and wanted not in known:
-            yield f"'{each}' begins as '{wanted}', which is no objective{did_you_mean(wanted, [*known])}"
-        elif lender is not None and not (isinstance(lender, ObjectiveConfig) and lender.lends):
-            yield f"'{each}' begins as '{wanted}', which has no hidden layer for that; name another"
+def _init_errors(step: Step, known: Mapping[str, ObjectiveConfig | GeneratorConfig | None]) -> Iterator[str]:
+    """Errors in `init_from`: the objectives whose trained heads initialise the heads of a step."""
+    for objective in step.objectives:
+        init_from = getattr(known.get(objective), "init_from", "")
+        exporter = known.get(init_from)
+        if init_from and init_from not in known:
+            hint = did_you_mean(init_from, [*known])
+            yield f"'{objective}' has init_from = \"{init_from}\", but no objective has that name{hint}"
+        elif exporter is not None and not (isinstance(exporter, ObjectiveConfig) and exporter.lends):
+            yield (
+                f"'{objective}' has init_from = \"{init_from}\", but the head of '{init_from}' has no hidden layer to "
+                "copy; name another objective"
+            )
 
 
-def _unlearnable(
+def _source_errors(
     source: SourceConfig, inputs: Mapping[str, Any], objectives: Mapping[str, ObjectiveConfig]
 ) -> Iterator[str]:
-    """What is wrong with the objectives that learn from one data set together."""
-    there = {each: config for each, config in inputs.items() if each in source.inputs}
-    learnt = {each: config for each, config in objectives.items() if each in source.objectives}
-    for each, config in learnt.items():
-        if wrong := config.misfits(there):
-            yield f"'{each}' {wrong}"
+    """Errors in the objectives that one data set trains together."""
+    source_inputs = {name: config for name, config in inputs.items() if name in source.inputs}
+    trained = {name: config for name, config in objectives.items() if name in source.objectives}
+    for name, config in trained.items():
+        if wrong := config.misfits(source_inputs):
+            yield f"'{name}' {wrong}"
         if absent := [label for label in config.labels if label not in source.data.labels]:
             have = ", ".join(source.data.labels) or "none"
-            yield f"'{each}' needs examples with the label '{absent[0]}', and data '{source.data.type}' has: {have}"
-    hidden = [(part, each) for each, config in learnt.items() for part in config.hidden(there)]
+            yield f"'{name}' needs examples with the label '{absent[0]}', but data '{source.data.type}' has: {have}"
+    hidden = [(part, name) for name, config in trained.items() for part in config.hidden(source_inputs)]
     for part, count in Counter(part for part, _ in hidden).items():
         if count > 1:
-            both = " and ".join(f"'{each}'" for other, each in hidden if other == part)
-            yield f"{both} hide the input '{part}', and only one of them can; part them into two steps"
-    makers = [each for each, config in learnt.items() if config.makes_rows]
+            both = " and ".join(f"'{name}'" for hidden_part, name in hidden if hidden_part == part)
+            yield f"{both} both mask the input '{part}', but only one objective per step can; use two steps"
+    makers = [name for name, config in trained.items() if config.makes_rows]
     if len(makers) > 1:
-        yield f"'{makers[0]}' and '{makers[1]}' make rows of their own, and one of a step may; part them into two"
+        yield (
+            f"'{makers[0]}' and '{makers[1]}' both build rows from examples, but only one objective per step can; use "
+            "two steps"
+        )
 
 
-def _unscored(name: str, step: Step, learnt: Sequence[str], gives: Mapping[str, str | None]) -> Iterator[Wrong]:
-    """What is wrong with the predictions of a step."""
-    giving = [each for each in learnt if gives[each]]
-    if len(giving) > 1:
+def _evaluate_errors(
+    name: str, step: Step, objectives: Sequence[str], gives: Mapping[str, str | None]
+) -> Iterator[Wrong]:
+    """Errors in what a step predicts and is scored on."""
+    predictors = [objective for objective in objectives if gives[objective]]
+    if len(predictors) > 1:
         yield (
             ("steps", name, "objectives"),
-            f"'{giving[0]}' and '{giving[1]}' both make predictions; part them into two steps",
+            f"'{predictors[0]}' and '{predictors[1]}' both make predictions, but only one objective per step can; use "
+            "two steps",
         )
-    if step.evaluate == "own" and not step.own:
+    if step.evaluate == "own" and not step.data_sets:
         yield (
             ("steps", name, "evaluate"),
-            f"it has no data of its own; write [steps.{name}.data], or evaluate = true",
+            f'"own" needs a data set of the step; add [steps.{name}.data], or set evaluate = true',
         )
-    if step.evaluate and learnt and not giving:
-        what = " and ".join(f"'{each}'" for each in learnt)
-        yield ("steps", name, "evaluate"), f"{what} give nothing that could be scored; write evaluate = false"
+    if step.evaluate and objectives and not predictors:
+        what = " and ".join(f"'{objective}'" for objective in objectives)
+        yield ("steps", name, "evaluate"), f"there are no predictions of {what} to score; set evaluate = false"
 
 
-def unjudged(built: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Metrics that judge what no step predicts. Nobody knows what an objective predicts that could not be made."""
-    learnt = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
+def unscored_metrics(built: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Metrics that score a kind of prediction which no step makes. What an objective predicts whose config is wrong is
+    unknown."""
+    known = {GENERATOR: built.get("generator"), **(built["objectives"] or {})}
     steps = [step for step in (built["steps"] or {}).values() if step is not None and step.evaluate]
-    named = [learnt.get(each) for step in steps for each in step.objectives]
-    gives, unknown = {config.gives for config in named if config is not None}, None in named
-    data = [each for each in (built.get("data"), *(own for step in steps for own in step.own[:1])) if each is not None]
+    used = [known.get(objective) for step in steps for objective in step.objectives]
+    gives, unknown = {config.gives for config in used if config is not None}, None in used
+    data = [
+        data_set
+        for data_set in (built.get("data"), *(step_data for step in steps for step_data in step.data_sets[:1]))
+        if data_set is not None
+    ]
     for name, config in (built["metrics"] or {}).items():
         if steps and config is not None and not unknown and not config.judges & gives:
-            judged, given = " or ".join(sorted(config.judges)), ", ".join(sorted(filter(None, gives))) or "nothing"
-            yield ("metrics", name), f"judges {judged}, and the steps predict: {given}; leave it out"
-        elif steps and config is not None and data and not any({*config.labels} <= {*each.labels} for each in data):
-            yield ("metrics", name), f"needs examples with {_named(config.labels)}, and no data has them; leave it out"
+            scored, predicted = " or ".join(sorted(config.judges)), ", ".join(sorted(filter(None, gives))) or "nothing"
+            yield ("metrics", name), f"scores {scored}, but the steps predict {predicted}; remove this metric"
+        elif (
+            steps
+            and config is not None
+            and data
+            and not any({*config.labels} <= {*data_set.labels} for data_set in data)
+        ):
+            yield (
+                ("metrics", name),
+                f"needs examples with {_name_labels(config.labels)}, but no data set has them; remove it",
+            )
 
 
-def _named(labels: tuple[str, ...]) -> str:
+def _name_labels(labels: tuple[str, ...]) -> str:
     return " and ".join(f"the label '{label}'" for label in labels)

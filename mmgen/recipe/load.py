@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from ..configs import PartConfig
 from ..errors import RecipeError
 from ..registry import Registry
-from .check import _Check, _line
+from .check import _Check, _line_number
 from .layers import Layered, read, setting_table
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe
 
@@ -20,26 +20,26 @@ Kind = TypeVar("Kind", bound=PartConfig)
 def load(
     path: Path, registry: Registry, profile: str | None = None, sets: tuple[str, ...] = ()
 ) -> tuple[Recipe, Layered]:
-    """A recipe file with its profile and settings laid over it, and where every value came from. Raises RecipeError
-    with every mistake found, a line each."""
+    """The checked recipe of a file, with its profile and settings applied, and where every value came from. Raises
+    RecipeError with one line for each mistake."""
     layers, chosen = read(path, profile, sets)
     return resolve(layers, registry, chosen, str(path)), layers
 
 
 def from_json(text: str, registry: Registry, source: str, base: Path = Path()) -> Recipe:
-    """The recipe that a run folder keeps. `source` names the file in errors; paths count from `base`."""
+    """The recipe saved in a run folder. `source` names the file in errors; paths are relative to `base`."""
     try:
         values = json.loads(text)
     except ValueError as error:
         raise RecipeError(f"{source}: not JSON: {error}") from None
     if not isinstance(values, dict):
-        raise RecipeError(f"{source}: not a recipe")
+        raise RecipeError(f"{source}: not a recipe: expected a JSON object")
     profile = values.pop("profile", None)
     return resolve(Layered(values, {}, base), registry, profile, source, stored=True)
 
 
-def changed(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
-    """A recipe with settings laid over it. Raises RecipeError."""
+def with_settings(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
+    """A recipe with settings overridden. Raises RecipeError."""
     values = recipe.model_dump(mode="json")
     profile = values.pop("profile")
     layers = Layered(values, {})
@@ -49,21 +49,21 @@ def changed(recipe: Recipe, sets: Sequence[str], registry: Registry) -> Recipe:
 
 
 def part_from(of: type[Kind], name: str, sets: tuple[str, ...], registry: Registry, front: str = "") -> Kind:
-    """One part of a kind (its config class) by its name and `key=value` settings, outside of any recipe. `front`: what
-    stood before each setting on the command line. Raises RecipeError."""
+    """The config of one part, without a recipe: by its kind (a config class), its name and `key=value` settings.
+    `front`: the prefix of each setting on the command line. Raises RecipeError."""
     layers = Layered()
     for setting in sets:
         layers.lay(*setting_table(setting, front))
     check = _Check(layers, registry, f"--{'metric' if of.kind == 'metric' else 'type'} {name}")
     part = check.part(of.kind, {**layers.values, "type": name}, ())
-    if part is None:  # its name is said already
+    if part is None:  # the option already shows the name
         raise RecipeError("\n".join(problem.replace(f"{name}: type: no", f"{name}: no") for problem in check.problems))
-    assert isinstance(part, of)  # the registry lets no other class in
+    assert isinstance(part, of)  # the registry admits only subclasses
     return part
 
 
 def resolve(layers: Layered, registry: Registry, profile: str | None, source: str, stored: bool = False) -> Recipe:
-    """Checked parts and steps from merged tables. `stored`: those of a finished run, see `renamed`."""
+    """The checked recipe of merged tables. `stored`: they come from a finished run, see `renamed`."""
     check = _Check(layers, registry, source, stored)
     values = dict(layers.values)
     built: dict[str, Any] = {"profile": profile}
@@ -82,13 +82,13 @@ def resolve(layers: Layered, registry: Registry, profile: str | None, source: st
     for table, cls in TABLES.items():
         built[table] = check.table(cls, values.pop(table, {}), (table,))
     steps = check.tables(values.pop("steps", {}), ("steps",))
-    whole = training if built["training"] is not None else {}  # a mistake in there has been told, once is enough
+    base_training = training if built["training"] is not None else {}  # its mistakes are reported once, not per step
     built["steps"] = steps and {
-        name: step if step is None else check.step(step, whole, ("steps", name)) for name, step in steps.items()
+        name: step if step is None else check.step(step, base_training, ("steps", name)) for name, step in steps.items()
     }
     recipe = check.top({**values, **built})
     check.fits(built)
     if check.problems:
-        raise RecipeError("\n".join(sorted(check.problems, key=_line)))
-    assert recipe is not None  # what makes it none is among the problems
+        raise RecipeError("\n".join(sorted(check.problems, key=_line_number)))
+    assert recipe is not None  # it is None only with a problem
     return recipe

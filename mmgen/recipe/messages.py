@@ -1,4 +1,4 @@
-"""What is wrong with a value, in our words: one sentence for each of pydantic's types of errors."""
+"""Messages about wrong values: one sentence for each type of pydantic's errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {  # the first word of an error's type -> what the value must be
     "float": "a number",
     "finite": "a finite number",
     "bool": "true or false",
-    "string": "a text in quotation marks",
+    "string": "a string in quotation marks",
     "path": "a path in quotation marks",
     "list": "a list, [...]",
     "tuple": "a list, [...]",
@@ -25,16 +25,16 @@ KINDS = {  # the first word of an error's type -> what the value must be
     "model": "a table",
 }
 BOUNDS = {
-    "greater_than_equal": ("ge", "{} or more"),
+    "greater_than_equal": ("ge", "at least {}"),
     "greater_than": ("gt", "more than {}"),
-    "less_than_equal": ("le", "{} at most"),
+    "less_than_equal": ("le", "at most {}"),
     "less_than": ("lt", "less than {}"),
     "multiple_of": ("multiple_of", "a multiple of {}"),
 }
 
 
-def mistaken(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
-    """The key that one of pydantic's errors is about, inside a config's table, and what is wrong with it."""
+def describe_mistake(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tuple[str, ...], str]:
+    """The key that a pydantic error is about, within a config's table, and the message about its value."""
     key = tuple(str(name) for name in mistake["loc"])
     kind = mistake["type"]
     if kind == "extra_forbidden":
@@ -43,51 +43,51 @@ def mistaken(cls: type[Config], mistake: Mapping[str, Any]) -> tuple[tuple[str, 
         return key, f"no such key{did_you_mean(key[-1], cls.model_fields)}"
     if kind == "missing":
         return key, "is missing"
-    if kind == "value_error":  # a part's own words; it names the key that they are about before a colon
-        text = in_words(mistake)
+    if kind == "value_error":  # a message of the part, which may begin with a key and a colon
+        text = mistake_text(mistake)
         named, _, rest = text.partition(": ")
         return ((*key, named), rest) if not key and rest and named in cls.model_fields else (key, text)
-    return key, in_words(mistake)
+    return key, mistake_text(mistake)
 
 
-def in_words(mistake: Mapping[str, Any]) -> str:
-    """What is wrong with the value that one of pydantic's errors is about."""
-    kind, given, context = mistake["type"], mistake["input"], mistake.get("ctx", {})
+def mistake_text(mistake: Mapping[str, Any]) -> str:
+    """The message about the value of a pydantic error."""
+    kind, value, context = mistake["type"], mistake["input"], mistake.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
     if kind in BOUNDS:
         bound, words = BOUNDS[kind]
-        return f"must be {words.format(_number(context[bound]))}, not {_shown(given)}"
+        return f"must be {words.format(_number(context[bound]))}, not {_toml_text(value)}"
     if kind == "literal_error":
         known = re.findall(r"'([^']*)'", context["expected"])
-        return f"must be {context['expected']}, not {_shown(given)}{did_you_mean(str(given), known)}"
+        return f"must be {context['expected']}, not {_toml_text(value)}{did_you_mean(str(value), known)}"
     if kind in ("too_short", "string_too_short"):
         least = context["min_length"]
-        return "must not be empty" if least == 1 else f"must have {least} {_counted(kind)} at least, not {len(given)}"
+        return "must not be empty" if least == 1 else f"must have at least {least} {_units(kind)}, not {len(value)}"
     if kind in ("too_long", "string_too_long"):
-        return f"must have {context['max_length']} {_counted(kind)} at most, not {len(given)}"
+        return f"must have at most {context['max_length']} {_units(kind)}, not {len(value)}"
     if kind == "string_pattern_mismatch":
         named = context["pattern"] == f"^{NAME}$"
         return (
-            f"{NAME_IN_WORDS}, not {_shown(given)}"
+            f"{NAME_IN_WORDS}, not {_toml_text(value)}"
             if named
-            else f"must match {context['pattern']}, not {_shown(given)}"
+            else f"must match {context['pattern']}, not {_toml_text(value)}"
         )
-    if wanted := KINDS.get(kind.split("_")[0]):
-        return f"must be {wanted}, not {_shown(given)}"
+    if expected := KINDS.get(kind.split("_")[0]):
+        return f"must be {expected}, not {_toml_text(value)}"
     text = mistake["msg"].removeprefix("Assertion failed, ").removeprefix("Input ")
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
-def _counted(kind: str) -> str:
-    return "letters" if kind.startswith("string") else "entries"
+def _units(kind: str) -> str:
+    return "characters" if kind.startswith("string") else "entries"
 
 
 def _number(bound: float) -> str:
     return f"{bound:g}" if isinstance(bound, float) else str(bound)
 
 
-def _shown(value: Any) -> str:
-    """A value as TOML writes it, short."""
+def _toml_text(value: Any) -> str:
+    """A value as TOML writes it, cut at 60 characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."

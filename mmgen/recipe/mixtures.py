@@ -1,4 +1,4 @@
-"""Check mixtures: the data sets that a step learns from at once have what is asked of them."""
+"""Check mixtures: the several data sets that train one step together."""
 
 from __future__ import annotations
 
@@ -12,86 +12,92 @@ from .tables import SourceConfig, Step
 Wrong = tuple[tuple[str, ...], str]  # place in the recipe, what is wrong and what to do
 
 
-def unmixable(
+def mixture_errors(
     name: str,
     step: Step,
     inputs: Mapping[str, Any],
     objectives: Mapping[str, ObjectiveConfig],
     data: DatasetConfig | None,
 ) -> Iterator[Wrong]:
-    """What is wrong with the list of data sets of a step. `inputs` and `objectives`: those of the step; `data`: the
-    recipe's own."""
+    """Errors in the list of data sets of a step. `inputs` and `objectives`: those of the step; `data`: the recipe's
+    [data]."""
     place = ("steps", name, "data")
-    if not step.own:
-        yield place, "must not be empty; name a data set, or leave the key out to learn from [data]"
+    if not step.data_sets:
+        yield place, "must not be empty; add a data set, or remove the key to train on [data]"
         return
-    for number, data_set in enumerate(step.own):
-        if (same := step.own.index(data_set)) < number:
-            again = f"is data.{same} again, so ids of examples collide; write it once, with the shares added up"
-            yield (*place, str(number)), again
-    if unknown := [*_unknown(name, step)]:
+    for number, data_set in enumerate(step.data_sets):
+        if (same := step.data_sets.index(data_set)) < number:
+            yield (
+                (*place, str(number)),
+                f"duplicate of data.{same}, so the ids of examples collide; keep one of the two, with the sum of both "
+                "shares",
+            )
+    if unknown := [*_unknown_names(name, step)]:
         yield from unknown
         return
-    sources = step.sources(step.own[0], inputs, objectives)
+    sources = step.sources(step.data_sets[0], inputs, objectives)
     for number, source in enumerate(sources.values()):
         if not source.objectives:
             read = ", ".join(source.inputs)
-            yield (*place, str(number)), f"none of the step's objectives fits its inputs: {read}; leave it out"
-    for each, config in objectives.items():
-        if not any(each in source.objectives for source in sources.values()):
-            why = config.misfits(inputs) or "no data set has all that it reads"
-            yield ("steps", name, "objectives"), f"'{each}' learns from none of the step's data sets: {why}"
-    yield from _too_rare(name, step, sources)
+            yield (
+                (*place, str(number)),
+                f"no objective of the step fits the inputs of this data set ({read}); remove the data set",
+            )
+    for objective, config in objectives.items():
+        if not any(objective in source.objectives for source in sources.values()):
+            why = config.misfits(inputs) or "no data set has all inputs that it reads"
+            yield ("steps", name, "objectives"), f"no data set of the step trains '{objective}': {why}"
+    yield from _share_errors(name, step, sources)
     if step.training.shard and len(sources) > 1:
         yield (
             ("steps", name, "training", "shard"),
-            "processes that hold slices of a model pass through it together, and micro-batches of several data sets "
-            "do not; learn this step without it",
+            "a sharded model cannot train on several data sets, whose micro-batches differ between processes; set "
+            "shard = false for this step",
         )
-    yield from _unscored(name, step, sources, objectives, data)
+    yield from _evaluate_errors(name, step, sources, objectives, data)
 
 
-def _unknown(name: str, step: Step) -> Iterator[Wrong]:
-    """Inputs and objectives of a data set that the step does not have."""
+def _unknown_names(name: str, step: Step) -> Iterator[Wrong]:
+    """Names under `inputs` and `objectives` of a data set that the step does not have."""
     for number, source in enumerate(step.data if isinstance(step.data, tuple) else ()):
-        for key, among in (("inputs", step.inputs), ("objectives", step.objectives)):
-            for wanted in getattr(source, key):
-                if wanted not in among:
-                    hint, there = did_you_mean(wanted, among), ", ".join(among)
+        for key, step_names in (("inputs", step.inputs), ("objectives", step.objectives)):
+            for part in getattr(source, key):
+                if part not in step_names:
+                    hint, choices = did_you_mean(part, step_names), ", ".join(step_names)
                     place = ("steps", name, "data", str(number), key)
-                    yield place, f"'{wanted}' is not among the step's {key}{hint}; there are: {there}"
+                    yield place, f"'{part}' is not one of the step's {key}{hint}; there are: {choices}"
 
 
-def _too_rare(name: str, step: Step, sources: Mapping[str, SourceConfig]) -> Iterator[Wrong]:
-    """A first data set of which less than one pair falls to an update. Every update has one, so updates would grow, by
-    as much as the other shares are larger."""
+def _share_errors(name: str, step: Step, sources: Mapping[str, SourceConfig]) -> Iterator[Wrong]:
+    """An error if the first data set has less than one pair per update. Every update takes at least one pair of the
+    first data set, so updates would grow in the ratio of the shares."""
     shares, pairs = [source.share for source in sources.values()], step.training.batch_size
-    if (own := pairs * shares[0] / sum(shares)) < 1:
+    if (expected_pairs := pairs * shares[0] / sum(shares)) < 1:
         yield (
             ("steps", name, "data", "0", "share"),
-            f"of the {pairs} pairs of an update {own:.2g} are of the first data set, and every update has one; raise "
-            "its share or training.batch_size, or put another data set first",
+            f"this share gives the first data set only {expected_pairs:.2g} of {pairs} pairs per update, and every "
+            "update needs at least one; raise the share or training.batch_size, or put another data set first",
         )
 
 
-def _unscored(
+def _evaluate_errors(
     name: str,
     step: Step,
     sources: Mapping[str, SourceConfig],
     objectives: Mapping[str, ObjectiveConfig],
     data: DatasetConfig | None,
 ) -> Iterator[Wrong]:
-    """What the first data set lacks, where the step is scored on it."""
-    needed = [label for each, config in objectives.items() if config.gives for label in config.labels]
+    """An error if the step is scored on its first data set, which lacks an input or a label."""
+    needed = [label for objective, config in objectives.items() if config.gives for label in config.labels]
     lacks = data is not None and not set(needed) <= set(data.labels)
     if not step.evaluate or not (step.evaluate == "own" or lacks):
         return
-    called, first = next(iter(sources.items()))
-    absent = [f"input '{each}'" for each in step.inputs if each not in first.inputs]
-    absent += [f"label '{each}'" for each in needed if each not in first.data.labels]
+    first_name, first = next(iter(sources.items()))
+    absent = [f"input '{name}'" for name in step.inputs if name not in first.inputs]
+    absent += [f"label '{label}'" for label in needed if label not in first.data.labels]
     if absent:
         yield (
             ("steps", name, "evaluate"),
-            f"it is scored on the first of its data sets, '{called}', which has no {absent[0]}; put one that has it "
-            "first, or write evaluate = false",
+            f"the step is scored on its first data set, '{first_name}', which has no {absent[0]}; list another data "
+            "set first, or set evaluate = false",
         )

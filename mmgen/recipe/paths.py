@@ -1,5 +1,5 @@
-"""Paths in a recipe: which keys are paths, and where they count from. A path counts from the folder of the file that it
-is written in; one of --set counts from the current folder, as everything else on the command line does."""
+"""Paths in a recipe: which keys are paths, and how they are resolved. A path is relative to the folder of the file that
+contains it; a path of --set is relative to the current folder, as all paths on the command line are."""
 
 from __future__ import annotations
 
@@ -12,84 +12,96 @@ from typing import Any, TypeVar
 from ..configs import Config, PathOrName, RelativeTo, classes_in
 
 Some = TypeVar("Some", bound=Config)
-WEIGHT_FILES = (".safetensors", ".bin", ".pt", ".pth", ".th", ".model")  # ends of no names; the first is no pickle
+WEIGHT_FILES = (
+    ".safetensors",
+    ".bin",
+    ".pt",
+    ".pth",
+    ".th",
+    ".model",
+)  # names of the hub do not end so; only the first is not a pickle
 
 
 def path_keys(cls: type[Config]) -> dict[str, PathOrName | None]:
-    """Keys of a config that are paths, with the mark of those that may be names too."""
-    found = {}
+    """Keys of a config that are paths, with the mark of those that may also be names."""
+    marks_by_key = {}
     for name, info in cls.model_fields.items():
         marks = info.metadata
         either = next((mark for mark in marks if isinstance(mark, PathOrName)), None)
         if either or (Path in classes_in(info.annotation) and not any(isinstance(mark, RelativeTo) for mark in marks)):
-            found[name] = either
-    return found
+            marks_by_key[name] = either
+    return marks_by_key
 
 
-def counted(cls: type[Config], table: Mapping[str, Any], folder: Callable[[str], Path]) -> dict[str, Any]:
-    """A table of a recipe, its paths counted from where `folder` says of a key that it was written."""
-    made = dict(table)
+def resolve_paths(cls: type[Config], table: Mapping[str, Any], folder: Callable[[str], Path]) -> dict[str, Any]:
+    """A table of a recipe with its paths resolved against `folder(key)`, the folder of the file that has the key."""
+    resolved = dict(table)
     for name, either in path_keys(cls).items():
-        if name in made:
-            made[name] = _each(made[name], either, partial(from_folder, folder=folder(name), either=bool(either)))
-    return made
+        if name in resolved:
+            resolved[name] = _map_paths(
+                resolved[name], either, partial(from_folder, folder=folder(name), either=bool(either))
+            )
+    return resolved
 
 
 def from_folder(text: str, folder: Path, either: bool = False) -> str:
-    """A path that counts from `folder`. `either`: it is a name where no such file is there, unless it ends like one."""
+    """A path relative to `folder`, resolved. `either`: a text without such a file, and without the ending of one, is a
+    name."""
     if not text or folder == Path() or Path(text).is_absolute():
         return text
     joined = folder / text
-    if either and not text.startswith(".") and not _there(joined) and not text.endswith(WEIGHT_FILES):
+    if either and not text.startswith(".") and not _exists(joined) and not text.endswith(WEIGHT_FILES):
         return text
     plain = os.path.normpath(joined)
-    return plain if _real(plain) == _real(joined) else str(joined)  # behind a link, `..` is elsewhere
+    return plain if _real_path(plain) == _real_path(joined) else str(joined)  # after a link, `..` is another folder
 
 
-def located(config: Some) -> Some:
-    """The config with every path as it is found on this machine, so that two ways to write one are equal."""
+def with_real_paths(config: Some) -> Some:
+    """The config with every path as its real path on this machine, so that two spellings of a path are equal."""
     keys = path_keys(type(config))
     change: dict[str, Any] = {}
     for name, value in config:
         if name in keys:
-            change[name] = _each(value, keys[name], partial(_found, either=bool(keys[name])))
+            change[name] = _map_paths(value, keys[name], partial(_real_path_or_name, either=bool(keys[name])))
         elif isinstance(value, Config):
-            change[name] = located(value)
+            change[name] = with_real_paths(value)
         elif isinstance(value, dict):
-            change[name] = {key: located(each) if isinstance(each, Config) else each for key, each in value.items()}
+            change[name] = {
+                key: with_real_paths(config) if isinstance(config, Config) else config for key, config in value.items()
+            }
         elif isinstance(value, tuple):
-            change[name] = tuple(located(each) if isinstance(each, Config) else each for each in value)
+            change[name] = tuple(with_real_paths(entry) if isinstance(entry, Config) else entry for entry in value)
     return config.model_copy(update=change)
 
 
-def _found(path: Any, either: bool) -> Any:
-    name = either and not _there(Path(path)) and not str(path).endswith(WEIGHT_FILES)
-    return path if name else type(path)(_real(path))
+def _real_path_or_name(path: Any, either: bool) -> Any:
+    name = either and not _exists(Path(path)) and not str(path).endswith(WEIGHT_FILES)
+    return path if name else type(path)(_real_path(path))
 
 
-def _real(path: str | Path) -> str:
+def _real_path(path: str | Path) -> str:
     try:
         return os.path.realpath(path)
-    except (OSError, ValueError):  # a NUL, or links in a circle: whoever opens it says what is wrong
+    except (OSError, ValueError):  # a NUL, or a cycle of links: opening the file reports it
         return str(path)
 
 
-def _there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):
         return False
 
 
-def _each(value: Any, mark: PathOrName | None, change: Callable[[Any], Any]) -> Any:
-    """A path, or what holds several; what its mark says stands in front of it stays."""
+def _map_paths(value: Any, mark: PathOrName | None, change: Callable[[Any], Any]) -> Any:
+    """Apply `change` to a path, or to each path of a list or table; a prefix that the mark names is kept."""
     if isinstance(value, str) and mark and mark.behind:
         path = value.removeprefix(mark.behind)
         return value if path == value else mark.behind + change(path)
     if isinstance(value, str | Path):
         return change(value)
     if isinstance(value, list | tuple):
-        return type(value)(_each(one, mark, change) for one in value)
+        return type(value)(_map_paths(entry, mark, change) for entry in value)
     if isinstance(value, dict):
-        return {key: _each(one, mark, change) for key, one in value.items()}
+        return {key: _map_paths(entry, mark, change) for key, entry in value.items()}
     return value

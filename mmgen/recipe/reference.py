@@ -1,5 +1,4 @@
-"""Every key of a recipe in Markdown, from the pydantic models of what is installed: the page of reference of a
-recipe."""
+"""The reference of all recipe keys in Markdown, from the pydantic models of the installed parts."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from typing import Any
 
 from ..configs import Config
 from ..registry import KINDS, Part, Registry
-from .json_schema import closed
+from .json_schema import optional_schema
 from .tables import NAMED_PARTS, PARTS, TABLES, Recipe, SourceConfig, Step
 from .training import Training
 
@@ -22,7 +21,7 @@ BOUNDS = {
 WORDS = {
     "integer": "whole number",
     "number": "number",
-    "string": "text",
+    "string": "string",
     "boolean": "true or false",
     "array": "list",
     "object": "table",
@@ -30,7 +29,7 @@ WORDS = {
 
 
 def reference(registry: Registry) -> str:
-    """Tables of keys: a recipe's own, its plain tables', and those of every part by kind."""
+    """Tables of keys: of the recipe, of its plain tables, and of every part by kind."""
     lines = [
         "# Recipes: every key",
         "",
@@ -57,7 +56,7 @@ def reference(registry: Registry) -> str:
 
 
 def place(kind: str) -> str:
-    """Where parts of a kind are named."""
+    """Where a recipe or a command names the parts of a kind."""
     places = {kind: f"[{table}]" for table, kind in PARTS.items()}
     places |= {kind: f"[{table}.NAME]" for table, kind in NAMED_PARTS.items()}
     return places.get(kind) or KINDS[kind][1].place or f"a table `{kind}` inside an input"
@@ -76,18 +75,17 @@ def _part(part: Part) -> list[str]:
 
 
 def about(cls: type[Config]) -> str:
-    """What a config's docstring says, in one line."""
+    """A config's docstring, in one line."""
     return " ".join(line.strip() for line in (cls.__doc__ or "").strip().splitlines() if line.strip())
 
 
 def keys(cls: type[Config]) -> list[tuple[str, str, str, str]]:
-    """The keys of a part's table: name, what a value may be, the default as TOML writes it (empty where there is
-    none), what it is for."""
-    rows = [(name, schema) for name, schema in closed(cls)["properties"].items() if name != "type"]
+    """The keys of a part's table: name, allowed values, default as TOML writes it (empty without one), description."""
+    rows = [(name, schema) for name, schema in optional_schema(cls)["properties"].items() if name != "type"]
     return [
         (
             name,
-            "must be given: " * cls.model_fields[name].is_required() + _value(schema),
+            "required: " * cls.model_fields[name].is_required() + _value(schema),
             _default(cls, name, schema),
             _for(schema),
         )
@@ -100,16 +98,16 @@ def _about(cls: type[Config]) -> list[str]:
 
 
 def _table(cls: type[Config], leave_out: frozenset[str] | set[str] = frozenset()) -> list[str]:
-    rows = [(name, schema) for name, schema in closed(cls)["properties"].items() if name not in leave_out]
+    rows = [(name, schema) for name, schema in optional_schema(cls)["properties"].items() if name not in leave_out]
     if not rows:
-        return ["No keys of its own."]
+        return ["No keys."]
     return ["| key | value | default | |", "|---|---|---|---|", *_rows(cls, rows)]
 
 
 def _rows(cls: type[Config], rows: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     for name, schema in rows:
         required = cls.model_fields[name].is_required()
-        default = "must be given" if required else _code(_default(cls, name, schema))
+        default = "required" if required else _code(_default(cls, name, schema))
         yield f"| `{name}` | {_value(schema)} | {default} | {_for(schema).replace('|', chr(92) + '|')} |"
 
 
@@ -123,13 +121,13 @@ def _for(schema: dict[str, Any]) -> str:
 
 
 def _value(schema: dict[str, Any]) -> str:
-    """What a value may be, in words."""
+    """The allowed values, in words."""
     if "$ref" in schema:
         return f"a table: {schema['$ref'].rpartition('/')[2]}"
     if "anyOf" in schema:
-        return " or ".join(_value(one) for one in schema["anyOf"])
+        return " or ".join(_value(choice) for choice in schema["anyOf"])
     if "enum" in schema or "const" in schema:
-        return ", ".join(_code(_toml(one)) for one in schema.get("enum", [schema.get("const")]))
+        return ", ".join(_code(_toml(choice)) for choice in schema.get("enum", [schema.get("const")]))
     bounds = [f"{word} {schema[key]}" for key, word in BOUNDS.items() if key in schema]
     return ", ".join([WORDS.get(schema.get("type", ""), "anything"), *bounds])
 

@@ -1,4 +1,4 @@
-"""Keys that have another name now: `mmgen check` names the new one, and finished runs with old ones are read."""
+"""Renamed keys: `mmgen check` names the new key, and finished runs with old keys can still be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ..configs import Config
 
-RENAMED: Mapping[str, tuple[str, ...]] = {  # an old key -> what it may be called now; the config that has it decides
+RENAMED: Mapping[str, tuple[str, ...]] = {  # old key -> its new names; the config's fields decide between several
     # training
     "bucket": ("length_bucket",),
     "decay": ("lr_scheduler",),
@@ -62,11 +62,11 @@ RENAMED: Mapping[str, tuple[str, ...]] = {  # an old key -> what it may be calle
 
 
 def new_name(key: str, fields: Iterable[str]) -> str | None:
-    """What a key is called today in a config with these fields; None where it was not renamed."""
+    """The new name of a key in a config with these fields, or None."""
     names = set(fields)
     return next((new for new in RENAMED.get(key, ()) if new in names and key not in names), None)
 
 
 def with_new_names(cls: type[Config], table: Mapping[str, Any]) -> dict[str, Any]:
-    """A config's table with today's keys, in the order in which it has them."""
+    """A config's table with the new keys, in the same order."""
     return {new_name(key, cls.model_fields) or key: value for key, value in table.items()}

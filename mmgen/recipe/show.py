@@ -1,4 +1,4 @@
-"""A resolved recipe as TOML that can be run again, with the origin of every value beside it."""
+"""Write a resolved recipe as TOML that can be run again, with the origin of every value in a comment."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .training import INSTEAD_OF
 
 
 def toml(values: dict[str, Any], layers: Layered) -> str:
-    """Tables in their order; each value is followed by the place it was written at, or by `default`."""
+    """The recipe's tables in order; each value is followed by its origin, or by `default`."""
     lines: list[tuple[str, str]] = (
-        [(f"# profile {values['profile']}, already laid over", "")] if values["profile"] else []
+        [(f"# profile {values['profile']}, already applied", "")] if values["profile"] else []
     )
     _table({**values, "profile": None}, (), layers, lines)
     width = min(60, max(len(left) for left, origin in lines if origin))
@@ -33,7 +33,7 @@ def _table(values: dict[str, Any], path: Key, layers: Layered, lines: list[tuple
 
 
 def _origin(layers: Layered, path: Key) -> str:
-    """Where a value was written; a step's training settings are the recipe's unless the step has its own."""
+    """The origin of a value; a step's training settings are the recipe's unless the step overrides them."""
     if path in layers.origins:
         return layers.origins[path]
     inherited = path[2:] if len(path) == 4 and path[0] == "steps" and path[2] == "training" else ()
@@ -59,7 +59,7 @@ def _value(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as TOML spells it, and a terminal may show it: TOML has no \\x escapes, and JSON none for all controls."""
+    """A TOML string that is safe to print. TOML has no \\x escapes, and JSON does not escape all control characters."""
     spelt = (
         letter if printable(letter) == letter else _escape(letter) for letter in json.dumps(text, ensure_ascii=False)
     )

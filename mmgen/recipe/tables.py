@@ -25,24 +25,24 @@ from ..configs import (
 from ..decoding import Decoding
 from .training import NO_RESULT, Training
 
-NAME = r"\w[\w.-]*"  # of what becomes a file's or a folder's name: never a path
-NAME_IN_WORDS = "a name is made of letters, digits, '_', '-' and '.', and begins with one of the first three"
+NAME = r"\w[\w.-]*"  # of a name that becomes the name of a file or a folder: never a path
+NAME_IN_WORDS = "a name must start with a letter, a digit or '_', and contain only letters, digits, '_', '-' and '.'"
 
-GENERATOR = "generator"  # how the generator is called among objectives
-PRETRAINED = "pretrained"  # where a step may start besides an earlier step
-WEIGHTS = "weights:"  # what begins a start from weights that somebody published
+GENERATOR = "generator"  # the generator's name among objectives
+PRETRAINED = "pretrained"  # `start` of a step that starts from the encoder's weights
+WEIGHTS = "weights:"  # prefix of a `start` from published weights
 
 
 class SourceConfig(Config):
-    """One of several data sets that a step learns from. In a recipe its keys stand among the data set's own."""
+    """One of several data sets that a step trains on. In a recipe these keys are in the table of the data set."""
 
     data: SerializeAsAny[DatasetConfig] = Field(description="the data set")
-    share: float = Field(1.0, gt=0, description="how much of every update it is, in ratio to the others' shares")
-    inputs: tuple[str, ...] = Field(
-        (), description="those of the step's inputs that its examples have; by default all of them"
+    share: float = Field(
+        1.0, gt=0, description="its share of every update, in ratio to the shares of the other data sets"
     )
+    inputs: tuple[str, ...] = Field((), description="the step's inputs that its examples have; by default all")
     objectives: tuple[str, ...] = Field(
-        (), description="those of the step's objectives that learn from it; by default all that fit its inputs"
+        (), description="the step's objectives that train on it; by default all that fit its inputs"
     )
 
     @model_serializer(mode="wrap")
@@ -56,11 +56,11 @@ class SourceConfig(Config):
         inputs: Mapping[str, EmbedderConfig],
         objectives: Mapping[str, ObjectiveConfig],
     ) -> SourceConfig:
-        """The same with every key that is not written: the recipe has these inputs and objectives."""
+        """A copy with the defaults of missing keys filled in, for a recipe with these inputs and objectives."""
         read = self.inputs or step.inputs
-        there = {name: inputs[name] for name in read if name in inputs}
+        source_inputs = {name: inputs[name] for name in read if name in inputs}
         fitting = tuple(
-            name for name in step.objectives if name not in objectives or not objectives[name].misfits(there)
+            name for name in step.objectives if name not in objectives or not objectives[name].misfits(source_inputs)
         )
         return self.model_copy(update={"inputs": read, "objectives": self.objectives or fitting})
 
@@ -69,47 +69,46 @@ SOURCE_KEYS = tuple(name for name in SourceConfig.model_fields if name != "data"
 
 
 class Step(Config):
-    """One row of the table: which inputs it reads, what it learns, where it starts."""
+    """One row of the table: the inputs, the parts to train, and the weights to start from."""
 
     inputs: tuple[str, ...] = Field(min_length=1, description="names of inputs")
     train: tuple[str, ...] = Field(
-        min_length=1, description='names of inputs, or "backbone" (its masked-LM head included)'
+        min_length=1, description='what to train: names of inputs, or "backbone" (including its masked-LM head)'
     )
     start: Annotated[str, PathOrName(behind=WEIGHTS)] = Field(
         PRETRAINED,
-        description='"pretrained", or the step whose weights it goes on from; or "weights:" and a file, a folder or a '
-        "hub name of published weights, of which the step's parts take what is theirs",
+        description='initial weights: "pretrained", or the name of a step, or "weights:" and a file, a folder or a hub '
+        "name of published weights, from which the step's parts load theirs",
     )
     objectives: tuple[str, ...] = Field(
         (GENERATOR,),
         min_length=1,
-        description='what it learns, by the names of [objectives.NAME] tables; "generator", the default: to write',
+        description='names of [objectives.NAME] tables to train with; "generator", the default, trains to write texts',
     )
-    training: Training = Field(Training(), description="the recipe's training settings, with this step's own")
+    training: Training = Field(Training(), description="overrides of the recipe's training settings")
     data: SerializeAsAny[DatasetConfig] | tuple[SourceConfig, ...] | None = Field(
         None,
-        description="what it learns from, a table like [data], or a list of such tables; by default the recipe's own "
-        "data",
+        description="training data: a table like [data], or a list of such tables; by default [data]",
     )
     evaluate: bool | Literal["own"] = Field(
         True,
-        description="write or predict for the recipe's data.test_split and score it, a row of the table; "
-        '"own": for its own data, the first where there are several; false for a warm start',
+        description="predict for the recipe's data.test_split and score the predictions, a row of the table; "
+        '"own": for the data of this step, the first if there are several; false for a step that only pretrains',
     )
 
     @property
     def weights(self) -> str | None:
-        """Where the published weights are that it starts from."""
+        """The path or hub name of the published weights that the step starts from."""
         return self.start.removeprefix(WEIGHTS) if self.start.startswith(WEIGHTS) else None
 
     @property
     def before(self) -> str | None:
-        """The step that it starts from."""
+        """The earlier step that this step starts from."""
         return None if self.start == PRETRAINED or self.weights is not None else self.start
 
     @property
-    def own(self) -> tuple[DatasetConfig, ...]:
-        """The data sets of its own, the first one first."""
+    def data_sets(self) -> tuple[DatasetConfig, ...]:
+        """The data sets in the step's `data`, in order; empty for the recipe's [data]."""
         if isinstance(self.data, tuple):
             return tuple(source.data for source in self.data)
         return () if self.data is None else (self.data,)
@@ -120,40 +119,40 @@ class Step(Config):
         inputs: Mapping[str, EmbedderConfig],
         objectives: Mapping[str, ObjectiveConfig],
     ) -> dict[str, SourceConfig]:
-        """What it learns from, each under the name that people read, its `type`; by default the recipe's `data`."""
+        """The training data by a name for people, the data set's `type`; by default the recipe's `data`."""
         if not isinstance(self.data, tuple):
-            whole = SourceConfig(data=self.data or data, inputs=self.inputs, objectives=self.objectives)
-            return {whole.data.type: whole}
-        found: dict[str, SourceConfig] = {}
+            single = SourceConfig(data=self.data or data, inputs=self.inputs, objectives=self.objectives)
+            return {single.data.type: single}
+        by_name: dict[str, SourceConfig] = {}
         for source in self.data:
             kind = source.data.type
-            count = sum(other.data.type == kind for other in found.values())
-            found[f"{kind} {count + 1}" if count else kind] = source.filled(self, inputs, objectives)
-        return found
+            count = sum(earlier.data.type == kind for earlier in by_name.values())
+            by_name[f"{kind} {count + 1}" if count else kind] = source.filled(self, inputs, objectives)
+        return by_name
 
 
 class Recipe(Config):
-    """Everything a run is made of. Its JSON is the whole truth: a run can be repeated from it."""
+    """All settings of a run. A run can be repeated from the recipe's JSON alone."""
 
     name: str = Field(min_length=1, pattern=f"^{NAME}$", strict=True, description="names the run folder")
-    description: str = Field("", strict=True, description="a sentence on what it is for; the report shows it")
+    description: str = Field("", strict=True, description="a sentence about its purpose; the report shows it")
     profile: str | None = Field(None, pattern=f"^{NAME}$", strict=True)
-    seed: int = Field(0, ge=0, strict=True, description="all randomness comes from it")
-    output: str = Field("runs", strict=True, description="where run folders go")
+    seed: int = Field(0, ge=0, strict=True, description="seed of all random numbers")
+    output: str = Field("runs", strict=True, description="folder of the run folders")
     jobs: int = Field(
         1,
         ge=1,
         le=64,
         strict=True,
-        description="how many steps a run on a processor learns at a time, where `mmgen run --jobs` does not say; "
-        "never more than there are cores",
+        description="steps that a run on the CPU trains at the same time, without `mmgen run --jobs`; at most the "
+        "number of cores",
     )
     backbone: SerializeAsAny[BackboneConfig]
     inputs: dict[str, SerializeAsAny[EmbedderConfig]] = Field(
         min_length=1, description="embedders, in the order of the sequence"
     )
     generator: SerializeAsAny[GeneratorConfig]
-    objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps learn beside writing")
+    objectives: dict[str, SerializeAsAny[ObjectiveConfig]] = Field({}, description="what steps train besides writing")
     sequence: SequenceConfig = SequenceConfig()
     training: Training = Training()
     steps: dict[str, Step] = Field(min_length=1)
@@ -163,11 +162,11 @@ class Recipe(Config):
     probes: dict[str, SerializeAsAny[ProbeConfig]] = {}
 
     def parts(self) -> list[PartConfig]:
-        """The configs of all parts that it is made of, those inside of others too."""
+        """The configs of all parts of the recipe, including parts inside other parts."""
         return list(_parts(self))
 
     def predicts(self, step: str) -> tuple[str, Gives] | None:
-        """Which objective of a step makes its predictions, and of which kind; one of a step at most does."""
+        """The objective of a step that makes its predictions, and their kind; at most one objective does."""
         for name in self.steps[step].objectives:
             config = self.generator if name == GENERATOR else self.objectives[name]
             if config.gives is not None:
@@ -175,16 +174,15 @@ class Recipe(Config):
         return None
 
     def own_data(self, step: str) -> DatasetConfig | None:
-        """The data of its own that a step is scored on (of several the first): where it says so, or needs labels that
-        the recipe's data lack."""
-        own = self.steps[step]
-        needed = {label for name in own.objectives if name != GENERATOR for label in self.objectives[name].labels}
-        scored = own.evaluate == "own" or not needed <= set(self.data.labels)
-        return own.own[0] if scored and own.own else None
+        """The step's first data set if the step is scored on it: with evaluate = "own", or if the recipe's [data] lacks
+        labels that the step needs."""
+        config = self.steps[step]
+        needed = {label for name in config.objectives if name != GENERATOR for label in self.objectives[name].labels}
+        scored = config.evaluate == "own" or not needed <= set(self.data.labels)
+        return config.data_sets[0] if scored and config.data_sets else None
 
     def judging(self, step: str) -> dict[str, MetricConfig]:
-        """The metrics that score what a step predicts, by name: those that judge its kind, and whose labels the
-        examples have."""
+        """The metrics that score a step, by name: those for its kind of predictions whose labels the examples have."""
         predicts, known = self.predicts(step), set((self.own_data(step) or self.data).labels)
         kind = predicts[1] if predicts else None
         return {
@@ -192,39 +190,39 @@ class Recipe(Config):
         }
 
     def writes(self, step: str) -> bool:
-        """Whether a step writes texts about the recipe's own data: a row of the table that generators share."""
+        """Whether a step writes texts for the recipe's [data]: a row of the table that generators share."""
         return bool(self.steps[step].evaluate) and self.makes_texts(step) and self.own_data(step) is None
 
     def makes_texts(self, step: str) -> bool:
-        """Whether what a step is asked for are texts: also where it only trains, since its generator can write."""
+        """Whether a step predicts texts. A step that only trains counts too, since its generator can write."""
         predicts = self.predicts(step)
         return predicts is None or predicts[1] == "text"
 
     def sources(self, step: str) -> dict[str, SourceConfig]:
-        """What a step learns from: see `Step.sources`."""
+        """The training data of a step: see `Step.sources`."""
         return self.steps[step].sources(self.data, self.inputs, self.objectives)
 
-    def asked(self, inputs: Iterable[str], objectives: Iterable[str]) -> tuple[str, ...]:
-        """Those of these inputs that data must have, where these objectives learn from it: they may fill others."""
+    def required_inputs(self, inputs: Iterable[str], objectives: Iterable[str]) -> tuple[str, ...]:
+        """Those of these inputs that the data must have; the objectives may provide the others."""
         filled = {field for name in objectives if name != GENERATOR for field in self.objectives[name].fills()}
         return tuple(name for name in inputs if not set(self.inputs[name].fields) <= filled)
 
     def chain(self, step: str) -> list[str]:
-        """The step and those it starts from, the first one first."""
-        found = [step]
-        while before := self.steps[found[-1]].before:
-            found.append(before)
-        return found[::-1]
+        """The step and all steps before it along `start`, in order."""
+        steps = [step]
+        while before := self.steps[steps[-1]].before:
+            steps.append(before)
+        return steps[::-1]
 
     def ordered(self, only: str | None = None) -> list[str]:
-        """Steps in an order in which every one comes after the one it starts from."""
+        """Steps, each after the step that it starts from."""
         order: dict[str, None] = {}
         for step in [only] if only else self.steps:
             order.update(dict.fromkeys(self.chain(step)))
         return list(order)
 
     def identity(self) -> dict[str, Any]:
-        """The recipe without the keys that cannot change a result; two runs with equal ones are the same run."""
+        """The recipe without the keys that cannot change a result; two runs of equal identity are the same run."""
         tables = self.model_dump(mode="json", exclude={"output": True, "description": True, "jobs": True})
         for training in [tables["training"], *(step["training"] for step in tables["steps"].values())]:
             for key in NO_RESULT:
@@ -232,10 +230,10 @@ class Recipe(Config):
         return tables
 
 
-_held = nested_kinds(Recipe).items()
+_kinds_by_table = nested_kinds(Recipe).items()
 _named = {name for name, info in Recipe.model_fields.items() if get_origin(info.annotation) is dict}
-PARTS = {name: kind for name, kind in _held if name not in _named}  # table -> kind of the part it describes
-NAMED_PARTS = {name: kind for name, kind in _held if name in _named}  # table of named tables -> kind
+PARTS = {name: kind for name, kind in _kinds_by_table if name not in _named}  # table -> kind of the part it describes
+NAMED_PARTS = {name: kind for name, kind in _kinds_by_table if name in _named}  # table of named tables -> kind
 
 
 TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Training, "decoding": Decoding}
@@ -244,8 +242,8 @@ TABLES: dict[str, type[Config]] = {"sequence": SequenceConfig, "training": Train
 def _parts(value: Any) -> Iterator[PartConfig]:
     if isinstance(value, PartConfig):
         yield value
-    inner: Any = [each for _, each in value] if isinstance(value, Config) else ()
+    inner: Any = [inner_value for _, inner_value in value] if isinstance(value, Config) else ()
     if isinstance(value, dict | tuple):
         inner = value.values() if isinstance(value, dict) else value
-    for each in inner:
-        yield from _parts(each)
+    for inner_value in inner:
+        yield from _parts(inner_value)

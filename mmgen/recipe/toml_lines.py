@@ -1,4 +1,4 @@
-"""The line of every key of a TOML text, for error messages: tomllib keeps none."""
+"""The line of every key of a TOML text, for error messages; tomllib does not keep line numbers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _KEY = re.compile(
 _NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
-MOST_NAMES = 32  # of a key; tomllib takes minutes for thousands, and what goes down into the tables gives up
+MOST_NAMES = 32  # in a key; tomllib takes minutes for thousands, and recursion over the tables fails
 _NAMES = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
 _DEEP = re.compile(rf"(?<![\w-])(?:{_NAMES}[ \t]*\.[ \t]*){{{MOST_NAMES},}}+{_NAMES}[ \t]*[=\]]")
 
 
-def too_deep(text: str) -> int | None:
-    """The line of a key or table of more than `MOST_NAMES` names ("a.b.c" has three); None where there is none."""
-    found = _DEEP.search(text)
-    return text.count("\n", 0, found.start()) + 1 if found else None
+def line_of_deep_key(text: str) -> int | None:
+    """The line of the first key or table with more than `MOST_NAMES` names ("a.b.c" has three), or None."""
+    match = _DEEP.search(text)
+    return text.count("\n", 0, match.start()) + 1 if match else None
 
 
 def lines(text: str) -> dict[Key, int]:
-    """The line of every key and table of a TOML text (tomllib keeps none). Entries of an array of tables are numbered
-    from 0: ("data", "0", "type"). Inside of values over several lines, only such entries are looked for."""
-    found: dict[Key, int] = {}
+    """The line of every key and table of a TOML text. Entries of an array of tables are numbered from 0: ("data", "0",
+    "type"). Inside values over several lines, only such entries have lines."""
+    numbers: dict[Key, int] = {}
     arrays: dict[Key, int] = {}  # array of tables -> the number of its last entry
     table, path = Key(), Key()
     depth, entries, quotes = 0, 0, ""  # open brackets, entries, or the triple quote, of a value over several lines
@@ -37,8 +37,8 @@ def lines(text: str) -> dict[Key, int]:
             quotes = "" if quotes in line else quotes
             continue
         if depth > 0:
-            depth, more = _opened(line, depth)
-            found |= {(*path, str(entries + each)): number for each in range(more)}
+            depth, more = _open_brackets(line, depth)
+            numbers |= {(*path, str(entries + entry)): number for entry in range(more)}
             entries += more
             continue
         header = line.lstrip().startswith("[")
@@ -50,17 +50,17 @@ def lines(text: str) -> dict[Key, int]:
             table = _table(names, arrays, line.lstrip().startswith("[["))
         path = table if header else (*table, *names)
         for size in range(1, len(path) + 1):
-            found.setdefault(path[:size], number)
+            numbers.setdefault(path[:size], number)
         if not header:
             value = line.lstrip()[match.end() :]
             quotes = next((q for q in ('"' * 3, "'" * 3) if value.count(q) % 2), "")
-            depth, entries = (0, 0) if quotes else _opened(value, 0)
-            found |= {(*path, str(each)): number for each in range(entries)}
-    return found
+            depth, entries = (0, 0) if quotes else _open_brackets(value, 0)
+            numbers |= {(*path, str(entry)): number for entry in range(entries)}
+    return numbers
 
 
 def _table(names: Key, arrays: dict[Key, int], another: bool) -> Key:
-    """The path of a table's header. `another`: it begins an entry of an array."""
+    """The path of a table's header. `another`: the header begins an entry of an array."""
     path = Key()
     for place, name in enumerate(names):
         path = (*path, name)
@@ -70,8 +70,8 @@ def _table(names: Key, arrays: dict[Key, int], another: bool) -> Key:
     return path
 
 
-def _opened(line: str, depth: int) -> tuple[int, int]:
-    """How many brackets are open behind a line, and how many tables begin in it that are an array's entries."""
+def _open_brackets(line: str, depth: int) -> tuple[int, int]:
+    """The number of open brackets after a line, and of tables that begin in the line as entries of an array."""
     entries = 0
     for sign in re.sub(r"\"(?:\\.|[^\"\\])*\"|'[^']*'|#.*", "", line):
         entries += sign == "{" and depth == 1

@@ -1,4 +1,4 @@
-"""The table [training]: how a step learns. Keys that contradict each other are refused, each under its own name."""
+"""The table [training]: how a step trains. A key that contradicts another one is reported under its name."""
 
 from __future__ import annotations
 
@@ -13,137 +13,141 @@ from ..configs import Config
 INSTEAD_OF = {
     "warmup_ratio": "warmup_updates",
     "warmup_updates": "warmup_ratio",
-}  # a layer with the one takes the lower one's other
+}  # a layer that sets one key deletes the other of lower layers
 NO_RESULT = ("num_workers", "checkpoint_every", "shard")  # keys that change no result
 Share = Annotated[float, Field(ge=0, lt=1)]
 Epochs = Annotated[float, Field(gt=0)]
 
 
-def laid_over(below: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
-    """A step's own keys over those of the recipe."""
-    replaced = {INSTEAD_OF[name] for name in own if name in INSTEAD_OF}
-    return {**{name: value for name, value in below.items() if name not in replaced}, **own}
+def merge_training(below: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe's [training] with the overrides of a step."""
+    replaced = {INSTEAD_OF[name] for name in overrides if name in INSTEAD_OF}
+    return {**{name: value for name, value in below.items() if name not in replaced}, **overrides}
 
 
 class Training(Config):
-    """How a step learns. A step may override any of it in its own `training` table."""
+    """How a step trains. A step may override any key in its `training` table."""
 
-    batch_size: int = Field(128, ge=1, description="pairs (one input, one target) an optimiser update")
+    batch_size: int = Field(128, ge=1, description="pairs (one input, one target) per optimiser update")
     micro_batch_size: int | None = Field(
-        None, ge=1, description="pairs at a time; several make an update. By default the whole batch"
+        None, ge=1, description="pairs per forward pass; gradients are accumulated over a batch. By default batch_size"
     )
     length_bucket: int = Field(
         16,
         ge=1,
-        description="updates that share their examples out by length, for less padding; 1: each has whatever comes",
+        description="updates whose examples are sorted by length among them, for less padding; 1: no sorting",
     )
-    epochs: int = Field(5, ge=1, description="visits of every example")
+    epochs: int = Field(5, ge=1, description="passes over the training data")
     learning_rate: float = Field(2e-5, gt=0, description="highest learning rate of the backbone")
     input_learning_rate: float | None = Field(
-        None, gt=0, description="highest learning rate of embedders; by default learning_rate"
+        None, gt=0, description="highest learning rate of the inputs' embedders; by default learning_rate"
     )
     warmup_updates: int | None = Field(
-        None, ge=1, description="updates over which the rate rises linearly, in place of the share warmup_ratio"
+        None, ge=1, description="updates of warm-up, over which the rate rises linearly; replaces warmup_ratio"
     )
     warmup_ratio: float = Field(
         0.1,
         ge=0,
         le=1,
-        description="share of the updates over which the rate rises linearly; it begins to fall after them",
+        description="share of all updates that are warm-up, over which the rate rises linearly",
     )
     lr_scheduler: Literal["linear", "steps", "none"] = Field(
         "linear",
-        description="after the warm-up the rate falls linearly to 0 until the last update, or falls in steps, or stays",
+        description="after the warm-up the rate falls linearly to 0 at the last update, falls in steps, or stays",
     )
     lr_milestones: tuple[Epochs, ...] = Field(
-        (), validate_default=True, description="epochs after which the rate falls, in order; for steps"
+        (), validate_default=True, description='epochs after which the rate falls, in order; for lr_scheduler = "steps"'
     )
-    lr_gamma: float = Field(0.1, gt=0, lt=1, description="what the rate is multiplied with at each; for steps")
+    lr_gamma: float = Field(
+        0.1, gt=0, lt=1, description='factor of the rate at each milestone; for lr_scheduler = "steps"'
+    )
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or stochastic gradient descent")
     momentum: Share = Field(0.0, description="SGD's momentum")
     betas: tuple[Share, Share] = Field(
-        (0.9, 0.999), description="AdamW's: how slowly the means of gradients and of their squares change"
+        (0.9, 0.999), description="AdamW's decay of the means of gradients and of squared gradients"
     )
     eps: float = Field(
-        1e-8, gt=0, description="AdamW's: added to the root of the mean square; BERT was learnt with 1e-6"
+        1e-8, gt=0, description="AdamW's, added to the root of the mean square; BERT was trained with 1e-6"
     )
     bias_correction: bool = Field(
-        True, description="AdamW's: its means are corrected for having begun at 0; BERT's and VisualBERT's own are not"
+        True, description="AdamW's: correct the means for starting at 0; the training of BERT and VisualBERT did not"
     )
     weight_decay: float = Field(
-        0.01, ge=0, description="but for biases and norms: AdamW's, or with SGD added to the gradient (L2)"
+        0.01, ge=0, description="weight decay of all parameters but biases and norms: AdamW's, or L2 with SGD"
     )
-    max_grad_norm: float | None = Field(1.0, gt=0, description="gradients are scaled down to this norm")
+    max_grad_norm: float | None = Field(
+        1.0, gt=0, description="gradients with a larger norm are scaled down to this norm"
+    )
     clip: Literal["whole", "each"] = Field(
-        "whole", description="whose norm max_grad_norm is: of all gradients together, or of each parameter's by itself"
+        "whole", description="max_grad_norm applies to all gradients together, or to the gradient of each parameter"
     )
     freeze: tuple[str, ...] = Field(
         (),
-        description='patterns of parameters that stay as they are though their part learns, such as "*.pooler.*"; '
-        "names are those in weights.safetensors",
+        description='patterns of parameters to freeze in the parts that train, such as "*.pooler.*"; names are those '
+        "in weights.safetensors",
     )
     precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 on a GPU that has it, else fp32")
     keep: Literal["last", "best"] = Field(
-        "last", description="weights of the last epoch, or of the lowest validation loss"
+        "last", description="keep the weights of the last epoch, or of the lowest validation loss"
     )
     checkpoint_every: int = Field(
-        200, ge=1, description="updates between checkpoints; one is written after every epoch too"
+        200, ge=1, description="updates between checkpoints; there is also one after every epoch"
     )
     num_workers: int = Field(
-        0, ge=0, le=256, description="processes that prepare batches; no number changes the result"
+        0, ge=0, le=256, description="processes that prepare batches; the number does not change the result"
     )
     shard: bool = Field(
         False,
-        description="of several processes, each keeps a slice of the weights, gradients and optimiser (FSDP), for "
-        "encoders too large for one",
+        description="shard weights, gradients and optimiser state over the processes (FSDP), for encoders too large "
+        "for one GPU",
     )
 
     @field_validator("warmup_ratio")
     @classmethod
-    def _one_warmup(cls, value: float, others: ValidationInfo) -> float:
-        if value and others.data.get("warmup_updates"):
-            raise ValueError(f"warmup_updates is set as well ({others.data['warmup_updates']}); write one of them")
+    def _one_warmup(cls, value: float, info: ValidationInfo) -> float:
+        if value and info.data.get("warmup_updates"):
+            raise ValueError(f"warmup_updates is also set ({info.data['warmup_updates']}); set only one of the two")
         return value
 
     @model_validator(mode="after")
     def _no_share(self) -> Self:
-        """A number of updates stands in place of the usual share; a kept recipe says so."""
+        """warmup_updates replaces the default of warmup_ratio; the saved recipe shows 0."""
         if self.warmup_updates is not None:
             self.__dict__["warmup_ratio"] = 0.0
         return self
 
     @field_validator("lr_milestones")
     @classmethod
-    def _for_steps(cls, value: tuple[float, ...], others: ValidationInfo) -> tuple[float, ...]:
-        scheduler = others.data.get("lr_scheduler")
+    def _for_steps(cls, value: tuple[float, ...], info: ValidationInfo) -> tuple[float, ...]:
+        scheduler = info.data.get("lr_scheduler")
         if scheduler == "steps" and not value:
             raise ValueError('lr_scheduler = "steps" needs epochs after which the rate falls, such as [14, 18]')
         if value and scheduler not in ("steps", None):
-            raise ValueError(f'it only counts with lr_scheduler = "steps", and lr_scheduler is "{scheduler}"')
+            raise ValueError(f'needs lr_scheduler = "steps", but lr_scheduler is "{scheduler}"')
         if any(later <= earlier for earlier, later in pairwise(value)):
-            raise ValueError("the epochs must rise")
+            raise ValueError("the epochs must increase")
         return value
 
     @field_validator("lr_gamma")
     @classmethod
-    def _of_steps(cls, value: float, others: ValidationInfo) -> float:
-        return cls._only(value, "lr_gamma", "lr_scheduler", "steps", others)
+    def _of_steps(cls, value: float, info: ValidationInfo) -> float:
+        return cls._only(value, "lr_gamma", "lr_scheduler", "steps", info)
 
     @field_validator("momentum")
     @classmethod
-    def _of_sgd(cls, value: float, others: ValidationInfo) -> float:
-        return cls._only(value, "momentum", "optimizer", "sgd", others)
+    def _of_sgd(cls, value: float, info: ValidationInfo) -> float:
+        return cls._only(value, "momentum", "optimizer", "sgd", info)
 
     @field_validator("betas", "eps", "bias_correction")
     @classmethod
-    def _of_adamw(cls, value: Any, others: ValidationInfo) -> Any:
-        return cls._only(value, others.field_name or "", "optimizer", "adamw", others)
+    def _of_adamw(cls, value: Any, info: ValidationInfo) -> Any:
+        return cls._only(value, info.field_name or "", "optimizer", "adamw", info)
 
     @classmethod
-    def _only(cls, value: Any, name: str, key: str, wanted: str, others: ValidationInfo) -> Any:
-        """Raises ValueError for another value than the default where the key is not as wanted. The default is let
-        through: a kept recipe has every key."""
-        chosen = others.data.get(key, wanted)
-        if chosen != wanted and value != cls.model_fields[name].default:
-            raise ValueError(f'it only counts with {key} = "{wanted}", and {key} is "{chosen}"')
+    def _only(cls, value: Any, name: str, key: str, required: str, info: ValidationInfo) -> Any:
+        """Check a key that only one optimiser or scheduler uses. Raises ValueError for a value that is not the default
+        if `key` is not `required`. The default passes, since a saved recipe has every key."""
+        chosen = info.data.get(key, required)
+        if chosen != required and value != cls.model_fields[name].default:
+            raise ValueError(f'needs {key} = "{required}", but {key} is "{chosen}"')
         return value

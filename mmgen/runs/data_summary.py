@@ -44,10 +44,10 @@ class DataSummary:
                 yield self._named(name, what.replace("_", " "), images)
         own = {}
         for step, each in recipe.steps.items():
-            for source in self.datasets.sources(step).values() if each.own else ():
-                several = f", '{source.name}'" * (len(each.own) > 1)
+            for source in self.datasets.sources(step).values() if each.data_sets else ():
+                several = f", '{source.name}'" * (len(each.data_sets) > 1)
                 own[name := f"what '{step}' learns from{several}"] = source.examples
-                asked = recipe.asked(source.inputs, source.objectives)
+                asked = recipe.required_inputs(source.inputs, source.objectives)
                 yield from self._split(name, source.examples, asked, {read: f"step '{step}'" for read in asked})
         yield from _overlaps(recipe, splits | own)
         yield ""
@@ -58,16 +58,16 @@ class DataSummary:
         """Inputs without which a run stops in this split of the recipe's own data -> a step that reads them there."""
         data, found = self.recipe.data, {}
         for name, step in self.recipe.steps.items():
-            learnt = not step.own and split in (data.train_split, data.validation_split)
+            learnt = not step.data_sets and split in (data.train_split, data.validation_split)
             scored = step.evaluate and split == data.test_split and self.recipe.own_data(name) is None
             if learnt or scored:
-                asked = self.recipe.asked(step.inputs, step.objectives)
+                asked = self.recipe.required_inputs(step.inputs, step.objectives)
                 found.update({read: f"step '{name}'" for read in asked if read not in found})
         return found
 
     def _asked(self) -> tuple[str, ...]:
         """Inputs that no objective fills."""
-        return self.recipe.asked(self.recipe.inputs, self.recipe.objectives)
+        return self.recipe.required_inputs(self.recipe.inputs, self.recipe.objectives)
 
     def _split(
         self, name: str, examples: Sequence[Example], inputs: Iterable[str], stops: Mapping[str, str]

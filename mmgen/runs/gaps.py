@@ -32,14 +32,14 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
             if len(sources) > 1:
                 place, whose = f"step '{name}', data '{source.name}'", "its"
             for examples in (source.examples, source.validation):
-                for wanted in recipe.asked(source.inputs, source.objectives):
+                for wanted in recipe.required_inputs(source.inputs, source.objectives):
                     reader, fields = model.embedders[wanted].reader, recipe.inputs[wanted].fields
                     _find_gap(place, f"'{wanted}' out of {whose} inputs", reader, examples, fields)
                 if GENERATOR in source.objectives:
                     _find_targets(place, f"'{GENERATOR}' out of {whose} objectives", examples)
-            for wanted in recipe.asked(source.inputs, source.objectives):
+            for wanted in recipe.required_inputs(source.inputs, source.objectives):
                 _look(wanted, model, source.examples[:LOOKED_AT])
-        for wanted in recipe.asked(step.inputs, step.objectives) if step.evaluate else ():
+        for wanted in recipe.required_inputs(step.inputs, step.objectives) if step.evaluate else ():
             reader, fields = model.embedders[wanted].reader, recipe.inputs[wanted].fields
             mend = f"'{wanted}' out of the step's inputs"
             _find_gap(f"step '{name}'", mend, reader, datasets.scored_by(name), fields)

@@ -48,7 +48,7 @@ def probe(
 def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, ProbeConfig]:
     """The recipe's probes, or those named: of the recipe, or else of those installed, with their defaults. `sets`:
     their settings, such as "attention.layer=1". Raises RecipeError."""
-    found = choice.chosen(ProbeConfig, recipe.probes, names, sets, registry)
+    found = choice.select_parts(ProbeConfig, recipe.probes, names, sets, registry)
     for name in found:
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise RecipeError(

@@ -14,7 +14,7 @@ from ..errors import DataError, RecipeError, RunError
 from ..evaluation import score
 from ..parts import Metric
 from ..progress import Progress
-from ..recipe.choice import chosen
+from ..recipe.choice import select_parts
 from ..recipe.tables import Recipe
 from ..registry import installed
 from ..storage import decodings, generations, kept_examples, predictions
@@ -43,7 +43,7 @@ def rescore(
     Raises RunError, RecipeError."""
     folder, registry, progress = RunFolder(Path(path)), installed(), progress or Progress()
     recipe = folder.recipe(registry)
-    recipe = recipe.model_copy(update={"metrics": chosen(MetricConfig, recipe.metrics, names, sets, registry)})
+    recipe = recipe.model_copy(update={"metrics": select_parts(MetricConfig, recipe.metrics, names, sets, registry)})
     answered = [name for name in recipe.steps if _answered(recipe, folder, name)]
     if not answered:
         raise RunError(f"{folder.path}: no step has written or predicted anything yet; go on with `mmgen run`")

@@ -16,7 +16,7 @@ from ..inference.load import load_run
 from ..parts import Metric
 from ..progress import Progress
 from ..recipe.layers import setting_table
-from ..recipe.load import changed
+from ..recipe.load import with_settings
 from ..recipe.tables import Recipe
 from ..registry import did_you_mean, installed
 from ..storage import decodings, generations
@@ -87,7 +87,7 @@ def changed_decoding(recipe: Recipe, sets: Sequence[str]) -> Decoding:
     for setting in sets:
         if any(table != "decoding" for table in setting_table(setting)[0]):
             raise RecipeError(f"--set {setting}: a finished run writes again with other decoding only (decoding.*)")
-    decoding = changed(recipe, sets, installed()).decoding
+    decoding = with_settings(recipe, sets, installed()).decoding
     if decoding == recipe.decoding:
         raise RecipeError(f"--set {' '.join(sets)}: the run has been written so already; its texts are in its steps")
     return decoding

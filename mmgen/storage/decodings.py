@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from ..decoding import Decoding
 from ..errors import RecipeError, RunError
 from ..files import read_table, write_json
-from ..recipe.messages import in_words
+from ..recipe.messages import mistake_text
 from ..recipe.tables import NAME
 from .run_folder import RunFolder, differences
 
@@ -37,7 +37,7 @@ def read(folder: Path) -> Decoding:
     try:
         return Decoding.model_validate(read_table(path))
     except ValidationError as error:
-        raise RunError(f"{path}: damaged: {in_words(error.errors()[0])}; delete {folder}") from None
+        raise RunError(f"{path}: damaged: {mistake_text(error.errors()[0])}; delete {folder}") from None
 
 
 def name_of(decoding: Decoding) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from ..errors import RunError
-from ..recipe.messages import in_words
+from ..recipe.messages import mistake_text
 from ..tensors import Generation
 
 TEXTS = TypeAdapter(list[Generation])  # a line of generations.jsonl
@@ -48,9 +48,8 @@ def _texts(line: str, place: str) -> list[Generation]:
         texts = TEXTS.validate_json(line, strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        raise RunError(
-            f"{place}: damaged: {'.'.join(map(str, first['loc']))}: {in_words(first)}; delete the file and run again"
-        ) from None
+        key = ".".join(map(str, first["loc"]))
+        raise RunError(f"{place}: damaged: {key}: {mistake_text(first)}; delete the file and run again") from None
     if not texts:
         raise RunError(f"{place}: damaged: the line has no text; delete the file and run again")
     return texts

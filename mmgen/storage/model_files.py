@@ -84,7 +84,7 @@ def features_file(extractor: ExtractorConfig, recipe: Recipe, folder: RunFolder)
         if isinstance(config, FeaturesConfig) and config.features is None and config.extractor == extractor
     )
     fingerprint = read_table(folder.path / "data.json", fingerprint=str)["fingerprint"]
-    configs = [recipe.data, *(config for step in recipe.steps.values() for config in step.own)]
+    configs = [recipe.data, *(config for step in recipe.steps.values() for config in step.data_sets)]
     data = [config.model_dump(mode="json") for config in configs]
     made_from = [extractor.model_dump(mode="json"), *data, fingerprint]
     path = _features_path(name, json.dumps(made_from, sort_keys=True), folder)

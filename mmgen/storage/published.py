@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import DataError, RunError, regular
-from ..recipe.weight_files import IN_FOLDERS, INDEX, WANTED, names_in, weight_files
+from ..recipe.weight_files import EXPECTED, IN_FOLDERS, INDEX, names_in_index, weight_files
 from .weights import read_tensors
 
 STATES = ("state_dict", "model")  # keys of the tensors in files with more content, such as an optimiser's state
@@ -93,7 +93,7 @@ def _read(path: Path) -> dict[str, Tensor]:
         tensors = _unpickled(path)
     by_name = _by_name(tensors)
     if not by_name:
-        raise DataError(f"{path}: contains no named tensors; {WANTED}")
+        raise DataError(f"{path}: contains no named tensors; {EXPECTED}")
     if bad_name := next((name for name in by_name if not name.isprintable() or len(name) > MAX_NAME), None):
         raise DataError(f"{path}: damaged: invalid tensor name {bad_name[:60]!r}; download the file again")
     if oversized := next((name for name, tensor in by_name.items() if _has_missing_data(tensor)), None):
@@ -169,7 +169,7 @@ def _of_hub(name: str) -> list[Path]:
         try:
             path = fetch(file)
             if file.endswith(INDEX):
-                return [fetch(shard) for shard in names_in(path)]
+                return [fetch(shard) for shard in names_in_index(path)]
             return [path]
         except EntryNotFoundError as error:  # also raised offline
             last = error
@@ -179,4 +179,4 @@ def _of_hub(name: str) -> list[Path]:
             last = error
             break
     reason = " ".join(str(last).split())[:200] or type(last).__name__
-    raise DataError(f"'{name}' cannot be loaded ({reason}); {WANTED}, or a hub name and a connection") from None
+    raise DataError(f"'{name}' cannot be loaded ({reason}); {EXPECTED}, or a hub name and a connection") from None

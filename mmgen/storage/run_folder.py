@@ -22,7 +22,7 @@ from ..data.datasets import Datasets
 from ..errors import PluginError, RecipeError, RunError
 from ..files import clear_partials, locked, read_json, read_table, sync, write_json
 from ..recipe.load import from_json
-from ..recipe.paths import located
+from ..recipe.paths import with_real_paths
 from ..recipe.tables import Recipe
 from ..registry import Registry, installed
 from . import kept_recipe, kept_start
@@ -108,7 +108,7 @@ class RunFolder:
         recipe cannot be loaded because a plugin is missing, the saved tables. Raises RunError."""
         saved = read_table(self.path / "recipe.json", seed=int)
         try:
-            return located(self.recipe(installed())).identity()
+            return with_real_paths(self.recipe(installed())).identity()
         except (RecipeError, PluginError):
             return {name: table for name, table in saved.items() if name not in ("description", kept_recipe.STARTED)}
 
@@ -135,7 +135,9 @@ class RunFolder:
         self._clear()
         fingerprint = datasets.fingerprint()
         if any(self.path.glob("steps/*/*")):  # a run that failed before any training reserves nothing
-            changes = differences(_training_tables(self.identity()), _training_tables(located(recipe).identity()))
+            changes = differences(
+                _training_tables(self.identity()), _training_tables(with_real_paths(recipe).identity())
+            )
             saved = (
                 read_table(self.path / "data.json", fingerprint=str)["fingerprint"]
                 if (self.path / "data.json").exists()
@@ -163,7 +165,7 @@ class RunFolder:
         saved = read_table(path) if path.exists() else {}
         table = ({"description": recipe.description} if recipe.description else {}) | recipe.identity()
         if saved.pop(kept_recipe.STARTED, None) and saved.get("description", "") == recipe.description:
-            saved = table if self.identity() == located(recipe).identity() else saved  # paths may differ
+            saved = table if self.identity() == with_real_paths(recipe).identity() else saved  # paths may differ
         if saved != table:
             write_json(path, table | {kept_recipe.STARTED: kept_recipe.started_in(self.path)})
 
@@ -172,7 +174,7 @@ class RunFolder:
         on neither."""
         if not any(self.path.glob("steps/*/*")):
             return ()
-        saved, current = self.identity(), located(recipe).identity()
+        saved, current = self.identity(), with_real_paths(recipe).identity()
         return tuple(name for name in ("decoding", "metrics") if saved.get(name) != current[name])
 
     def retire(self, recipe: Recipe) -> str:

@@ -103,7 +103,7 @@ def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
     (tmp_path / "x.toml").write_text("")
     signal.signal(number, signal.SIG_IGN)
     monkeypatch.setattr(mmgen.cli.runs, "load", lambda *_: (os.kill(os.getpid(), number), {}))
-    monkeypatch.setattr("mmgen.recipe.weight_files.unfound", lambda *_: [])
+    monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
     assert CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output == "1 set-up in 1 recipe: all well\n"
     assert signal.getsignal(number) is signal.SIG_IGN
 

@@ -116,9 +116,9 @@ def test_the_page_has_every_key_with_its_bounds_and_default():
             for text in section[1:]
         )
     assert (
-        "| `batch_size` | whole number, at least 1 | `128` | pairs (one input, one target) an optimiser update |"
+        "| `batch_size` | whole number, at least 1 | `128` | pairs (one input, one target) per optimiser update |"
         in page
     )
     assert '| `precision` | `"auto"`, `"fp32"`, `"bf16"` | `"auto"` |' in page
     assert "| `extractor` | a table: extractor |  | makes the features from raw images |" in page
-    assert "| `name` | text | must be given | names the run folder |" in page
+    assert "| `name` | string | required | names the run folder |" in page

@@ -9,7 +9,7 @@ import pytest
 from mmgen.errors import RecipeError
 from mmgen.recipe.json_schema import schema
 from mmgen.recipe.load import from_json, load
-from mmgen.recipe.paths import located
+from mmgen.recipe.paths import with_real_paths
 from mmgen.recipe.show import toml
 from mmgen.recipe.toml_lines import lines
 from mmgen.registry import installed
@@ -107,7 +107,10 @@ def test_a_kept_and_a_shown_recipe_are_the_same_recipe(tmp_path, monkeypatch):
     assert (table["type"], table["share"], table["inputs"]) == ("jsonl", 1, ["caption"]) and "data" not in table
     (tmp_path / "link").symlink_to(tmp_path)
     elsewhere = load(Path("link/toy.toml"), REGISTRY)[0]
-    assert elsewhere.identity() != recipe.identity() and located(elsewhere).identity() == located(recipe).identity()
+    assert (
+        elsewhere.identity() != recipe.identity()
+        and with_real_paths(elsewhere).identity() == with_real_paths(recipe).identity()
+    )
 
 
 @pytest.mark.slow
@@ -134,13 +137,14 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
     [
         (
             "data = []",
-            "24: steps.pre.data: must not be empty; name a data set, or leave the key out to learn from [data]",
+            "24: steps.pre.data: must not be empty; add a data set, or remove the key to train on [data]",
         ),
         ('data = [{ type = "scenes", share = 0 }]', "24: steps.pre.data.0.share: must be more than 0, not 0"),
         (
             'data = [{ type = "scenes", share = 0.5 }, { type = "jsonl", folder = "texts", share = 99.5 }]',
-            "24: steps.pre.data.0.share: of the 128 pairs of an update 0.64 are of the first data set, and every "
-            "update has one; raise its share or training.batch_size, or put another data set first",
+            "24: steps.pre.data.0.share: this share gives the first data set only 0.64 of 128 pairs per update, "
+            "and every update needs at least one; raise the share or training.batch_size, or put another "
+            "data set first",
         ),
         (two(second=", share = -1.5"), "26: steps.pre.data.1.share: must be more than 0, not -1.5"),
         (two(second=', share = "2"'), '26: steps.pre.data.1.share: must be a number, not "2"'),
@@ -148,21 +152,22 @@ def test_a_later_layers_list_stands_in_place_of_the_whole_list(tmp_path):
         (two(second=", shares = 2"), "26: steps.pre.data.1.shares: no such key; did you mean 'targets'?"),
         (
             'data = [\n  { type = "scenes" },\n  { type = "scenes", share = 2 },\n]',
-            "26: steps.pre.data.1: is data.0 again, so ids of examples collide; write it once, with the shares added "
-            "up",
+            "26: steps.pre.data.1: duplicate of data.0, so the ids of examples collide; keep one of the two, with "
+            "the sum of both shares",
         ),
         (
             two(', inputs = ["captoin"]'),
-            "25: steps.pre.data.0.inputs: 'captoin' is not among the step's inputs; did you mean 'caption'?; there "
+            "25: steps.pre.data.0.inputs: 'captoin' is not one of the step's inputs; did you mean 'caption'?; there "
             "are: caption, image",
         ),
         (
             two(second=', objectives = ["generator"]'),
-            "26: steps.pre.data.1.objectives: 'generator' is not among the step's objectives; there are: words",
+            "26: steps.pre.data.1.objectives: 'generator' is not one of the step's objectives; there are: words",
         ),
         (
             two(', inputs = ["image"]'),
-            "25: steps.pre.data.0: none of the step's objectives fits its inputs: image; leave it out",
+            "25: steps.pre.data.0: no objective of the step fits the inputs of this data set (image); remove the data "
+            "set",
         ),
         (
             two(', inputs = ["image"], objectives = ["words"]'),
@@ -181,25 +186,25 @@ def test_what_cannot_be_learnt_together_is_refused_with_its_line(tmp_path, data,
         (
             two(),
             ("evaluate = false", "evaluate = false\ntraining = { shard = true }"),
-            "24: steps.pre.training.shard: processes that hold slices of a model pass through it together, and "
-            "micro-batches of several data sets do not; learn this step without it",
+            "24: steps.pre.training.shard: a sharded model cannot train on several data sets, whose "
+            "micro-batches differ between processes; set shard = false for this step",
         ),
         (
             two(', objectives = ["words"]', ', objectives = ["words"]'),
             ('objectives = ["words"]\nev', 'objectives = ["words", "pictured"]\nev'),
-            "22: steps.pre.objectives: 'pictured' learns from none of the step's data sets: no data set has all that "
+            "22: steps.pre.objectives: no data set of the step trains 'pictured': no data set has all inputs that "
             "it reads",
         ),
         (
             'data = [{ type = "jsonl", folder = "t", inputs = ["caption"] }, { type = "scenes", train_size = 9 }]',
             ('objectives = ["words"]\nevaluate = false', 'objectives = ["generator"]\nevaluate = "own"'),
-            "23: steps.pre.evaluate: it is scored on the first of its data sets, 'jsonl', which has no input 'image'; "
-            "put one that has it first, or write evaluate = false",
+            "23: steps.pre.evaluate: the step is scored on its first data set, 'jsonl', which has no input 'image'; "
+            "list another data set first, or set evaluate = false",
         ),
         (
             "",
             ('[data]\ntype = "scenes"', '[[data]]\ntype = "scenes"'),
-            "25: data: must be a table; steps alone learn from a list of data sets",
+            "25: data: must be a table; only a step can train on a list of data sets",
         ),
     ],
 )

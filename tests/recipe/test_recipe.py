@@ -137,34 +137,34 @@ def test_all_mistakes_at_once_each_with_place_and_mend(recipe):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: must be 1 or more, not 0"),
-        (("epochs = 3", "num_workers = 100000"), "my.toml:10: training.num_workers: must be 256 at most, not 100000"),
+        (("epochs = 3", "epochs = 0"), "my.toml:10: training.epochs: must be at least 1, not 0"),
+        (("epochs = 3", "num_workers = 100000"), "my.toml:10: training.num_workers: must be at most 256, not 100000"),
         (
             ('type = "scenes"', 'type = "scenes"\ntrain_size = 1000000000000'),
-            "my.toml:22: data.train_size: must be 1000000 at most, not 1000000000000",
+            "my.toml:22: data.train_size: must be at most 1000000, not 1000000000000",
         ),
         (
             ('type = "masked"', 'type = "masked"\n[decoding]\nnum_beams = 1000000000'),
-            "my.toml:10: decoding.num_beams: must be 1000 at most, not 1000000000",
+            "my.toml:10: decoding.num_beams: must be at most 1000, not 1000000000",
         ),
         (
             ('type = "masked"', 'type = "masked"\n[decoding]\nnum_beam_groups = 1000000000'),
-            "my.toml:10: decoding.num_beam_groups: must be 1000 at most, not 1000000000",
+            "my.toml:10: decoding.num_beam_groups: must be at most 1000, not 1000000000",
         ),
         (
             (
                 'type = "masked"',
                 'type = "masked"\n[decoding]\nlength_penalty = 1e308',
             ),  # a length to this power overflows
-            "my.toml:10: decoding.length_penalty: must be 10 at most, not 1e+308",
+            "my.toml:10: decoding.length_penalty: must be at most 10, not 1e+308",
         ),
         (
             ('type = "masked"', 'type = "masked"\n[decoding]\ndo_sample = true\ntemperature = 1e-300'),
-            "my.toml:11: decoding.temperature: must be 1e-06 or more, not 1e-300",
+            "my.toml:11: decoding.temperature: must be at least 1e-06, not 1e-300",
         ),
         (
             ('type = "bert"', 'type = "bert"\nvocab_size = 1000000000000'),
-            "my.toml:5: backbone.vocab_size: must be 10000000 at most, not 1000000000000",
+            "my.toml:5: backbone.vocab_size: must be at most 10000000, not 1000000000000",
         ),
         (("epochs = 3", "epoch = 3"), "my.toml:10: training.epoch: no such key; did you mean 'epochs'?"),
         (('name = "toy"', 'nam = "toy"'), "my.toml: name: is missing"),
@@ -205,10 +205,10 @@ def test_one_mistake(recipe, change, expected):
             "my.toml:22: profiles: must be tables, [profiles.NAME]",
         ),
         (('name = "toy"', 'name = ".."'), "my.toml:1: name: "),
-        (("[steps.first]", "[steps.pretrained]"), "my.toml:11: steps.pretrained: a step's name is made of letters"),
+        (("[steps.first]", "[steps.pretrained]"), "my.toml:11: steps.pretrained: 'pretrained' is reserved"),
         (
             ('inputs = ["caption"]', 'inputs = ["caption", "caption"]'),
-            "my.toml:12: steps.first.inputs: an input is named twice",
+            "my.toml:12: steps.first.inputs: an input is listed twice; list each input once",
         ),
         (
             ('type = "masked"', 'type = "masked"\n[decoding]\ntop_k = 5'),
@@ -223,7 +223,7 @@ def test_one_mistake(recipe, change, expected):
         ),
         (
             ('type = "masked"', 'type = "masked"\nmax_tokens = 9\n[decoding]\nmin_new_tokens = 9'),
-            "my.toml:11: decoding.min_new_tokens: a text has 9 tokens at most with its end (generator.max_tokens)",
+            "my.toml:11: decoding.min_new_tokens: must be at most 8: generator.max_tokens = 9",
         ),
     ],
 )
@@ -251,8 +251,8 @@ IMAGE = '[inputs.image]\ntype = "regions"\n'
         ),
         (
             ('inputs = ["caption"]', 'inputs = ["image"]'),
-            'my.toml:7: inputs.image: has no features; name a file of them (features = "..."), or what makes them: '
-            "[inputs.image.extractor]",
+            'my.toml:7: inputs.image: has no features; set features = "FILE", or add '
+            "[inputs.image.extractor] to compute them",
         ),
         (
             ('type = "regions"', 'type = "regions"\nextractor = { type = "bottom_up_tsv" }'),
@@ -260,7 +260,7 @@ IMAGE = '[inputs.image]\ntype = "regions"\n'
         ),
         (
             ("[inputs.image]", '[inputs.backbone]\ntype = "text"\n[inputs.image]'),
-            "my.toml:7: inputs.backbone: 'backbone' means",
+            "my.toml:7: inputs.backbone: 'backbone' is reserved",
         ),
     ],
 )
@@ -277,8 +277,8 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
         'inputs = ["caption"]', 'inputs = ["image"]', 1
     )
     assert mistakes(recipe(text)) == [
-        "my.toml:9: inputs.image.extractor: bottom_up_tsv reads published files, not pictures; fill a store with "
-        "`mmgen features import --type bottom_up_tsv`, and name it: inputs.image.features"
+        "my.toml:9: inputs.image.extractor: bottom_up_tsv reads published files, not images; create a feature file "
+        "with `mmgen features import --type bottom_up_tsv`, and set inputs.image.features to it"
     ]
     load(recipe(text.replace("extractor =", 'features = "f.h5"\nextractor =')), REGISTRY)
 
@@ -286,9 +286,9 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("training.epochs=0", "must be 1 or more, not 0"),
+        ("training.epochs=0", "must be at least 1, not 0"),
         ("training.learning_rate=0", "must be more than 0, not 0"),
-        ("training.warmup_ratio=1.5", "must be 1 at most, not 1.5"),
+        ("training.warmup_ratio=1.5", "must be at most 1, not 1.5"),
         ("backbone.dropout=1", "must be less than 1, not 1"),
         ("training.epochs=2.5", "must be a whole number, not 2.5"),
         ("training.epochs='2'", 'must be a whole number, not "2"'),
@@ -296,17 +296,17 @@ def test_an_extractor_of_published_files_is_none_of_pictures(recipe):
         ("training.learning_rate=x", 'must be a number, not "x"'),
         ("training.shard=1", "must be true or false, not 1"),
         ("training.keep=lst", "must be 'last' or 'best', not \"lst\"; did you mean 'last'?"),
-        ("name=5", "must be a text in quotation marks, not 5"),
+        ("name=5", "must be a string in quotation marks, not 5"),
         (
             "name='../x'",
-            "a name is made of letters, digits, '_', '-' and '.', and begins with one of the first three, not",
+            "a name must start with a letter, a digit or '_', and contain only letters, digits, '_', '-' and '.', not",
         ),
         ("name=''", "must not be empty"),
         ("steps.first.train=[]", "must not be empty"),
         ("steps.first.inputs=caption", 'must be a list, [...], not "caption"'),
         ("inputs.caption.fields=5", "must be a list, [...], not 5"),
         ("data.seed=1979-05-27", 'must be a whole number, not "1979-05-27"'),
-        ("decoding.num_beams=0", "must be 1 or more, not 0"),
+        ("decoding.num_beams=0", "must be at least 1, not 0"),
         (
             "decoding.num_return_sequences=3",
             "3 texts need num_beams of at least that number, not 1, or do_sample = true",
@@ -353,30 +353,32 @@ def test_recipes_of_other_editors(recipe, encoding, expected):
     [
         (
             "warmup_ratio = 0.2\nwarmup_updates = 50",
-            "my.toml:10: training.warmup_ratio: warmup_updates is set as well (50); write one of them",
+            "my.toml:10: training.warmup_ratio: warmup_updates is also set (50); set only one of the two",
         ),
         (
             "momentum = 0.9",
-            'my.toml:10: training.momentum: it only counts with optimizer = "sgd", and optimizer is "adamw"',
+            'my.toml:10: training.momentum: needs optimizer = "sgd", but optimizer is "adamw"',
         ),
         (
             'optimizer = "sgd"\neps = 1e-6',
-            'my.toml:11: training.eps: it only counts with optimizer = "adamw", and optimizer is "sgd"',
+            'my.toml:11: training.eps: needs optimizer = "adamw", but optimizer is "sgd"',
         ),
         (
             'optimizer = "sgd"\nbias_correction = false',
-            'my.toml:11: training.bias_correction: it only counts with optimizer = "adamw", and optimizer is "sgd"',
+            'my.toml:11: training.bias_correction: needs optimizer = "adamw", but optimizer is "sgd"',
         ),
         (
             "lr_milestones = [2]",
-            'my.toml:10: training.lr_milestones: it only counts with lr_scheduler = "steps", and lr_scheduler is '
-            '"linear"',
+            'my.toml:10: training.lr_milestones: needs lr_scheduler = "steps", but lr_scheduler is "linear"',
         ),
         (
             "lr_gamma = 0.5",
-            'my.toml:10: training.lr_gamma: it only counts with lr_scheduler = "steps", and lr_scheduler is "linear"',
+            'my.toml:10: training.lr_gamma: needs lr_scheduler = "steps", but lr_scheduler is "linear"',
         ),
-        ('lr_scheduler = "steps"\nlr_milestones = [2, 2]', "my.toml:11: training.lr_milestones: the epochs must rise"),
+        (
+            'lr_scheduler = "steps"\nlr_milestones = [2, 2]',
+            "my.toml:11: training.lr_milestones: the epochs must increase",
+        ),
         (
             'lr_scheduler = "steps"',
             'my.toml:9: training.lr_milestones: lr_scheduler = "steps" needs epochs after which the rate falls, '
@@ -438,7 +440,10 @@ def test_a_generator_refuses_options_before_anything_is_learnt(recipe, monkeypat
 
 def test_a_table_without_a_name_is_no_less_a_mistake_below_a_profile(recipe):
     told = mistakes(recipe(GOOD + '[steps.""]\n[profiles.small.steps.first]\nstart = "pretrained"\n'))
-    assert told[0] == "my.toml:26: steps.: a name is made of letters, digits, '_' and '-', a step's of '.' too"
+    assert (
+        told[0]
+        == "my.toml:26: steps.: a name may contain only letters, digits, '_' and '-'; the name of a step also '.'"
+    )
 
 
 def test_a_profile_extends_another(recipe, tmp_path):
@@ -463,7 +468,7 @@ def test_a_profile_extends_another(recipe, tmp_path):
     [
         ('"lage"', "there is no profile 'lage'; did you mean 'large'?; there are: small, large"),
         ("3", "there is no profile '3'; there are: small, large"),
-        ('"small"', "the profile 'small' extends itself, by way of small"),
+        ('"small"', "the profile 'small' extends itself through small"),
     ],
 )
 def test_a_profile_that_cannot_be_extended(recipe, extends, told):
@@ -480,7 +485,7 @@ def test_a_profile_is_not_chosen_by_a_setting(recipe):
 
 def test_a_mistake_in_a_setting_names_the_setting(recipe):
     assert mistakes(recipe(), sets=("steps.second.training.epochs=0",)) == [
-        "--set steps.second.training.epochs=0: steps.second.training.epochs: must be 1 or more, not 0"
+        "--set steps.second.training.epochs=0: steps.second.training.epochs: must be at least 1, not 0"
     ]
 
 
@@ -488,7 +493,10 @@ def test_steps_that_start_from_one_another_go_in_a_circle(recipe):
     text = GOOD.replace(
         'train = ["backbone"]\n[steps.second]', 'train = ["backbone"]\nstart = "second"\n[steps.second]'
     )
-    assert "my.toml:14: steps.first.start: goes in a circle: first -> second -> first" in mistakes(recipe(text))
+    assert (
+        "my.toml:14: steps.first.start: the steps start from each other in a cycle: first -> second -> first"
+        in mistakes(recipe(text))
+    )
 
 
 def test_a_recipe_that_extends_itself(recipe):
@@ -538,7 +546,7 @@ def test_a_key_of_names_without_end_is_told_at_once(tmp_path, line):
     (tmp_path / "r.toml").write_text(f'name = "r"\n{line}\n')
     place = 4 if "\n" in line else 2
     assert mistakes(tmp_path / "r.toml") == [
-        f"{tmp_path}/r.toml:{place}: a key has more than 32 names; no key of a recipe has as many"
+        f"{tmp_path}/r.toml:{place}: a key has more than 32 names separated by dots; keys of a recipe have fewer"
     ]
 
 

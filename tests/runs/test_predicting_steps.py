@@ -348,11 +348,11 @@ def test_a_damaged_line_is_told(tmp_path):
 @pytest.mark.parametrize(
     "text, words",
     [
-        (changed(data=None), "'color' needs examples with the label 'color', and data 'scenes' has: none"),
+        (changed(data=None), "'color' needs examples with the label 'color', but data 'scenes' has: none"),
         (changed({"right": {"type": "right"}}), ""),
         (
             changed(data=[{"type": "coloured"}, {"type": "scenes"}]),
-            ": steps.colors.data.1.objectives: 'color' needs examples with the label 'color', and data 'scenes' has",
+            ": steps.colors.data.1.objectives: 'color' needs examples with the label 'color', but data 'scenes' has",
         ),
         (
             changed(
@@ -364,16 +364,16 @@ def test_a_damaged_line_is_told(tmp_path):
         ),
         (
             changed(objectives=["color", "generator"]),
-            "'color' and 'generator' both make predictions; part them into two steps",
+            "'color' and 'generator' both make predictions, but only one objective per step can; use two steps",
         ),
-        (changed(evaluate=False), "metrics.right: judges label, and the steps predict: text; leave it out"),
+        (changed(evaluate=False), "metrics.right: scores label, but the steps predict text; remove this metric"),
         (
             changed({**METRICS, "shaped": {"type": "shaped"}}),
-            "metrics.shaped: needs examples with the label 'shape', and no data has them; leave it out",
+            "metrics.shaped: needs examples with the label 'shape', but no data set has them; remove it",
         ),
         (
             changed() + '[steps.last]\ninputs = ["caption"]\ntrain = ["backbone"]\nevaluate = "own"',
-            "steps.last.evaluate: it has no data of its own; write [steps.last.data], or evaluate = true",
+            'steps.last.evaluate: "own" needs a data set of the step; add [steps.last.data], or set evaluate = true',
         ),
     ],
 )

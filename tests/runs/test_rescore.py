@@ -57,7 +57,7 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
     [
         (
             ("--metric", "diversty"),
-            "--metric diversty: no metric is called that; did you mean 'diversity'?; there are: ",
+            "--metric diversty: there is no such metric; did you mean 'diversity'?; there are: ",
         ),
         (
             ("--corpus-intervals",),

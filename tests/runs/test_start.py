@@ -17,8 +17,8 @@ from mmgen.data.datasets import Datasets
 from mmgen.errors import DataError, PluginError, RecipeError, RunError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
-from mmgen.recipe.paths import located
-from mmgen.recipe.weight_files import unfound
+from mmgen.recipe.paths import with_real_paths
+from mmgen.recipe.weight_files import weight_file_errors
 from mmgen.registry import installed
 from mmgen.runs.prepare import begin
 from mmgen.runs.run import run
@@ -266,8 +266,8 @@ def test_other_weights_under_the_same_name_are_noticed(made, place):
     [
         ("weights:gone.safetensors", "'gone.safetensors': no such file or folder; give a file (.safetensors, .bin"),
         ("weights:./nowhere", "'./nowhere': no such file or folder; give a file"),
-        ("weights:toy.toml", "'toy.toml': no file of weights by its name; give a file"),
-        ("weights:empty", "'empty': the folder has no file of weights; give a file"),
+        ("weights:toy.toml", "'toy.toml': not a weights file by its name; give a file"),
+        ("weights:empty", "'empty': the folder has no weights file; give a file"),
         ("weights:bert.bin", ""),
         ("weights:uclanlp/visualbert-vqa", ""),  # whether a hub has it, a run will see
     ],
@@ -275,7 +275,7 @@ def test_other_weights_under_the_same_name_are_noticed(made, place):
 def test_check_tells_what_it_can_without_reading_tensors(place, start, told):
     Path("empty").mkdir()
     Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", start))
-    problems = unfound(*load(Path("toy.toml"), installed()))
+    problems = weight_file_errors(*load(Path("toy.toml"), installed()))
     assert len(problems) == bool(told) and "".join(problems).startswith(
         f"toy.toml:{LINE}: steps.pre.start: {told}" * bool(told)
     )
@@ -283,17 +283,17 @@ def test_check_tells_what_it_can_without_reading_tensors(place, start, told):
 
 def test_a_start_without_a_name_is_a_mistake_and_a_path_counts_from_the_recipe(place):
     Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", "weights: "))
-    with pytest.raises(RecipeError, match=f'toy.toml:{LINE}: steps.pre.start: name a file, .* behind "weights:"'):
+    with pytest.raises(RecipeError, match=f'toy.toml:{LINE}: steps.pre.start: write a file, .* after "weights:"'):
         load(Path("toy.toml"), installed())
     (place / "recipes").mkdir()
     shutil.move("bert.bin", "recipes/bert.bin")
     Path("recipes/toy.toml").write_text(RECIPE)
     recipe, layers = load(Path("recipes/toy.toml"), installed())
-    assert recipe.steps["pre"].weights == "recipes/bert.bin" and not unfound(recipe, layers)
-    found = located(recipe).steps["pre"].start
+    assert recipe.steps["pre"].weights == "recipes/bert.bin" and not weight_file_errors(recipe, layers)
+    found = with_real_paths(recipe).steps["pre"].start
     Path("recipes/bert.bin").unlink()  # it is the same recipe without it
     gone, _ = load(place / "recipes/toy.toml", installed())
-    assert found == located(gone).steps["pre"].start == f"weights:{(place / 'recipes/bert.bin').resolve()}"
+    assert found == with_real_paths(gone).steps["pre"].start == f"weights:{(place / 'recipes/bert.bin').resolve()}"
     assert gone.steps["pre"].weights == str(place / "recipes/bert.bin")
     assert recipe.chain("write") == ["pre", "write"] and recipe.steps["write"].before == "pre"
 

@@ -128,13 +128,17 @@ def test_a_small_file_does_not_unpack_to_a_large_one(tmp_path):
         ("a.bin", b"", "a.bin: damaged, or not a weights file"),
         ("a.bin", b"PK\x03\x04 and so on", "a.bin: damaged, or not a weights file"),
         ("a.safetensors", b"\xff" * 40, "a.safetensors: damaged"),
-        ("a.txt", b"words", "no file of weights by its name; give a file"),
+        ("a.txt", b"words", "not a weights file by its name; give a file"),
         ("model.safetensors.index.json", b"{", "index.json: damaged"),
-        ("model.safetensors.index.json", b'{"weight_map": {}}', "it names no files beside it"),
-        ("model.safetensors.index.json", b'{"weight_map": {"a": "../b.safetensors"}}', "it names no files beside it"),
-        ("model.safetensors.index.json", b'{"weight_map": {"a": ["b"]}}', "it names no files beside it"),
-        ("model.safetensors.index.json", b'{"weight_map": {"a": "b.exe"}}', "names b.exe, which is no file of weights"),
-        ("model.safetensors.index.json", b'{"weight_map": {"a": "b.bin"}}', "names b.bin, which is not beside it"),
+        ("model.safetensors.index.json", b'{"weight_map": {}}', "lists no files of its folder"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": "../b.safetensors"}}', "lists no files of its folder"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": ["b"]}}', "lists no files of its folder"),
+        ("model.safetensors.index.json", b'{"weight_map": {"a": "b.exe"}}', "lists b.exe, which is not a weights file"),
+        (
+            "model.safetensors.index.json",
+            b'{"weight_map": {"a": "b.bin"}}',
+            "lists b.bin, which is not in the same folder",
+        ),
     ],
 )
 def test_damage_is_one_line(tmp_path, name, content, reason):
@@ -158,9 +162,9 @@ def test_what_is_no_weights_is_one_line(tmp_path):
         ("lines.pt", r"damaged: invalid tensor name 'a\nb'; download"),
         ("long.pt", "damaged: invalid tensor name 'a.a.a.a.a.a.a.a.a."),
         ("a.bin", "damaged, or not a weights file"),
-        ("none", "the folder has no file of weights"),
+        ("none", "the folder has no weights file"),
         ("gone.bin", "no such file or folder"),
-        ("", r"the folder has several files of weights (a.bin, lines.pt)"),
+        ("", r"the folder has several weights files (a.bin, lines.pt)"),
     ]:
         with pytest.raises(DataError) as error:
             read_published(str(tmp_path / name))

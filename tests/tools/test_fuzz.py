@@ -116,7 +116,7 @@ def test_a_table_that_is_none_is_told_once_without_a_cascade(setting):
 
 
 def test_a_setting_of_several_lines_is_not_several_settings():
-    with pytest.raises(MmgenError, match="write it as a.b=value"):
+    with pytest.raises(MmgenError, match="write a.b=value"):
         load(runs() / "toy.toml", installed(), sets=("seed=1\noutput='x'",))
 
 

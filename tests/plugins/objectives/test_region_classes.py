@@ -220,8 +220,12 @@ def test_it_is_trained_with_the_choice_on_drawn_scenes(tmp_path):
 @pytest.mark.parametrize(
     ("begins_as", "message"),
     [
-        ("regoins", "'classes' begins as 'regoins', which is no objective; did you mean 'regions'?"),
-        ("choices", "'classes' begins as 'choices', which has no hidden layer for that; name another"),
+        ("regoins", "'classes' has init_from = \"regoins\", but no objective has that name; did you mean 'regions'?"),
+        (
+            "choices",
+            "'classes' has init_from = \"choices\", but the head of 'choices' has no hidden layer to "
+            "copy; name another objective",
+        ),
     ],
 )
 def test_a_wrong_initialisation_is_reported_by_the_check(tmp_path, begins_as, message):

@@ -718,7 +718,7 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
         (["--step", "bth"], "error: --step: there is no step 'bth'; did you mean 'both'?; there are: words, both"),
         (
             ["--probe", "head"],
-            "error: --probe head: no probe is called that; did you mean 'heads'?; there are: heads, looks, attention, "
+            "error: --probe head: there is no such probe; did you mean 'heads'?; there are: heads, looks, attention, "
             "grounding, similarity",
         ),
         (
