@@ -360,7 +360,7 @@ def test_a_damaged_line_is_told(tmp_path):
                 data=[{"type": "scenes", "inputs": ["caption"]}, {"type": "coloured"}],
                 objectives=["color", "words"],
             ),
-            ": steps.colors.evaluate: it is scored on the first of its data sets, 'scenes', which has no label 'color'",
+            ": steps.colors.evaluate: the step is scored on its first data set, 'scenes', which has no label 'color'",
         ),
         (
             changed(objectives=["color", "generator"]),
