@@ -1,5 +1,5 @@
-"""VisualBERT (Li et al., 2019): BERT with one more row in its table of positions and two more token types, and regions
-through one linear layer behind the text. It learns with any objective, and writes with the masked generator."""
+"""VisualBERT (Li et al., 2019): BERT with one more position and two more token types; regions follow the text, through
+one linear layer. It trains with any objective and generates with the masked generator."""
 
 from typing import ClassVar, Literal
 
@@ -11,9 +11,10 @@ import mmgen
 
 
 class VisualBert(Encoder):
-    """VisualBERT's encoder: BERT, with a position that all regions share and token types of their own.
+    """VisualBERT's encoder: BERT with one position and two token types for regions.
 
-    The new rows begin as BERT's first rows (`special_intialize` of the original code, true in all of its set-ups).
+    The new rows are initialised with BERT's first rows (`special_intialize` of the original code, true in all of its
+    configurations).
     """
 
     type: Literal["visualbert"] = "visualbert"
@@ -24,7 +25,7 @@ class VisualBert(Encoder):
     extra_positions: Literal[1] = Field(1, description="the one position of all regions")
     fuse: Literal["early", "late"] = Field(
         "early",
-        description="early: words and regions go through all layers; late: words alone do, and one more layer sees "
+        description="early: words and regions go through all layers; late: only words do, and one more layer reads "
         "both (the paper's ablation)",
     )
 
@@ -32,8 +33,8 @@ class VisualBert(Encoder):
         if family != "visual_bert":
             return super().where_to_give(family)
         return (
-            f'a step starts from it (steps.NAME.start = "weights:{self.weights}"), and backbone.weights brings the '
-            'words, such as "bert-base-uncased"'
+            f'start a step from it (steps.NAME.start = "weights:{self.weights}"), and set backbone.weights to a '
+            'checkpoint with a tokenizer, such as "bert-base-uncased"'
         )
 
     def backbone_class(self):
@@ -43,20 +44,20 @@ class VisualBert(Encoder):
 
 
 class VisualBertRegions(MentionsConfig):
-    """Regions as VisualBERT reads them: features through one linear layer, all at one position, in token types of their
-    own; without places, but for `coordinates`. A region that words mean gets the mean of the words' positions. Needs
+    """VisualBERT's regions: features through one linear layer, all at one position, with two token types of regions;
+    without boxes, except with `coordinates`. A region that words mention gets the mean of the words' positions. Needs
     the backbone "visualbert"."""
 
     type: Literal["visualbert_regions"] = "visualbert_regions"
-    boxes: Literal[False] = Field(False, description="VisualBERT knows no places; see coordinates")
+    boxes: Literal[False] = Field(False, description="VisualBERT reads no boxes; see coordinates")
     coordinates: bool = Field(
-        False, description="append six numbers to every feature: x0, y0, x1, y1, width, height, relative (Flickr30K)"
+        False, description="append six relative numbers to every feature: x0, y0, x1, y1, width, height (Flickr30K)"
     )
     max_regions: int = Field(
-        100, ge=1, description="regions of an image at most; a store has them by falling confidence"
+        100, ge=1, description="maximum number of regions per image; a store has them by decreasing confidence"
     )
     visual_type: Literal[0, 1] = Field(
-        0, description="the visual token type of a single picture: 0 as in the original; 1 is what transformers takes"
+        0, description="the visual token type of a single picture: 0 as in the original code, 1 as in transformers"
     )
 
     def build(self, backbone):

@@ -1,4 +1,4 @@
-"""VisualBERT's encoder: BERT's, with larger tables, and late fusion as the paper's ablation has it."""
+"""VisualBERT's encoder: BERT with larger embedding tables, and late fusion as in the paper's ablation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .names import as_bert, fusion
 
 
 class VisualBertBackbone(EncoderBackbone):
-    """Regions stand at the position -1, in the last two token types.
+    """Regions are at position -1 and have the last two token types.
 
-    With fuse = "late" (`bypass_transformer` of the original code) the encoder's layers see words alone, and `fusion`,
-    one more layer, sees their states and the embedded regions.
+    With fuse = "late" (`bypass_transformer` of the original code), the encoder's layers read only words; one more
+    layer, `fusion`, reads the words' states and the embedded regions.
     """
 
     config: VisualBert
@@ -41,7 +41,7 @@ class VisualBertBackbone(EncoderBackbone):
             self.fusion.apply(model._init_weights)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Of the original code, of transformers' classes, or of BERT alone."""
+        """Weights of the original code, of transformers' classes, or of plain BERT."""
         tensors = dict(super().published(as_bert(weights)))
         if self.fusion is not None:
             tensors |= {f"fusion.{name}": tensor for name, tensor in fusion(weights).items()}
@@ -49,7 +49,7 @@ class VisualBertBackbone(EncoderBackbone):
 
     @property
     def positions(self) -> nn.Embedding:
-        """The table of positions, the extra row last."""
+        """The position embeddings, with the extra row last."""
         base: Any = self.model.base_model
         table: nn.Embedding = base.embeddings.position_embeddings
         return table
@@ -58,7 +58,7 @@ class VisualBertBackbone(EncoderBackbone):
         if self.fusion is None:
             return seen
         words, keys = (positions >= 0)[:, None, :, None], (key_positions >= 0)[:, None, None, :]
-        return seen & (keys | ~words)  # no word looks at a region; what regions become is not used
+        return seen & (keys | ~words)  # no word attends to a region; the regions' outputs are not used
 
     def _encode(self, slots: Slots, cache: Cache | None, output: Sequence[str], more: dict) -> Encoded:
         encoded = super()._encode(slots, cache, output, more)
@@ -79,7 +79,7 @@ class VisualBertBackbone(EncoderBackbone):
         return Encoded(last, hidden, (*encoded.attentions, *weights))
 
     def _fused(self, states: Tensor, seen: Tensor, weigh: bool, cache_arguments: dict) -> tuple[Tensor, list[Tensor]]:
-        """Words' states and embedded regions (B, L, H) through the one layer that sees both; and where `weigh`, its
+        """Apply the fusion layer to words' states and embedded regions (B, L, H). With `weigh`, also returns its
         attention (B, heads, L, M)."""
         layer: Any = self.fusion
         if not weigh and self._attention == "sdpa":
@@ -88,9 +88,8 @@ class VisualBertBackbone(EncoderBackbone):
         hook = layer.attention.self.register_forward_hook(lambda _, __, output: weights.append(output[1]))
         try:
             with self._eager():
-                return layer(
-                    states, attention_mask=additive(seen, states.dtype), **cache_arguments
-                ), weights if weigh else []
+                fused = layer(states, attention_mask=additive(seen, states.dtype), **cache_arguments)
+                return fused, weights if weigh else []
         finally:
             hook.remove()
 

@@ -1,4 +1,4 @@
-"""Regions as VisualBERT reads them (section 3.2 of the paper, and the original code where the two differ)."""
+"""VisualBERT's region embedder (section 3.2 of the paper; the original code where the two differ)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .names import projection
 
 
 class VisualBertRegionEmbedder(StoredEmbedder):
-    """features (B, N, D) -> states (B, N, E) at the position -1. Their token types are the backbone's last two: the
-    first for `visual_type` 0 and for the first of several pictures, the second for 1 and for the others."""
+    """features (B, N, D) -> states (B, N, E) at position -1. The token types are the backbone's last two: the first for
+    `visual_type` 0 and for the first of several pictures, the second for 1 and for the other pictures."""
 
     places = 6
     typed = False
@@ -28,7 +28,7 @@ class VisualBertRegionEmbedder(StoredEmbedder):
 
     def __init__(self, config: VisualBertRegions, backbone: Backbone) -> None:
         if not isinstance(backbone, VisualBertBackbone):
-            raise PluginError('visualbert_regions needs the backbone "visualbert", which has their position and types')
+            raise PluginError('visualbert_regions needs the backbone "visualbert", which has the position and types')
         mentions = Mentions(config.mentions, config.first_object, backbone.tokenizer)
         reader = MentionedReader(config, config.max_regions, mentions)
         reader.boxes = config.coordinates
@@ -58,15 +58,17 @@ class VisualBertRegionEmbedder(StoredEmbedder):
         return torch.cat([boxes, boxes[..., 2:] - boxes[..., :2]], -1)
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
-        """Regions that words mean get the mean of the words' positions (of their embeddings; the paper adds them up,
-        and the original code divides)."""
+        """Regions that words mention get the mean of the words' position embeddings (the paper adds the embeddings,
+        the original code takes their mean)."""
         if collated is None or "pairs" not in collated:
             return None
         pairs = collated["pairs"]
         regions = columns(slots, name)[pairs[..., 0].clamp(min=0)]  # (B, M) columns of the rows
-        words, known = mentioning(slots, self.texts, pairs)
+        words, present = mentioning(slots, self.texts, pairs)
         positions = slots.positions.gather(1, words)
-        rows = self._backbone[0].positions(positions.clamp(min=0)) * known.unsqueeze(-1)  # (B, M, E)
+        rows = self._backbone[0].positions(positions.clamp(min=0)) * present.unsqueeze(-1)  # (B, M, E)
         total = rows.new_zeros(slots.states.shape).scatter_add(1, regions.unsqueeze(-1).expand_as(rows), rows)
-        count = rows.new_zeros(regions.shape[0], slots.positions.shape[1]).scatter_add(1, regions, known.to(rows.dtype))
+        count = rows.new_zeros(regions.shape[0], slots.positions.shape[1]).scatter_add(
+            1, regions, present.to(rows.dtype)
+        )
         return total / count.clamp(min=1).unsqueeze(-1)

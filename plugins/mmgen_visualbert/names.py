@@ -1,6 +1,6 @@
-"""What others call VisualBERT's weights: the original code, and transformers' classes (`uclanlp/visualbert-*`).
+"""Names of VisualBERT's weights in the original code and in transformers' classes (`uclanlp/visualbert-*`).
 
-The original code's files begin every name of BERT's with one more "bert.": its encoder is "bert.bert." there."""
+In files of the original code, every name has one more "bert." in front: the encoder is "bert.bert."."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from torch import Tensor
 
 from mmgen.errors import DataError
 
-WRAPPER = "bert."  # what such a file begins its names with
-PREFIXES = ("visual_bert.", "bert.")  # in front of the encoder: transformers' and the original's
-TABLES = {  # of words -> of regions: transformers' name, the original's; and how many rows of it are used
+WRAPPER = "bert."  # first part of every name in files of the original code
+PREFIXES = ("visual_bert.", "bert.")  # prefix of the encoder: in transformers, in the original code
+TABLES = {  # table of words -> table of regions: name in transformers, in the original code; number of its rows in use
     "embeddings.token_type_embeddings.weight": (
         "embeddings.visual_token_type_embeddings.weight",
         "embeddings.token_type_embeddings_visual.weight",
@@ -31,16 +31,16 @@ FUSION = "additional_layer."
 
 
 def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """By the names of transformers' BERT, with the rows of regions behind those of words in both tables: their own, or
-    else, as where training began, words' first rows. What BERT has not is left out. Raises DataError where the two
-    tables are not of one width, are quantised, or have too few rows."""
+    """Rename the weights to the names of transformers' BERT. In both tables the rows of regions follow the rows of
+    words; without rows of regions, they are the words' first rows, as at initialisation. Weights that BERT does not
+    have are left out. Raises DataError if two tables differ in width, are quantised, or have too few rows."""
     within, front = _within(weights), _front(weights)
     region_tables = {name for *both, _ in TABLES.values() for name in both}
     sources: dict[str, str | Tensor] = {}
     for name, source in within.items():
         if name in TABLES:
-            *called, rows = TABLES[name]
-            visual = next((within[candidate] for candidate in called if candidate in within), source)
+            *region_names, rows = TABLES[name]
+            visual = next((within[candidate] for candidate in region_names if candidate in within), source)
             sources[f"bert.{name}"] = _joined(weights, source, visual, rows)
         elif name not in region_tables and not name.startswith((*PROJECTIONS, FUSION)):
             sources[f"bert.{name}"] = source
@@ -49,7 +49,7 @@ def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def fusion(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The layer of late fusion (`bypass_transformer`), by the names of transformers' BERT within a layer."""
+    """The weights of the late-fusion layer (`bypass_transformer`), with the names of a layer of transformers' BERT."""
     return {
         name.removeprefix(FUSION): weights[source]
         for name, source in _within(weights).items()
@@ -58,7 +58,7 @@ def fusion(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def projection(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """weight (E, D) and bias (E,) of the layer in front of the regions."""
+    """weight (E, D) and bias (E,) of the projection of regions."""
     within = _within(weights)
     return {
         part: weights[within[name + part]]
@@ -69,34 +69,34 @@ def projection(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _joined(weights: Mapping[str, Tensor], words: str, regions: str, rows: int) -> Tensor:
-    """The table of words (N, H), and the first rows of that of regions behind it."""
+    """The table of words (N, H), followed by the first `rows` rows of the table of regions."""
     for name in dict.fromkeys((words, regions)):
         table = weights[name]
         if table.ndim != 2 or table.shape[1] != weights[words].shape[-1]:
             raise DataError(
-                f"'{name}' is {tuple(table.shape)}, and '{words}' {tuple(weights[words].shape)}; both are tables of "
-                "one width in VisualBERT"
+                f"'{name}' has shape {tuple(table.shape)} and '{words}' has shape {tuple(weights[words].shape)}; both "
+                "must be tables of equal width"
             )
         if not table.is_floating_point():
             raise DataError(
-                f"'{name}' has numbers of another kind ({table.dtype}), which mean nothing without what they were "
-                "scaled by; take weights that are not quantised"
+                f"'{name}' is quantised ({table.dtype}) without its scales; use weights that are not quantised"
             )
     if len(weights[regions]) < rows:
         raise DataError(
-            f"'{regions}' is {tuple(weights[regions].shape)}, and VisualBERT uses {rows} of its rows; it is damaged"
+            f"'{regions}' has shape {tuple(weights[regions].shape)}, but VisualBERT needs {rows} rows; the file is "
+            "damaged"
         )
     word_table = weights[words]
     return torch.cat([word_table, weights[regions][:rows].to(word_table.dtype)])
 
 
 def _front(weights: Mapping[str, Tensor]) -> str:
-    """What stands in front of the encoder, of the head for words and of the tasks' heads alike."""
+    """The common prefix of all names: of the encoder, the masked-LM head and the tasks' heads."""
     return WRAPPER if any(name.startswith(2 * WRAPPER) for name in weights) else ""
 
 
 def _within(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Names within the encoder -> names as they are."""
+    """Names within the encoder -> full names."""
     front = _front(weights)
     return {
         name.removeprefix(front + prefix): name

@@ -1,4 +1,4 @@
-"""The open kit of vision and language: what tasks about pictures share, for our own plugins and for those of others.
+"""Shared code of vision-and-language tasks, for our plugins and those of third parties.
 
-Boxes, mentions, answers, files as they are published, and heads over states. It registers no parts. It imports only
-what plugins may import, and its contract is versioned with `mmgen.API_VERSION`."""
+Boxes, mentions, answers, published files, and heads. This package registers no parts, imports only mmgen's public
+modules, and is versioned with `mmgen.API_VERSION`."""

@@ -1,4 +1,4 @@
-"""Answers of people, and how VQA's official evaluation compares them, its slips included (GT-Vision-Lab/VQA,
+"""Comparison of answers as in VQA's official evaluation, including its mistakes (GT-Vision-Lab/VQA,
 `PythonEvaluationTools/vqaEvaluation/vqaEval.py`)."""
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-AGREE = 0.3  # what an answer weighs for each person who gives it, 1 at most (Antol et al., 2015)
+AGREE = 0.3  # weight of an answer per person who gave it; the total is at most 1 (Antol et al., 2015)
 ARTICLES = {"a", "an", "the"}
 NUMBERS = {
     word: str(number) for number, word in enumerate("zero one two three four five six seven eight nine ten".split())
 }
 NUMBERS["none"] = "0"
 PUNCTUATION = ';/[]"{}()=+\\_-><@`,?!'
-POINT = re.compile(r"\.(?!\d)")  # also the one behind a number: the official pattern's look behind is misspelt
-POINTS = 32  # that are taken out at most: the official code gives re.UNICODE, which is 32, as the count
+POINT = re.compile(r"\.(?!\d)")  # also after a number: the official pattern's lookbehind is misspelt
+POINTS = 32  # maximum number of points removed: the official code passes re.UNICODE (32) as the count
 THOUSANDS = re.compile(r"\d,\d", re.ASCII)
 CONTRACTED = """
     ain't aren't can't could've couldn't couldn't've didn't doesn't don't hadn't hadn't've hasn't haven't he'd he'd've
@@ -27,8 +27,8 @@ CONTRACTED = """
     what've when's where'd where's where've who'd who'd've who'll who's who've why'll why're why's won't would've
     wouldn't wouldn't've y'all y'all'll y'all'd've you'd you'd've you'll you're you've
 """
-# A word with one of its apostrophes left out -> the word. (The official table has I'm and its like too, which it never
-# finds: words are in lower case by then.)
+# A word without one of its apostrophes -> the word. (The official table also has I'm and similar words, but these never
+# match, because the text is in lower case by then.)
 CONTRACTIONS = {
     word[:place] + word[place + 1 :]: word
     for word in CONTRACTED.split()
@@ -39,8 +39,8 @@ CONTRACTIONS = {
 
 @lru_cache(maxsize=1 << 17)
 def normalise(text: str) -> str:
-    """An answer in lower case, without punctuation and articles, with digits for numbers up to ten and with apostrophes
-    in contractions. VQA's official evaluation compares answers so, and vocabularies are made of answers like this."""
+    """Normalise an answer: lower case, no punctuation, no articles, digits for numbers up to ten, apostrophes in
+    contractions. VQA's official evaluation compares normalised answers, and vocabularies contain them."""
     text = tidy(text)
     bare, together = text, THOUSANDS.search(text)
     for mark in PUNCTUATION:
@@ -51,18 +51,18 @@ def normalise(text: str) -> str:
 
 
 def tidy(text: str) -> str:
-    """On one line, without blanks at its ends."""
+    """Put a text on one line and strip blanks at both ends."""
     return text.replace("\n", " ").replace("\t", " ").strip()
 
 
 def weights(answers: Iterable[str]) -> dict[str, float]:
-    """What each answer weighs to a model that chooses: 0.3 for each person who gave it, 1 at most."""
+    """The training target of each answer: 0.3 per person who gave it, at most 1."""
     return {answer: min(1.0, AGREE * count) for answer, count in Counter(answers).items()}
 
 
 def comparable(answers: Sequence[str], also: str = "") -> tuple[list[str], str]:
-    """People's answers to a question, and another one, as they are compared: normalised, but where all people say the
-    same."""
+    """People's answers to a question, and another answer, in the form in which they are compared: normalised, unless
+    all people gave the same answer."""
     texts, extra = [tidy(answer) for answer in answers], tidy(also)
     if len(set(texts)) > 1:
         texts, extra = [normalise(answer) for answer in texts], normalise(extra)
@@ -70,15 +70,15 @@ def comparable(answers: Sequence[str], also: str = "") -> tuple[list[str], str]:
 
 
 def accuracy(answer: str, answers: Sequence[str]) -> float:
-    """In percent: with one person left out, three others who say the same make an answer right, fewer a part of it; the
-    mean over who is left out (Antol et al., 2015)."""
+    """VQA accuracy of an answer in percent: the number of equal answers among nine people, divided by 3, at most 1;
+    the mean over the person left out (Antol et al., 2015)."""
     texts, answer = comparable(answers, answer)
     same = texts.count(answer)
     return 100 * (same * _right(same - 1) + (len(texts) - same) * _right(same)) / len(texts)
 
 
 def agreement(answers: Sequence[str]) -> float:
-    """In percent: what a person's answer reaches among the others', the mean over people."""
+    """Human accuracy in percent: each person's answer scored against the other people's, the mean over people."""
     texts, _ = comparable(answers)
     return 100 * sum(_right(texts.count(answer) - 1) for answer in texts) / len(texts)
 

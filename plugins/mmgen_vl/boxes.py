@@ -1,4 +1,4 @@
-"""Boxes, (x0, y0, x1, y1): how far they agree, and from pixels to shares of the picture's size."""
+"""Boxes, (x0, y0, x1, y1): intersection over union, and conversion from pixels to relative coordinates."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from numpy.typing import ArrayLike
 
 from mmgen.errors import DataError
 
-# An intersection over union of exactly 0.5 is right. Boxes are kept with 32 bits: of things of few pixels that moves it
-# by some millionths.
+# An intersection over union of exactly 0.5 counts as right. Boxes have 32-bit numbers, whose rounding changes the value
+# by some millionths for objects of few pixels.
 RIGHT = 0.5 - 1e-5
-Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture unless something else is said
+Box = tuple[float, float, float, float]  # x0, y0, x1, y1, relative to the picture's size unless stated otherwise
 
-CANDIDATES = 1000  # boxes of which the one that is right most often is looked for
+CANDIDATES = 1000  # maximum number of boxes tried as the constant prediction
 
 
 def iou(first: ArrayLike, second: ArrayLike) -> np.ndarray:
-    """(N, M) intersection over union of N boxes and M others; 0 where both are empty."""
+    """(N, M) intersection over union of N boxes and M boxes; 0 for two empty boxes."""
     rows = np.asarray(first, np.float64).reshape(-1, 1, 4)
     columns = np.asarray(second, np.float64).reshape(1, -1, 4)
     low, high = np.maximum(rows[..., :2], columns[..., :2]), np.minimum(rows[..., 2:], columns[..., 2:])
@@ -32,29 +32,29 @@ def _area(boxes: np.ndarray) -> np.ndarray:
 
 
 def box_array(values: object, where: str) -> np.ndarray:
-    """(N, 4) boxes out of JSON. Raises DataError that names `where` they are from."""
+    """Convert boxes from JSON to an array (N, 4). Raises DataError that starts with `where`, their source."""
     try:
         boxes = np.array(values, np.float64).reshape(-1, 4)
     except (TypeError, ValueError, OverflowError):
         boxes = np.full((1, 4), np.nan)
     if not np.isfinite(boxes).all():
         raise DataError(
-            f"{where}: a box is four numbers, [x0, y0, x1, y1], relative to the picture's size; it has {values!r:.60}"
+            f"{where}: a box must be four numbers, [x0, y0, x1, y1], relative to the picture's size, not {values!r:.60}"
         )
     return boxes
 
 
 def most_often_right(boxes: Sequence[Sequence[float]]) -> list[float]:
-    """For every box 100 or 0: whether that one of them is right about it which is right about most. Of very many boxes
-    some are tried, evenly spread."""
-    every = np.array(boxes, np.float64).reshape(-1, 4)
-    tried = every[:: -(-len(every) // CANDIDATES)]
-    hits = max((iou(candidate, every)[0] >= RIGHT for candidate in tried), key=np.count_nonzero)
+    """The best constant prediction: 100 or 0 for every box, whether the box that is right most often is right there. Of
+    many boxes, an evenly spaced subset is tried."""
+    truths = np.array(boxes, np.float64).reshape(-1, 4)
+    candidates = truths[:: -(-len(truths) // CANDIDATES)]
+    hits = max((iou(candidate, truths)[0] >= RIGHT for candidate in candidates), key=np.count_nonzero)
     return [100.0 * bool(hit) for hit in hits]
 
 
 def relative(box: Sequence[float], width: float, height: float) -> Box | None:
-    """A box in pixels, (x0, y0, x1, y1), relative to the picture's size and cut to it; None where nothing is left."""
+    """Convert a box from pixels to relative coordinates, clipped to the picture; None if the box is empty then."""
     x0, y0, x1, y1 = (min(max(value / size, 0.0), 1.0) for value, size in zip(box, (width, height) * 2, strict=True))
     return (x0, y0, x1, y1) if x0 < x1 and y0 < y1 else None
 

@@ -1,4 +1,4 @@
-"""Cards of tasks about pictures: labels as bars, boxes beside the right one, and texts whose words name objects."""
+"""Cards of tasks about pictures: labels as bars, boxes compared with the right box, and texts that name objects."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from mmgen.tensors import Prediction, ResolvedExample
 from .boxes import RIGHT, iou
 from .mentions_config import BEHIND, Mention
 
-BARS = 5  # answers of a label that are shown
-LEAST = 0.005  # the share from which on the third and those after it are shown
+BARS = 5  # maximum number of answers shown for a label
+LEAST = 0.005  # minimum share of the third and later answers
 
 
 def label_card(prediction: Prediction, answers: Mapping[str, float]) -> Card:
-    """A label's most probable answers as bars. `answers`: how right each answer is, from 0 to 1; empty where nobody
-    knows."""
+    """A card of a label's most probable answers, as bars. `answers`: how right each answer is, from 0 to 1; empty if
+    unknown."""
     best = prediction.value["label"]
     shares = prediction.value.get("probabilities") or {best: prediction.score}
     order = sorted(shares.items(), key=lambda pair: -pair[1])
@@ -30,19 +30,19 @@ def label_card(prediction: Prediction, answers: Mapping[str, float]) -> Card:
 
 
 def overlap(box: Sequence[float], right: Sequence[float]) -> tuple[float, bool]:
-    """Intersection over union of a box and the right one, and whether it is enough to be right."""
+    """Intersection over union of a box and the right box, and whether the box counts as right."""
     shared = float(iou(box, right)[0, 0])
     return shared, shared >= RIGHT
 
 
 def as_box(numbers: Sequence[float]) -> Box:
-    """A box out of JSON as a card has it."""
+    """Convert a box from JSON to the form of a card."""
     x0, y0, x1, y1 = numbers
     return (x0, y0, x1, y1)
 
 
 class NamedObjects:
-    """Numbers, from 1, of the objects that a card's texts name, in the order in which the texts do."""
+    """Numbers the objects that a card's texts name, from 1, in the order of the texts."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}
@@ -53,7 +53,7 @@ class NamedObjects:
         return tuple(self._numbers)
 
     def pieces(self, text: str, mentions: Iterable[Mention]) -> tuple[Piece, ...]:
-        """The text in pieces; mentions that do not fit into it are left out."""
+        """Split a text into pieces. Mentions outside of the text or inside another mention are left out."""
         pieces, end = [], 0
         for first, stop, objects in sorted(mentions):
             if end <= first < stop <= len(text):
@@ -63,6 +63,6 @@ class NamedObjects:
         return tuple(piece for piece in (*pieces, Piece(text[end:])) if piece.text)
 
     def texts(self, example: ResolvedExample) -> dict[str, tuple[Piece, ...]]:
-        """The inputs of an example whose mentions of objects are known, in pieces: `Card.texts`."""
+        """The texts of an example that have mentions of objects, in pieces: `Card.texts`."""
         fields = [name for name in example.inputs if f"{name}{BEHIND}" in example.inputs]
         return {name: self.pieces(example.inputs[name], example.shown(f"{name}{BEHIND}")) for name in fields}

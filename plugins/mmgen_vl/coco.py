@@ -1,4 +1,4 @@
-"""COCO's captions, read by image from any number of files, and written; and how files name COCO's splits."""
+"""Reads and writes COCO's caption files; names of COCO's splits in file names."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ YEARS = {"train": "train2014", "val": "val2014", "test": "test2015", "test_dev":
 
 
 class Captions(NamedTuple):
-    """Captions by image, in the order of their files. `counts`: duplicate_captions and empty_captions, left out."""
+    """Captions by image, in the order of the files. `counts`: numbers of duplicate_captions and empty_captions, which
+    are left out."""
 
     of: dict[str, list[str]]
     counts: Counter
 
 
 def read_captions(paths: Iterable[Path]) -> Captions:
-    """Captions of all files together. A caption (its image and id) that is there twice must say the same."""
+    """Read the captions of all files. Duplicates of a caption (same image and id) must have the same text."""
     of: dict[str, list[str]] = {}
     seen: dict[tuple[str, str], tuple[str, Path]] = {}
     counts: Counter = Counter()
@@ -62,7 +63,7 @@ def _agree(caption_key: tuple[str, str], caption: str, path: Path, before: str, 
 
 
 def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -> bool:
-    """Writes the captions of examples in COCO's format, a picture's each once. Whether there are any."""
+    """Write the captions of examples in COCO's format, without duplicates. Returns whether there are any."""
     images: list[dict[str, Any]] = []
     rows: list[dict[str, Any]] = []
     for key, captions in _captions(examples).items():
@@ -77,7 +78,7 @@ def save_captions(path: Path, examples: Iterable[Example], exported: Exported) -
 
 
 def _captions(examples: Iterable[Example]) -> dict[str, dict[str, None]]:
-    """The captions of each picture, in their order."""
+    """The captions of each picture, in order."""
     captions_by_image: dict[str, dict[str, None]] = {}
     for example in examples:
         captions = example.inputs.get("caption", ())

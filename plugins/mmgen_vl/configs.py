@@ -1,4 +1,4 @@
-"""What configs of tasks about pictures share: keys of data sets in published files, keys of heads, and checks of a
+"""Shared config classes of tasks about pictures: keys of data sets in published files, keys of heads, and checks of a
 step's inputs. Needs no torch."""
 
 from collections.abc import Mapping
@@ -11,34 +11,34 @@ import mmgen
 from mmgen.configs import RelativeTo
 
 SplitName = Annotated[str, StringConstraints(pattern=r"^\w+$")]
-Dropout = Field(0.1, ge=0, lt=1, description="on what the last layer of the head reads, while learning")
+Dropout = Field(0.1, ge=0, lt=1, description="dropout on the input of the head's last layer during training")
 
 
 class Published(mmgen.DatasetConfig):
-    """What all data sets in published files share. Only the splits that are used (`train_split`,
-    `validation_split`, `test_split`) are read and need files; all other paths are relative to `folder`. What they build
-    is a `mmgen_vl.published.PublishedFiles`."""
+    """Base config of data sets in published files. Only the splits in use (`train_split`, `validation_split`,
+    `test_split`) are read and need files; all other paths are relative to `folder`. `build` returns a
+    `mmgen_vl.published.PublishedFiles`."""
 
-    folder: Path = Field(description="where the files lie, as they come out of the published archives")
+    folder: Path = Field(description="folder of the files, with the layout of the published archives")
     images: Annotated[Path | None, RelativeTo("folder")] = Field(
         None, description="folder of raw images, searched with its subfolders"
     )
     missing: Literal["drop", "keep", "error"] = Field(
         "drop",
-        description="examples whose image has no file in `images`, where that is given: left out and counted, kept, or "
-        "an error",
+        description="what to do with examples whose image has no file in `images` (if set): drop and count them, keep "
+        "them, or raise an error",
     )
 
     def names(self) -> tuple[str, ...]:
-        """The splits that exist."""
+        """The names of all splits."""
         raise NotImplementedError
 
     def title(self) -> str:
-        """What errors about splits call the data set."""
+        """The name of the data set in errors about splits."""
         return self.type
 
     def used(self) -> tuple[str, ...]:
-        """The splits that are read."""
+        """The splits in use."""
         return tuple(
             name for name in self.names() if name in (self.train_split, self.validation_split, self.test_split)
         )
@@ -51,12 +51,12 @@ class Published(mmgen.DatasetConfig):
 
 
 class FileEach(Published):
-    """Data sets with a file a split; splits may be added."""
+    """Data sets with one file per split; recipes may add splits."""
 
     published: ClassVar[tuple[str, ...]] = ("train", "val", "test")
 
     files: Annotated[dict[SplitName, Path], RelativeTo("folder")] = Field(
-        {}, description="split -> its file (Flickr30K Entities: the list of its images), instead of the published name"
+        {}, description="split -> its file (Flickr30K Entities: its list of images), instead of the published name"
     )
 
     def names(self) -> tuple[str, ...]:
@@ -64,8 +64,8 @@ class FileEach(Published):
 
 
 def without_regions(name: str, inputs: Mapping[str, mmgen.EmbedderConfig], does: str = "chooses among") -> str:
-    """What is wrong where the input `name` has no regions for an objective that `does` something with them; empty where
-    it has."""
+    """The error message if the input `name` has no regions for an objective; else "". `does`: what the objective does
+    with the regions."""
     if isinstance(inputs.get(name), mmgen.FeaturesConfig):
         return ""
-    return f"{does} the regions of '{name}'; the step needs such an input of type \"regions\""
+    return f"{does} the regions of '{name}'; give the step an input '{name}' of type \"regions\""

@@ -1,5 +1,5 @@
-"""Files of Flickr30K Entities (Plummer et al., 2015): sentences with marked phrases, and annotations, the boxes of what
-the phrases name. A task and a probe read them."""
+"""Reads the files of Flickr30K Entities (Plummer et al., 2015): sentences with marked phrases, and annotations with the
+boxes of the phrases. Used by a task and a probe."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from mmgen.reading.text import read_text, read_unpacked, tidy
 from .boxes import Box, relative, union
 
 SOURCE = "github.com/BryanPlummer/flickr30k_entities"
-SENTENCES, ANNOTATIONS = "Sentences", "Annotations"  # folders: a file an image in each
+SENTENCES, ANNOTATIONS = "Sentences", "Annotations"  # folders, each with one file per image
 PHRASE = re.compile(r"\[/EN#(\d+)((?:/[^\s/\[\]]+)+)\s+([^\[\]]*)\]")
-MOST_BYTES = 1 << 22  # of an image's boxes
+MOST_BYTES = 1 << 22  # of an annotation file
 MOST_LEVELS = 16
 EDGES = ("xmin", "ymin", "xmax", "ymax")
 
 
 class Phrase(NamedTuple):
-    """A marked phrase of a caption: characters `first` to `end` name the chain of things `chain`."""
+    """A marked phrase of a caption: characters `first` to `end` name the coreference chain `chain`."""
 
     first: int
     end: int
@@ -32,38 +32,38 @@ class Phrase(NamedTuple):
 
 
 class Annotation(NamedTuple):
-    """The boxes of a picture. `pixels`: chain of things -> its boxes, (x0, y0, x1, y1) in pixels that count from 0."""
+    """The boxes of a picture. `pixels`: coreference chain -> its boxes, (x0, y0, x1, y1) in pixels, from 0."""
 
     width: float
     height: float
     pixels: Mapping[str, Sequence[Box]]
 
     def boxes(self) -> dict[str, list[Box]]:
-        """Chain of things -> its boxes, relative to the picture's size; without those of which nothing lies in it."""
+        """Coreference chain -> its boxes, relative to the picture's size; boxes outside the picture are left out."""
         return {
             chain: [box for corners in boxes if (box := relative(corners, self.width, self.height)) is not None]
             for chain, boxes in self.pixels.items()
         }
 
     def around(self) -> dict[str, Box | None]:
-        """Chain of things -> the box around all its boxes; None where nothing of that lies in the picture."""
+        """Coreference chain -> the box around all its boxes; None if that box is outside the picture."""
         return {chain: relative(union(boxes), self.width, self.height) for chain, boxes in self.pixels.items()}
 
 
 def read_sentences(path: Path) -> list[tuple[str, list[Phrase]]]:
-    """The captions of an image, each with its phrases. Raises DataError."""
+    """Read the captions of an image, each with its phrases. Raises DataError."""
     sentences = []
     for number, line in enumerate(read_text(path).split("\n"), 1):
         try:
-            if marked := tidy(line, "the caption"):
-                sentences.append(unmarked(marked))
+            if sentence := tidy(line, "the caption"):
+                sentences.append(parse_sentence(sentence))
         except DataError as error:
             raise DataError(f"{path}:{number}: {error}") from None
     return sentences
 
 
-def unmarked(line: str) -> tuple[str, list[Phrase]]:
-    """A caption without its marks, and what they mark."""
+def parse_sentence(line: str) -> tuple[str, list[Phrase]]:
+    """Split a marked caption into its plain text and its phrases. Raises DataError."""
     text, phrases, end = "", [], 0
     for mark in PHRASE.finditer(line):
         text += line[end : mark.start()]
@@ -75,20 +75,20 @@ def unmarked(line: str) -> tuple[str, list[Phrase]]:
     text += line[end:]
     if "[/EN#" in text:
         raise DataError(
-            f"'{text[text.index('[/EN#') :]:.60}' is no marked phrase; they are like [/EN#283585/people Two men]"
+            f"'{text[text.index('[/EN#') :]:.60}' is not a marked phrase; expected e.g. [/EN#283585/people Two men]"
         )
     return text, phrases
 
 
 class _Objects:
-    """What an annotation tells, as its elements end."""
+    """Collects the objects of an annotation while its XML is parsed."""
 
     def __init__(self) -> None:
         self.boxes: dict[str, list[Box]] = {}
         self.size: dict[str, float] = {}
         self._open: list[str] = []
-        self._texts: list[list[str]] = []  # of each open element, what stands before its first child
-        self._bare = False  # whether the innermost one has no child yet
+        self._texts: list[list[str]] = []  # the text of each open element before its first child
+        self._bare = False  # whether the innermost element has no child yet
         self._names: list[str] = []
         self._edges: dict[str, float] = {}
 
@@ -97,7 +97,7 @@ class _Objects:
         self._texts.append([])
         self._bare = True
         if len(self._open) > MOST_LEVELS:
-            raise DataError(f"over {MOST_LEVELS} elements inside one another; that is no annotation")
+            raise DataError(f"over {MOST_LEVELS} nested elements; this is not an annotation file")
         if self._open[1:] == ["object"]:
             self._names, self._edges = [], {}
 
@@ -117,7 +117,7 @@ class _Objects:
             self._edges[tag] = _number(text, tag)
         elif place == ["object", "bndbox"]:
             if missing := [edge for edge in EDGES if edge not in self._edges]:
-                raise DataError(f"a box without {missing[0]}")
+                raise DataError(f"a box has no {missing[0]}")
         elif place == ["object"] and self._edges:
             for name in self._names:
                 x0, y0, x1, y1 = (self._edges[edge] - 1 for edge in EDGES)
@@ -125,26 +125,26 @@ class _Objects:
 
 
 def read_annotation(path: Path) -> Annotation:
-    """An image's boxes. Pixels count from 1 in the file. XML that declares anything is refused: entities may grow
-    without end. Raises DataError."""
+    """Read an image's boxes; pixels count from 1 in the file. XML with declarations is refused, because entities may
+    expand without limit. Raises DataError."""
     data, objects, parser = bytes(read_unpacked(path)), _Objects(), expat.ParserCreate()
 
-    def refuse(*declared: Any) -> None:
-        raise DataError("declares a document type; annotations have none, and it is not read")
+    def refuse(*declaration: Any) -> None:
+        raise DataError("declares a document type, which annotations do not have; remove the declaration")
 
     parser.StartDoctypeDeclHandler = parser.EntityDeclHandler = refuse
     parser.StartElementHandler, parser.EndElementHandler = objects.start, objects.end
     parser.CharacterDataHandler = objects.characters
     if len(data) > MOST_BYTES:
-        raise DataError(f"{path}: over {MOST_BYTES >> 20} MB; that is no annotation of an image")
+        raise DataError(f"{path}: over {MOST_BYTES >> 20} MB; this is not an annotation of an image")
     try:
         parser.Parse(data, True)
         width, height = (objects.size.get(name, 0.0) for name in ("width", "height"))
         if width <= 0 or height <= 0:
-            raise DataError("has no size of the picture, <size><width>500</width><height>375</height></size>")
+            raise DataError("no picture size; expected <size><width>500</width><height>375</height></size>")
     except expat.ExpatError as error:
-        raise DataError(f"{path}:{error.lineno}: not whole XML: {expat.ErrorString(error.code)}") from None
-    except (DataError, ValueError, LookupError) as error:  # an encoding that there is not
+        raise DataError(f"{path}:{error.lineno}: invalid XML: {expat.ErrorString(error.code)}") from None
+    except (DataError, ValueError, LookupError) as error:  # also an unknown encoding
         raise DataError(f"{path}:{parser.CurrentLineNumber}: {error}") from None
     return Annotation(width, height, objects.boxes)
 
@@ -156,4 +156,4 @@ def _number(text: str, name: str) -> float:
             return number
     except ValueError:
         pass
-    raise DataError(f"{name} must be a number, and is '{text:.40}'")
+    raise DataError(f"{name} must be a number, not '{text:.40}'")

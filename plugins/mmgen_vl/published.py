@@ -1,4 +1,4 @@
-"""Data sets in published files: their files are found, a split is read when first asked for, and pictures come from a
+"""Base class of data sets in published files: finds the files, reads a split on first use, and takes pictures from a
 folder."""
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Split(NamedTuple):
-    """A split that was read.
+    """The content of a split.
 
-    counts   what was left out, and what else `describe` tells of the split: name -> number
-    lacking  what is missing -> the images, or ids, that lack it
+    counts   name -> number of examples left out, and other numbers for `describe`
+    lacking  kind of missing data -> images, or ids, without this data
     """
 
     examples: Sequence[Example]
@@ -34,13 +34,13 @@ class Split(NamedTuple):
 
 
 class PublishedFiles(Dataset, abc.ABC):
-    """The data set of a `Published` config. Raises DataError at once when files are missing, and when a split is first
-    asked for when one cannot be used.
+    """The data set of a `Published` config. Raises DataError at once if files are missing, and on first use of a split
+    if its files are invalid.
 
-    name     of the data set, as its paper writes it
-    licence  of its files
-    source   where they are to be had
-    advice   what is to be done about files that are missing
+    name     name of the data set, as in its paper
+    licence  licence of its files
+    source   where to get the files
+    advice   what to do about missing files
     """
 
     name: str
@@ -62,14 +62,14 @@ class PublishedFiles(Dataset, abc.ABC):
 
     @abc.abstractmethod
     def find(self, finder: Finder, split: str) -> Any:
-        """The files of a split."""
+        """Find the files of a split."""
 
     @abc.abstractmethod
     def load(self, name: str) -> Split:
-        """Reads a split. Raises DataError."""
+        """Read a split. Raises DataError."""
 
     def boxes(self, key: str) -> tuple[Sequence[Box], Sequence[str]] | None:
-        """The boxes of a picture and what is in them, where they are published."""
+        """The boxes of a picture and their labels, or None if not published."""
         return None
 
     def splits(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class PublishedFiles(Dataset, abc.ABC):
         return self._loaded(split).lacking
 
     def describe(self) -> dict[str, Any]:
-        """name; examples: {split: number}; counts: {split: what was left out}; licence; source."""
+        """A dict of name; examples: {split: number}; counts: {split: its counts}; licence; source."""
         splits = {split: self._loaded(split) for split in self.files}
         return {
             "name": self.name,
@@ -94,9 +94,7 @@ class PublishedFiles(Dataset, abc.ABC):
 
     def pictures(self) -> Iterator[Picture]:
         if self.config.images is None:
-            raise DataError(
-                f"{self.name} is set up without raw images; set data.images, or give the embedder a file of features"
-            )
+            raise DataError(f"{self.name} has no raw images; set data.images, or give the embedder a file of features")
         keys = (key for split in self.files for example in self.split(split) for key in example.shown("image"))
         for key in dict.fromkeys(keys):
             if key in self.pictures_at:
@@ -105,21 +103,21 @@ class PublishedFiles(Dataset, abc.ABC):
 
     @cached_property
     def pictures_at(self) -> dict[str, Path]:
-        """Files of the folder of images by key."""
-        assert self.config.images is not None  # asked before there is a picture
+        """Key -> file in the folder of images."""
+        assert self.config.images is not None  # `pictures` checks this
         return images_by_key(self.config.folder / self.config.images)
 
     def _loaded(self, name: str) -> Split:
         if name not in self.files:
-            raise DataError(f"{self.name} has no split '{name}' here; there are: {', '.join(self.files)}")
+            raise DataError(f"{self.name}: split '{name}' is not in use; the splits are: {', '.join(self.files)}")
         if name not in self._splits:
             self._splits[name] = self.load(name)
         return self._splits[name]
 
 
 def counted(counts: Mapping[str, int], words: Mapping[str, str], what: str = "") -> str:
-    """Counts in words: "1,200 images without a picture, 1 empty question"; nothing for those of 0. `words`: name ->
-    text, with {s} where its plural has one; {what} is filled in."""
+    """Format counts as text: "1,200 images without a picture, 1 empty question"; counts of 0 are left out. `words`:
+    name -> text with {s} for the plural's s; {what} is filled in."""
     return ", ".join(
         f"{counts[name]:,} {text.format(s='s' * (counts[name] != 1), what=what)}"
         for name, text in words.items()
@@ -128,7 +126,7 @@ def counted(counts: Mapping[str, int], words: Mapping[str, str], what: str = "")
 
 
 def read_rows(rows: Iterable[tuple[int, Any]], path: Path, take: Callable[[Any], None]) -> None:
-    """Hand the numbered lines of a file to `take`; a DataError that it raises gets file and line in front."""
+    """Call `take` with each numbered line of a file. Adds file and line to a DataError of `take`."""
     for number, row in rows:
         try:
             take(row)

@@ -1,4 +1,4 @@
-"""Which regions there are to choose from, and which overlap a box well enough to be right."""
+"""The regions from which an objective can choose, and which of them overlap a box enough to be right."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from .boxes import RIGHT, iou
 
 
 def plain(boxes: Tensor) -> list[list[float]]:
-    """Boxes (N, 4) as numbers, all digits that 32 bits tell and no more: fewer would change which overlap by half."""
+    """Boxes (N, 4) as lists of floats with the shortest digits that identify the 32-bit numbers; fewer digits would
+    change which boxes overlap by half."""
     return [[float(str(number)) for number in box] for box in boxes.float().cpu().numpy()]
 
 
 def regions_of(rows: Rows, image: str) -> Tensor:
-    """Boxes (B, N, 4) of the regions that there are to choose from. Raises DataError without."""
+    """Boxes (B, N, 4) of the regions of an input. Raises DataError if the regions have no boxes."""
     collated = rows.inputs[image]
     if "boxes" not in collated:
-        raise DataError(f"the regions of '{image}' have no boxes to choose from; give it features with boxes")
+        raise DataError(f"the regions of '{image}' have no boxes; give '{image}' features with boxes")
     return collated["boxes"]
 
 
 def choosable(collated: Mapping[str, Tensor], include_whole: bool = False) -> Tensor:
-    """(B, N) bool: which slots of an input of regions may be chosen. A whole picture that an embedder puts in front of
-    its regions is none of them, but where `whole` says so, and where there is nothing else."""
+    """(B, N) bool: the slots of an input from which an objective can choose: its regions. The slot of the whole
+    picture, which some embedders put before the regions, is included with `include_whole`, or without regions."""
     mask = collated["mask"]
     if include_whole or "whole" not in collated:
         return mask
@@ -38,11 +39,11 @@ def choosable(collated: Mapping[str, Tensor], include_whole: bool = False) -> Te
 
 
 def right(boxes: Tensor, box: Any, example: str) -> Tensor:
-    """(N,) bool: which of N boxes (N, 4) are right where `box` is: an IoU of .5 counts, while learning and in every
-    metric. Raises DataError for a box that is none."""
+    """(N,) bool: which of N boxes (N, 4) match the ground truth `box` with an IoU of at least .5, in training and in
+    every metric. Raises DataError for an invalid box."""
     numbers = isinstance(box, Sequence) and len(box) == 4 and all(isinstance(number, int | float) for number in box)
     if not numbers or not (box[0] < box[2] and box[1] < box[3]):
         raise DataError(
-            f"example '{example}': the box {str(box)[:60]} is not [x0, y0, x1, y1] with x0 < x1 and y0 < y1"
+            f"example '{example}': the box must be [x0, y0, x1, y1] with x0 < x1 and y0 < y1, not {str(box)[:60]}"
         )
     return torch.from_numpy(iou(boxes.double().cpu().numpy(), box)[:, 0] >= RIGHT)

@@ -1,5 +1,5 @@
-"""VL-BERT (Su et al., 2020): BERT with a visual term on every slot. It begins as plain BERT, learns with any objective,
-and writes with the masked generator."""
+"""VL-BERT (Su et al., 2020): BERT with a visual embedding on every slot. It starts as plain BERT, trains with any
+objective and generates with the masked generator."""
 
 from typing import ClassVar, Literal
 
@@ -11,7 +11,7 @@ import mmgen
 
 
 class VlBert(Encoder):
-    """VL-BERT's encoder: BERT with a third token type, of regions."""
+    """VL-BERT's encoder: BERT with a third token type for regions."""
 
     type: Literal["vlbert"] = "vlbert"
     model_type: ClassVar[str | None] = "bert"
@@ -26,16 +26,16 @@ class VlBert(Encoder):
 
 
 class VlBertRegions(MentionsConfig):
-    """Regions as VL-BERT reads them, and the visual term of every other slot: what a region looks like and where it is,
-    through one layer; the whole picture in front, a slot that ends them behind. Words get the whole picture, or the
-    region that they mean. Needs a backbone with three token types ("vlbert")."""
+    """VL-BERT's regions, and the visual embeddings of all other slots. A region's features and geometry go through one
+    layer; the whole picture comes before the regions, an end slot after them. Words get the embedding of the whole
+    picture, or of the region that they mention. Needs a backbone with three token types ("vlbert")."""
 
     type: Literal["vlbert_regions"] = "vlbert_regions"
     hides = "regions"
 
-    boxes: Literal[True] = Field(True, description="VL-BERT always reads where regions are")
+    boxes: Literal[True] = Field(True, description="VL-BERT always reads boxes")
     max_regions: int = Field(
-        100, ge=1, description="regions of an image at most; a store has them by falling confidence"
+        100, ge=1, description="maximum number of regions per image; a store has them by decreasing confidence"
     )
     whole_image: Literal["mean", "first"] = Field(
         "mean",
@@ -43,9 +43,9 @@ class VlBertRegions(MentionsConfig):
         "first, where a store's first region is the whole picture",
     )
     geometry: Literal["centres", "corners"] = Field(
-        "centres", description="where regions are: centres and sizes as in the code, or corners as in the paper"
+        "centres", description="geometry of regions: centres and sizes as in the code, or corners as in the paper"
     )
-    dropout: float = Field(0.1, ge=0, lt=1, description="on features and geometry, while learning")
+    dropout: float = Field(0.1, ge=0, lt=1, description="dropout on features and geometry during training")
 
     def build(self, backbone):
         from .embedder import VlBertRegionEmbedder

@@ -1,4 +1,4 @@
-"""VL-BERT's encoder: BERT's, with its weights by the names of the original code."""
+"""VL-BERT's encoder: BERT, which also loads weights of the original code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .names import as_bert, within
 
 
 class VlBertBackbone(EncoderBackbone):
-    """Regions and what ends them are of the last token type."""
+    """BERT; regions and their end slot have the last token type."""
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """Of the original code, or of BERT alone: then the type of regions stays as it was drawn."""
+        """Weights of the original code, or of plain BERT, which has no token type of regions: it stays as it is."""
         return super().published(as_bert(weights) if within(weights) else weights)

@@ -1,4 +1,4 @@
-"""VL-BERT's visual terms (section 3.2 of the paper, and the original code where the two differ)."""
+"""VL-BERT's visual embeddings (section 3.2 of the paper; the original code where the two differ)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ WHOLE = np.array([[0, 0, 1, 1]], np.float32)
 
 
 class RegionReader(MentionedReader):
-    """The whole picture, its regions, and which words mean them. Hidden regions have no features, and the whole picture
-    is the mean of those that are shown, so that nothing tells what was hidden."""
+    """Reads the whole picture, its regions, and the mentions of regions. Hidden regions have zero features, and the
+    whole picture is the mean of the visible regions, so that no input reveals the hidden features."""
 
     hides = "regions"
 
@@ -51,49 +51,49 @@ class RegionReader(MentionedReader):
         return Regions(np.concatenate([whole_picture, features]), np.concatenate([WHOLE, boxes]), classes)
 
     def hide(self, item: Any, draw: random.Random, hiding: Hiding) -> tuple[Any, Tensor]:
-        """Regions without features, marked as hidden; and (N, C) distributions over the classes of what stood there.
-        The whole picture is no region, nor is what ends them."""
+        """Regions with some features set to zero and marked as hidden; and (N, C) class distributions of the hidden
+        regions. The whole picture and the end slot are never hidden."""
         pictures, pairs = item
-        holed, labels = [], []
+        masked_pictures, labels = [], []
         for regions in pictures:
             hidden, predicted = hide_regions(regions.classes, len(regions.features), self.classes, draw, hiding)
             features = np.where(hidden[:, None], np.float32(0), regions.features)
             if hidden.any():
-                shown = features[1:][~hidden[1:]]
-                features[0] = shown.mean(0) if len(shown) else 0
-            holed.append(regions._replace(features=features, hidden=hidden))
+                visible = features[1:][~hidden[1:]]
+                features[0] = visible.mean(0) if len(visible) else 0
+            masked_pictures.append(regions._replace(features=features, hidden=hidden))
             labels.append(predicted)
-        return (tuple(holed), pairs), torch.cat([*labels, torch.full_like(labels[0][:1], -100)])
+        return (tuple(masked_pictures), pairs), torch.cat([*labels, torch.full_like(labels[0][:1], -100)])
 
     def slots(self, example: ResolvedExample) -> int:
-        """The regions, the whole picture of each, and what ends them."""
+        """The number of slots: the regions, the whole picture of each picture, and the end slot."""
         return super().slots(example) + self.adds_whole * len(example.shown(self.field)) + 1
 
     def collate(self, items: Sequence[Any]) -> dict[str, Tensor]:
-        """Beside what readers of mentioned regions give, hidden (B, N) bool; and whole (B, N) bool: the whole picture,
-        of several pictures each."""
+        """As in `MentionedReader`, plus hidden (B, N) bool, and whole (B, N) bool: the slots of whole pictures."""
         batch = super().collate(items)
-        for name, marks in (("hidden", _hidden), ("whole", _whole)):
+        for name, marks in (("hidden", _mark_hidden), ("whole", _mark_whole)):
             rows = [torch.from_numpy(np.concatenate([marks(regions) for regions in pictures])) for pictures, _ in items]
             batch[name] = pad_sequence(rows, True)
         return batch
 
 
-def _hidden(regions: Regions) -> np.ndarray:
+def _mark_hidden(regions: Regions) -> np.ndarray:
     return np.zeros(len(regions.features), bool) if regions.hidden is None else regions.hidden
 
 
-def _whole(regions: Regions) -> np.ndarray:
+def _mark_whole(regions: Regions) -> np.ndarray:
     return np.arange(len(regions.features)) == 0
 
 
 class VlBertRegionEmbedder(StoredEmbedder):
-    """features (B, R, D), boxes (B, R, 4) -> states (B, R + 1, E): the object word and each region's visual term, and a
-    slot that ends them. All regions share a position, and all are of the last token type.
+    """features (B, R, D), boxes (B, R, 4) -> states (B, R + 1, E): per region the object word plus the region's visual
+    embedding, then an end slot. All regions share one position and have the last token type.
 
-    Every other slot gets a visual term too: the whole picture's, that of the region which a word means, or, in rows
-    without a picture, one that is learnt. The terms begin as 0, so that the model begins as BERT. A hidden region has a
-    word of its own in place of the object word, and a learnt look in place of its features; where it is stays.
+    Every other slot also gets a visual embedding: that of the whole picture, that of the region which a word mentions,
+    or, in rows without a picture, a trained one. The embeddings are initialised as 0, so that the model starts as BERT.
+    A hidden region has a special word instead of the object word, and trained features instead of its own; its geometry
+    stays.
     """
 
     places = 8 * WAVES
@@ -104,8 +104,8 @@ class VlBertRegionEmbedder(StoredEmbedder):
     def __init__(self, config: VlBertRegions, backbone: Backbone) -> None:
         if backbone.types < 3:
             raise DataError(
-                f"vlbert_regions are of a third token type, and the backbone has {backbone.types}; give it "
-                'extra_token_types, or take the backbone "vlbert"'
+                f"vlbert_regions needs a third token type, but the backbone has {backbone.types}; set "
+                'backbone.extra_token_types, or use the backbone "vlbert"'
             )
         super().__init__(config, backbone, RegionReader(config, backbone))
         width = backbone.input_size
@@ -117,7 +117,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
         for parameter in (self.object_word, self.end, self.without_picture, self.hidden_word):
             nn.init.normal_(parameter, std=0.02)
         self.hidden_look = nn.Parameter(torch.zeros(self.width))
-        self._seen: tuple[Tensor, Tensor] | None = None  # features, and what `looks` made of them
+        self._seen: tuple[Tensor, Tensor] | None = None  # features, and the output of `looks` for them
         self.region_norm, self.word_norm = nn.LayerNorm(width, eps=1e-12), nn.LayerNorm(width, eps=1e-12)
         for norm in (self.region_norm, self.word_norm):
             nn.init.zeros_(norm.weight)
@@ -132,25 +132,25 @@ class VlBertRegionEmbedder(StoredEmbedder):
         hidden: Tensor | None = None,
         whole: Tensor | None = None,
     ) -> Segment:
-        assert boxes is not None  # the reader refuses regions without
+        assert boxes is not None  # the reader refuses regions without boxes
         hidden = torch.zeros_like(mask) if hidden is None else hidden
         words = torch.where(hidden.unsqueeze(-1), self.hidden_word, self.object_word)
         looks = self.looks(features, boxes, hidden)
-        self._seen = features, looks  # for the terms of words: what is dropped is drawn once
+        self._seen = features, looks  # for the words' visual embeddings: dropout is drawn once
         regions = words + self.region_norm(looks)  # (B, R, E)
         states = torch.cat([regions, self.end.expand(len(regions), 1, -1).to(regions.dtype)], 1)
         positions = F.pad(torch.zeros_like(mask, dtype=torch.long), (0, 1), value=1)
         return Segment(states, F.pad(mask, (0, 1), value=True), torch.full_like(positions, self.token_type), positions)
 
     def looks(self, features: Tensor, boxes: Tensor, hidden: Tensor | None = None) -> Tensor:
-        """What regions look like and where they are, (B, R, E): the visual feature embedding before its norm."""
+        """The visual feature embedding of regions before its norm, (B, R, E), from features and geometry."""
         seen = self._normalised(features)
         if hidden is not None:
             seen = torch.where(hidden.unsqueeze(-1), self.hidden_look, seen)
         return F.relu(self.projection(self.dropout(torch.cat([seen, self.where(boxes).to(features.dtype)], -1))))
 
     def where(self, boxes: Tensor) -> Tensor:
-        """(B, R, 2048): of each of four numbers of a box the sines, then the cosines, in 256 wave lengths."""
+        """(B, R, 2048): for each of the four numbers of a box, sines and then cosines of 256 wavelengths."""
         first, last = boxes[..., :2], boxes[..., 2:]
         numbers = boxes if self.corners else torch.cat([(first + last) / 2, last - first], -1)
         lengths = 1000 ** (torch.arange(WAVES, device=boxes.device) / WAVES)
@@ -158,52 +158,52 @@ class VlBertRegionEmbedder(StoredEmbedder):
         return torch.cat([angles.sin(), angles.cos()], -1).flatten(-2)
 
     def add(self, slots: Slots, collated: Mapping[str, Tensor] | None, name: str) -> Tensor | None:
-        """The visual terms of slots that are no regions: (B, L, E)."""
+        """The visual embeddings of all slots that are not regions: (B, L, E)."""
         if collated is None:
             return self._absent(slots).unsqueeze(1).expand_as(slots.states)
         if "pairs" in collated:
-            terms = self._meant(slots, collated)
+            terms = self._mentioned_terms(slots, collated)
         else:
             terms = self.word_norm(self._known(collated)[:, :1]).expand(slots.states.shape)
         return terms.masked_fill(self._regions(slots).unsqueeze(-1), 0)
 
     def tail_term(self, slots: Slots, collated: Mapping[str, Tensor] | None) -> Tensor | None:
-        """The visual term of written words: the whole picture's, (B, E)."""
+        """The visual embedding of generated words: that of the whole picture, (B, E)."""
         term = self._absent(slots) if collated is None else self.word_norm(self._known(collated)[:, 0])
-        self._seen = None  # asked last
+        self._seen = None  # this method is called last
         return term
 
     def _known(self, collated: Mapping[str, Tensor]) -> Tensor:
-        """What regions look like, (B, R, E), the whole picture in front: as `forward` has made it of these features."""
-        seen = self._seen  # once: another thread that asks may put its own there
+        """The output of `looks`, (B, R, E), the whole picture first: that of `forward` if the features are the same."""
+        seen = self._seen  # read once: another thread may replace it
         if seen is not None and seen[0] is collated["features"]:
             return seen[1]
         return self.looks(collated["features"], collated["boxes"], collated.get("hidden"))
 
     def _absent(self, slots: Slots) -> Tensor:
-        """The term of rows without a picture, (B, E); 0 where another input of regions is there in this one's place."""
+        """The visual embedding of rows without a picture, (B, E); 0 if the row has another input of regions."""
         seen = self._regions(slots).any(1, keepdim=True)
         return self.word_norm(self.without_picture).expand(len(seen), -1).masked_fill(seen, 0)
 
     def _regions(self, slots: Slots) -> Tensor:
-        """(B, L) bool: regions and what ends them, of this input and of others like it."""
+        """(B, L) bool: regions and end slots, of this and other inputs of regions."""
         assert slots.source is not None  # of a model's rows
         return (slots.types == self.token_type) & (slots.source >= 0) & slots.layout.real
 
-    def _meant(self, slots: Slots, collated: Mapping[str, Tensor]) -> Tensor:
-        """Of every slot the term of the region that its word means, of several their mean, else of the whole picture:
-        (B, L, E)."""
+    def _mentioned_terms(self, slots: Slots, collated: Mapping[str, Tensor]) -> Tensor:
+        """The visual embedding of every slot, (B, L, E): that of the region which its word mentions (of several regions
+        the mean), else that of the whole picture."""
         pairs, terms = collated["pairs"], self.word_norm(self._known(collated))
-        words, known = mentioning(slots, self.texts, pairs)
+        words, present = mentioning(slots, self.texts, pairs)
         region_index = pairs[..., 0].clamp(min=0).unsqueeze(-1).expand(-1, -1, terms.shape[-1])
-        chosen = terms.gather(1, region_index) * known.unsqueeze(-1)  # (B, M, E)
-        total = terms.new_zeros(slots.states.shape).scatter_add(1, words.unsqueeze(-1).expand_as(chosen), chosen)
-        count = terms.new_zeros(slots.positions.shape).scatter_add(1, words, known.to(terms.dtype)).unsqueeze(-1)
+        mentioned = terms.gather(1, region_index) * present.unsqueeze(-1)  # (B, M, E)
+        total = terms.new_zeros(slots.states.shape).scatter_add(1, words.unsqueeze(-1).expand_as(mentioned), mentioned)
+        count = terms.new_zeros(slots.positions.shape).scatter_add(1, words, present.to(terms.dtype)).unsqueeze(-1)
         return torch.where(count > 0, total / count.clamp(min=1), terms[:, :1])
 
     def describe(self, example: ResolvedExample) -> dict[str, Any]:
-        """labels, boxes and scores of the example's slots: each whole picture before its regions, what ends them last;
-        "regions", which slots are regions; of several pictures also "pictures", which each is of."""
+        """labels, boxes and scores of the example's slots: each whole picture before its regions, the end slot last;
+        "regions": whether each slot is a region; for several pictures also "pictures": the picture of each slot."""
         described = super().describe(example)
         of = described.get("pictures") or [0] * len(described["labels"])
         starts = [place for place, picture in enumerate(of) if picture not in of[:place]]
@@ -222,7 +222,7 @@ class VlBertRegionEmbedder(StoredEmbedder):
         return described
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """By the names of the original code, which has the geometry in front of the features."""
+        """Weights of the original code, where the geometry comes before the features."""
         inner, tensors = within(weights), {}
         for parameter, theirs in (
             ("end", "end_embedding.weight"),

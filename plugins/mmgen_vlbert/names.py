@@ -1,4 +1,4 @@
-"""What the original code calls VL-BERT's weights (`vl-bert-{base,large}-{e2e,prec}.model`)."""
+"""Names of VL-BERT's weights in the original code (`vl-bert-{base,large}-{e2e,prec}.model`)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from torch import Tensor
 from mmgen.errors import DataError
 
 INSIDE = "vlbert."
-BY_CHOICE = "_module."  # behind it in what the code for VCR saved, where a module around VL-BERT goes over choices
+BY_CHOICE = "_module."  # follows in files of the code for VCR, where a module around VL-BERT iterates over choices
 TYPES = "token_type_embeddings.weight"
-TYPES_USED = 3  # of the text's two segments, and of regions
+TYPES_USED = 3  # two for the text's segments, one for regions
 EMBEDDINGS = ("word_embeddings.", "position_embeddings.", "token_type_embeddings.")
 
 
 def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-    """By the names of transformers' BERT. What BERT has not is left out. Raises DataError for a table of token types
-    without regions' own."""
+    """Rename the weights to the names of transformers' BERT. Weights that BERT does not have are left out. Raises
+    DataError for a table of token types without a row for regions."""
     sources: dict[str, str | Tensor] = {}
     inside = within(weights)
     if TYPES in inside and (table := weights[inside[TYPES]]).ndim == 2 and len(table) < TYPES_USED:
         raise DataError(
-            f"'{inside[TYPES]}' is {tuple(table.shape)}, and VL-BERT uses {TYPES_USED} of its rows, the last for "
-            "regions; it is damaged"
+            f"'{inside[TYPES]}' has shape {tuple(table.shape)}, but VL-BERT needs {TYPES_USED} rows, the last for "
+            "regions; the file is damaged"
         )
     for inner, name in inside.items():
         if inner.startswith("encoder.") or inner.startswith("pooler."):
@@ -39,8 +39,8 @@ def as_bert(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
 
 
 def within(weights: Mapping[str, Tensor]) -> dict[str, str]:
-    """Names within VL-BERT itself -> names as they are: with "vlbert." in front, maybe "module." before it, and maybe
-    "_module." behind it."""
+    """Names within VL-BERT -> full names, which start with "vlbert."; "module." may precede this prefix, and "_module."
+    may follow it."""
     names = {}
     for name in weights:
         inner = name.removeprefix("module.")
@@ -50,5 +50,5 @@ def within(weights: Mapping[str, Tensor]) -> dict[str, str]:
 
 
 def outside(weights: Mapping[str, Tensor], name: str) -> str | None:
-    """What a weight beside VL-BERT itself (the object word, the layer of features) is called there, if it is there."""
-    return next((called for called in (name, f"module.{name}") if called in weights), None)
+    """The full name of a weight outside VL-BERT itself (the object word, the layer of features), or None."""
+    return next((key for key in (name, f"module.{name}") if key in weights), None)

@@ -91,14 +91,17 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     [
         (
             {"question_mentions": [[10, 15]]},
-            "question_mentions: [[10, 15]] is no list of mentions, [first letter",
+            "question_mentions: [[10, 15]] is not a list of mentions, [first character",
         ),
-        ({"question_mentions": 7}, "question_mentions: 7 is no list of mentions"),
-        ({"question_mentions": [[0, 1, [True]]]}, "question_mentions: [[0, 1, [True]]] is no list of mentions"),
+        ({"question_mentions": 7}, "question_mentions: 7 is not a list of mentions"),
+        ({"question_mentions": [[0, 1, [True]]]}, "question_mentions: [[0, 1, [True]]] is not a list of mentions"),
         ({"question_mentions": "[[10, "}, "question_mentions: Expecting value"),
-        ({"question_mentions": [[10, 99, [0]]]}, "example 'q' mentions letters 10 to 99 of 'question', which has 19"),
-        ({"question_mentions": [[5, 5, [0]]]}, "example 'q' mentions letters 5 to 5 of 'question', which has 19"),
-        ({"question_mentions": [[10, 15, [-1]]]}, "example 'q' mentions object -1; they count from 0"),
+        (
+            {"question_mentions": [[10, 99, [0]]]},
+            "example 'q' mentions characters 10 to 99 of 'question', which has 19",
+        ),
+        ({"question_mentions": [[5, 5, [0]]]}, "example 'q' mentions characters 5 to 5 of 'question', which has 19"),
+        ({"question_mentions": [[10, 15, [-1]]]}, "example 'q' mentions object -1; objects count from 0"),
         ({"choice_mentions": [[]]}, "example 'q' has 2 choices and 1 choice_mentions; give one for each"),
         ({"choice_mentions": {}}, "choice_mentions: {} is not a list; give one for each row"),
         ({"caption_mentions": []}, "ask.jsonl:1: no input is called 'caption_mentions'"),

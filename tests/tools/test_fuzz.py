@@ -160,7 +160,7 @@ def test_a_small_file_takes_little_memory(tmp_path):
         (
             b'{"image_id": 1, "\\n": 2}',
             ", entry 1: no text; give one of questions, predictions, texts, captions, text, prediction, question, "
-            "caption; it has image_id, '\\n'",
+            "caption; the keys are image_id, '\\n'",
         ),
     ],
 )

@@ -163,8 +163,8 @@ def test_of_published_weights_it_takes_that_layer():
 @pytest.mark.parametrize(
     ("inputs", "wrong"),
     [
-        ({"question": Text()}, "classifies the regions of 'image'; the step needs such an input of type \"regions\""),
-        ({"image": Text()}, "classifies the regions of 'image'; the step needs such an input of type \"regions\""),
+        ({"question": Text()}, "classifies the regions of 'image'; give the step an input 'image' of type \"regions\""),
+        ({"image": Text()}, "classifies the regions of 'image'; give the step an input 'image' of type \"regions\""),
         ({"image": VlBertRegions()}, ""),
     ],
 )

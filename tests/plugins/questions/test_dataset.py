@@ -356,7 +356,7 @@ def test_an_unknown_split(tmp_path):
     with pytest.raises(ValidationError, match="test_split: OK-VQA has no split 'test'; there are: train, val"):
         Vqa(folder=tmp_path, release="okvqa")
     vqa_file(tmp_path / "q.json", (1, "What?"))
-    with pytest.raises(DataError, match="VQA 1.0 has no split 'dev' here; there are: train"):
+    with pytest.raises(DataError, match="VQA 1.0: split 'dev' is not in use; the splits are: train"):
         vqa(tmp_path).build().split("dev")
 
 
@@ -552,7 +552,7 @@ def test_images_that_find_no_partner(tmp_path):
 
 def test_pictures(tmp_path):
     vqa_file(tmp_path / "q.json", (1, "What?"), (2, "Who?"))
-    with pytest.raises(DataError, match="VQA 1.0 is set up without raw images; set data.images"):
+    with pytest.raises(DataError, match="VQA 1.0 has no raw images; set data.images"):
         list(vqa(tmp_path).build().pictures())
     (tmp_path / "images" / "train2014").mkdir(parents=True)
     Image.new("L", (8, 6)).save(tmp_path / "images" / "train2014" / "COCO_train2014_000000000001.jpg")

@@ -13,9 +13,9 @@ from mmgen.tensors import Example
     [
         (PairAccuracy, "True", STATEMENTS[0], "the prediction must be {\"label\": ...}, and is 'True'"),
         (ChoiceAccuracy, {"choice": "b"}, ITEMS[0], "the choice is 'b'; it is a whole number, from 0"),
-        (BoxAccuracy, {"box": [0, 0, 1]}, EXPRESSIONS[0], "the prediction: a box is four numbers"),
+        (BoxAccuracy, {"box": [0, 0, 1]}, EXPRESSIONS[0], "the prediction: a box must be four numbers"),
         (PhraseRecall, {"box": [0, 0, 1, 1]}, PHRASES[0], "the prediction must be a list of boxes"),
-        (PhraseRecall, [[0, 0, 1, None]], PHRASES[0], "the prediction: a box is four numbers"),
+        (PhraseRecall, [[0, 0, 1, None]], PHRASES[0], "the prediction: a box must be four numbers"),
         (
             PhraseRecall,
             [],

@@ -48,7 +48,7 @@ NO_LIST = 'example \'e0\' has choices that are no list of texts; give all of the
             RegionChoice(),
             {"image": regions()},
             {"box": (0.5, 0, 0.2, 1)},
-            "example 'e0': the box (0.5, 0, 0.2, 1) is not [x0, y0, x1, y1] with x0 < x1 and y0 < y1",
+            "example 'e0': the box must be [x0, y0, x1, y1] with x0 < x1 and y0 < y1, not (0.5, 0, 0.2, 1)",
         ),
         (PhraseRegions(), {"caption": Text(), "image": regions()}, {}, "example 'e0' has no label 'phrases'"),
         (
@@ -83,7 +83,7 @@ def test_labels_that_do_not_do(config, inputs, labels, message):
             "the [MASK] behind 'question'; the step needs such an input with append",
         ),
         (MultipleChoice(), {"question": Text()}, "needs an input that reads 'choice'; add one of type \"text\""),
-        (RegionChoice(), {"image": Text()}, "chooses among the regions of 'image'; the step needs such an input of"),
+        (RegionChoice(), {"image": Text()}, "chooses among the regions of 'image'; give the step an input 'image' of"),
         (PhraseRegions(), {"image": regions()}, "reads phrases of 'caption'; the step needs such an input of type"),
         (
             PhraseRegions(),

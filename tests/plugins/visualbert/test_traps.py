@@ -1,6 +1,6 @@
-"""What to know of transformers' VisualBERT classes before their numbers are trusted (docs/visualbert.md has the list).
+"""Traps in transformers' VisualBERT classes (docs/visualbert.md lists them).
 
-A test that fails here says that a newer transformers has mended a trap: then the page is to be changed.
+A failing test means that a newer transformers has fixed a trap; then update the page.
 """
 
 import inspect
@@ -23,7 +23,7 @@ def config(**more):
     return VisualBertConfig(vocab_size=50, visual_embedding_dim=D, **SIZES, **plain, **more)
 
 
-def asked(**more):
+def model_inputs(**more):
     generator = torch.Generator().manual_seed(0)
     return {
         "input_ids": torch.randint(5, 50, (1, TEXT), generator=generator),
@@ -40,30 +40,30 @@ def model():
 
 
 @torch.no_grad()
-def test_regions_without_types_are_of_the_second(model):
-    """The original code, and so the published weights, have them in the first."""
+def test_regions_without_types_get_the_second_type(model):
+    """The original code, and therefore the published weights, use the first type."""
     ones, zeros = (torch.full((1, REGIONS), n) for n in (1, 0))
-    default = model(**asked()).last_hidden_state
-    assert torch.equal(default, model(**asked(visual_token_type_ids=ones)).last_hidden_state)
-    assert not torch.allclose(default, model(**asked(visual_token_type_ids=zeros)).last_hidden_state, atol=1e-2)
+    default = model(**model_inputs()).last_hidden_state
+    assert torch.equal(default, model(**model_inputs(visual_token_type_ids=ones)).last_hidden_state)
+    assert not torch.allclose(default, model(**model_inputs(visual_token_type_ids=zeros)).last_hidden_state, atol=1e-2)
 
 
 @torch.no_grad()
 def test_answers_are_read_two_slots_before_the_end_of_the_text():
-    """Where the text does not end "? [MASK] [SEP]", the answer is read off another word."""
+    """If the text does not end with "? [MASK] [SEP]", the answer is read from another word."""
     torch.manual_seed(0)
     model = VisualBertForQuestionAnswering(config(num_labels=4)).eval()
-    states = model.visual_bert(**asked()).last_hidden_state
-    count = TEXT + REGIONS  # the mask of the regions is joined to that of the text before they are counted
+    states = model.visual_bert(**model_inputs()).last_hidden_state
+    count = TEXT + REGIONS  # the masks of text and regions are joined before counting
     read = [
         place
         for place in range(count)
-        if torch.allclose(model.cls(states[:, place]), model(**asked()).logits, atol=1e-6)
+        if torch.allclose(model.cls(states[:, place]), model(**model_inputs()).logits, atol=1e-6)
     ]
     assert read == [TEXT - 2]
 
 
-def test_the_special_beginning_of_the_visual_tables_has_no_effect():
+def test_special_visual_initialize_has_no_effect():
     torch.manual_seed(0)
     table = VisualBertModel(config(special_visual_initialize=True)).embeddings
     assert not torch.equal(table.visual_token_type_embeddings.weight, table.token_type_embeddings.weight)
@@ -72,7 +72,7 @@ def test_the_special_beginning_of_the_visual_tables_has_no_effect():
 @torch.no_grad()
 def test_late_fusion_fails():
     with pytest.raises(IndexError):
-        VisualBertModel(config(bypass_transformer=True)).eval()(**asked())
+        VisualBertModel(config(bypass_transformer=True)).eval()(**model_inputs())
 
 
 def test_padding_is_token_1():
@@ -80,23 +80,26 @@ def test_padding_is_token_1():
     assert VisualBertConfig().pad_token_id == 1
 
 
-def test_the_documentation_of_matching_is_the_wrong_way_round():
-    """The published head was trained with 1 for a caption that fits."""
-    told = " ".join((inspect.getdoc(VisualBertForPreTraining.forward) or "").split())
-    assert "0 indicates sequence B is a matching pair of sequence A for the given image" in told
+def test_the_documentation_of_matching_is_inverted():
+    """The published head was trained with 1 for a matching caption."""
+    documentation = " ".join((inspect.getdoc(VisualBertForPreTraining.forward) or "").split())
+    assert "0 indicates sequence B is a matching pair of sequence A for the given image" in documentation
 
 
 @torch.no_grad()
-def test_a_boolean_mask_of_four_dimensions_hides_nothing(model):
-    """Additive numbers hide; True and False are added to the scores as 1 and 0."""
+def test_a_boolean_mask_of_four_dimensions_has_no_effect(model):
+    """Additive masks work; True and False are added to the scores as 1 and 0."""
     seen = torch.ones(1, 1, TEXT + REGIONS, TEXT + REGIONS, dtype=torch.bool)
-    seen[..., 2] = False  # nobody looks at the third word
-    other = asked()["input_ids"].clone()
-    other[0, 2] = 49 if other[0, 2] != 49 else 48
+    seen[..., 2] = False  # no slot attends to the third word
+    changed_ids = model_inputs()["input_ids"].clone()
+    changed_ids[0, 2] = 49 if changed_ids[0, 2] != 49 else 48
 
     def third_word_matters(mask):
         parts = {"attention_mask": mask[..., :TEXT], "visual_attention_mask": mask[..., TEXT:]}
-        states = [model(**asked(input_ids=ids, **parts)).last_hidden_state for ids in (asked()["input_ids"], other)]
+        states = [
+            model(**model_inputs(input_ids=ids, **parts)).last_hidden_state
+            for ids in (model_inputs()["input_ids"], changed_ids)
+        ]
         return not torch.allclose(states[0][:, :2], states[1][:, :2], atol=1e-4)
 
     assert third_word_matters(seen)

@@ -80,11 +80,11 @@ def test_vqa_accuracy_and_agreement_leave_each_person_out_in_turn():
     draw = random.Random(0)
     for _ in range(200):
         people = [draw.choice(["one", "1", "two", "a dog", "dog", "Dogs"]) for _ in range(10)]
-        own = draw.choice(people)
-        normal = [normalise(each) for each in people] if len(set(people)) > 1 else people
-        mine = normalise(own) if len(set(people)) > 1 else own
-        others = [normal[:left] + normal[left + 1 :] for left in range(10)]
-        by_hand = sum(min(1, sum(each == mine for each in nine) / 3) for nine in others) / 10
-        assert accuracy(own, people) == pytest.approx(100 * by_hand)
-        alike = sum(min(1, nine.count(normal[left]) / 3) for left, nine in enumerate(others)) / 10
+        answer = draw.choice(people)
+        normal = [normalise(text) for text in people] if len(set(people)) > 1 else people
+        mine = normalise(answer) if len(set(people)) > 1 else answer
+        rest = [normal[:left] + normal[left + 1 :] for left in range(10)]
+        by_hand = sum(min(1, sum(text == mine for text in nine) / 3) for nine in rest) / 10
+        assert accuracy(answer, people) == pytest.approx(100 * by_hand)
+        alike = sum(min(1, nine.count(normal[left]) / 3) for left, nine in enumerate(rest)) / 10
         assert agreement(people) == pytest.approx(100 * alike)

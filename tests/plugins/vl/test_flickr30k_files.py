@@ -30,7 +30,10 @@ def refusal(read, folder) -> str:
 def test_a_document_type_is_refused(tmp_path, read):
     path = published.flickr30k(tmp_path) / "Annotations/1000.xml"
     path.write_text("<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]>\n<annotation>&b;</annotation>")
-    assert refusal(read, tmp_path) == f"{path}:1: declares a document type; annotations have none, and it is not read"
+    assert (
+        refusal(read, tmp_path)
+        == f"{path}:1: declares a document type, which annotations do not have; remove the declaration"
+    )
 
 
 @pytest.mark.parametrize("read", [probed, scored])
@@ -42,7 +45,7 @@ def test_latin_1_is_one_line_with_the_file(tmp_path, read):
     published.flickr30k(tmp_path)
     path = folder / "Annotations/1000.xml"
     path.write_bytes(path.read_bytes().replace(b"1000.jpg", "señora.jpg".encode("latin-1")))
-    assert refusal(read, folder) == f"{path}:2: not whole XML: not well-formed (invalid token)"
+    assert refusal(read, folder) == f"{path}:2: invalid XML: not well-formed (invalid token)"
 
 
 def test_boxes_are_the_same_pixels_in_the_probe_and_in_the_task(tmp_path):
@@ -56,9 +59,9 @@ def test_boxes_are_the_same_pixels_in_the_probe_and_in_the_task(tmp_path):
 
 
 def test_what_lies_outside_of_the_picture_has_no_box():
-    found = Annotation(10, 10, {"1": [(-5, 0, 5, 20), (12, 0, 14, 5)], "2": [(12, 0, 14, 5)]})
-    assert found.boxes() == {"1": [(0.0, 0.0, 0.5, 1.0)], "2": []}
-    assert found.around() == {"1": (0.0, 0.0, 1.0, 1.0), "2": None}
+    annotation = Annotation(10, 10, {"1": [(-5, 0, 5, 20), (12, 0, 14, 5)], "2": [(12, 0, 14, 5)]})
+    assert annotation.boxes() == {"1": [(0.0, 0.0, 0.5, 1.0)], "2": []}
+    assert annotation.around() == {"1": (0.0, 0.0, 1.0, 1.0), "2": None}
 
 
 def test_a_box_is_told_in_pixels_from_0(tmp_path):

@@ -20,7 +20,7 @@ def test_a_field_for_each_text(cls):
     config = cls(mentions=("question", "choice"))
     assert config.optional_fields() == ("question_mentions", "choice_mentions")
     assert config.from_json("question_mentions", [[12, 15, [0]]]) == All(((12, 15, (0,)),))
-    with pytest.raises(ValueError, match="^7 is no list of mentions, "):
+    with pytest.raises(ValueError, match="^7 is not a list of mentions, "):
         config.from_json("question_mentions", 7)
 
 

@@ -58,7 +58,7 @@ def test_a_split_is_read_once_when_it_is_asked_for(folder):
     assert sorted(data.read) == ["test", "train", "val"]
     with pytest.raises(DataError) as error:
         data.split("dev")
-    assert str(error.value) == "Lines has no split 'dev' here; there are: train, val, test"
+    assert str(error.value) == "Lines: split 'dev' is not in use; the splits are: train, val, test"
 
 
 def test_pictures_are_those_of_the_folder(folder):
@@ -66,9 +66,7 @@ def test_pictures_are_those_of_the_folder(folder):
     assert [(picture.key, picture.boxes) for picture in data.pictures()] == [("train-1", None), ("test-2", None)]
     with pytest.raises(DataError) as error:
         next(Lines(folder=folder).build().pictures())
-    assert str(error.value) == (
-        "Lines is set up without raw images; set data.images, or give the embedder a file of features"
-    )
+    assert str(error.value) == ("Lines has no raw images; set data.images, or give the embedder a file of features")
 
 
 def test_only_splits_that_are_used_need_files_and_all_that_is_missing_is_listed(folder):

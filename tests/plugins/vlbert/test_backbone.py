@@ -1,4 +1,4 @@
-"""VL-BERT: equal to the original code on its weights; begins as BERT; its visual terms reach written words."""
+"""VL-BERT: equal to the original code on its weights; starts as BERT; generated words get visual embeddings too."""
 
 import json
 from dataclasses import replace
@@ -40,8 +40,8 @@ class TestRegions(mmgen.testing.EmbedderSuite):
         return VlBert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=90)
 
     def config(self):
-        kept = {"width": D, "fingerprint": {"extractor": "toy"}, "classes": ("cat", "dog")}
-        return VlBertRegions(fields=("image",), mentions=("caption",), dropout=0.0, **kept)
+        store = {"width": D, "fingerprint": {"extractor": "toy"}, "classes": ("cat", "dog")}
+        return VlBertRegions(fields=("image",), mentions=("caption",), dropout=0.0, **store)
 
     def examples(self):
         mentions = All(((2, 9, (0, 1)),))
@@ -67,7 +67,7 @@ def regions(**settings):
 
 
 class Ids:
-    """A tokenizer that nothing is asked of: the oracles' inputs are numbers."""
+    """A tokenizer that is never called: the oracles' inputs are token ids."""
 
     cls_token_id, sep_token_id, mask_token_id, pad_token_id = 1, 2, 3, 0
 
@@ -77,21 +77,23 @@ def oracle():
     folder = shared("oracles/vlbert")
     tensors = load_file(folder / "original.safetensors")
     of = {
-        first: {name.removeprefix(f"{first}."): each for name, each in tensors.items() if name.startswith(f"{first}.")}
+        first: {
+            name.removeprefix(f"{first}."): tensor for name, tensor in tensors.items() if name.startswith(f"{first}.")
+        }
         for first in ("in", "out", "model", "down")
     }
-    named = {f"module.vlbert.{name}": each for name, each in of["model"].items()}
+    named = {f"module.vlbert.{name}": tensor for name, tensor in of["model"].items()}
     named["module.object_linguistic_embeddings.weight"] = tensors["object_word"]
     for part in ("weight", "bias"):
         named[f"module.image_feature_extractor.obj_downsample.1.{part}"] = of["down"][part]
     sizes = json.loads((folder / "config.json").read_text())
     return SimpleNamespace(
-        sizes=sizes, given=of["in"], out=of["out"], model=of["model"], weights=named, tensors=tensors
+        sizes=sizes, inputs=of["in"], out=of["out"], model=of["model"], weights=named, tensors=tensors
     )
 
 
 def parts_of(oracle):
-    """Backbone and regions on the original code's weights."""
+    """The backbone and the embedder with the original code's weights."""
     known = {name: value for name, value in oracle.sizes.items() if name in BertConfig().to_dict()}
     model = BertForMaskedLM(BertConfig(**{**known, "type_vocab_size": 2}))
     backbone = VlBertBackbone(VlBert(), model, Ids()).eval()
@@ -113,15 +115,15 @@ def same(ours, theirs):
 
 
 @torch.no_grad()
-def test_from_geometry_to_logits_the_original_codes(oracle):
+def test_geometry_to_logits_equal_the_original_code(oracle):
     backbone, embedder = parts_of(oracle)
-    given, out = oracle.given, oracle.out
-    text_mask, mask = given["text_mask"], given["object_mask"]
-    boxes = given["boxes"] / given["size"].repeat(1, 2).unsqueeze(1)
+    inputs, out = oracle.inputs, oracle.out
+    text_mask, mask = inputs["text_mask"], inputs["object_mask"]
+    boxes = inputs["boxes"] / inputs["size"].repeat(1, 2).unsqueeze(1)
     same(embedder.where(boxes)[mask], oracle.tensors["geometry"][mask])
-    same(embedder.looks(given["features"], boxes)[mask], oracle.tensors["region"][mask])
-    collated = {"features": given["features"], "boxes": boxes, "mask": mask}
-    text = Segment(backbone.embed(given["ids"]), text_mask, given["types"])
+    same(embedder.looks(inputs["features"], boxes)[mask], oracle.tensors["region"][mask])
+    collated = {"features": inputs["features"], "boxes": boxes, "mask": mask}
+    text = Segment(backbone.embed(inputs["ids"]), text_mask, inputs["types"])
     slots, _ = lay_out([("caption", text), ("image", embedder(**collated))])
     states = backbone.encode(replace(slots, states=slots.states + embedder.add(slots, collated, "image"))).last
     words, objects = states[:, : text_mask.shape[1]], states[:, text_mask.shape[1] : -1]
@@ -136,19 +138,19 @@ def test_from_geometry_to_logits_the_original_codes(oracle):
 # --- a whole model --------------------------------------------------------------------------------------------------
 
 
-def composed(learnt=True, inputs=None, **settings):
+def build_model(perturbed=True, inputs=None, **settings):
     torch.manual_seed(0)
-    made = compose(
+    model = compose(
         VlBert(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
         inputs or {"caption": Text(), "image": regions(dropout=0.0, **settings)},
         Masked(max_tokens=9),
         texts=[WORDS] * 3,
     )
-    if learnt:
+    if perturbed:
         with torch.no_grad():
-            for parameter in made.parameters():
+            for parameter in model.parameters():
                 parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return model.eval()
 
 
 def examples():
@@ -160,181 +162,192 @@ def examples():
     ]
 
 
-def slots_of(made, some):
-    return made.prefix(Collator(made, made.inputs, ())(some)).slots
+def slots_of(model, some):
+    return model.prefix(Collator(model, model.inputs, ())(some)).slots
 
 
-def test_rows_are_laid_out_as_the_paper_does():
-    """Text, the whole picture and its regions at one position, the end behind them."""
-    made, some = composed(), examples()
-    slots = slots_of(made, some)
+def test_rows_are_laid_out_as_in_the_paper():
+    """Text, then the whole picture and its regions at one position, then the end slot."""
+    model, some = build_model(), examples()
+    slots = slots_of(model, some)
     for row, example in enumerate(some):
-        own, count = slots.of("image")[row], len(example.inputs["image"].features)
+        image_slots, count = slots.of("image")[row], len(example.inputs["image"].features)
         words = int(slots.layout.real[row].sum()) - count - 2
-        assert slots.positions[row][own].tolist() == [words] * (count + 1) + [words + 1]
-        assert slots.types[row][own].tolist() == [2] * (count + 2)
-        rest = slots.layout.real[row] & ~own
+        assert slots.positions[row][image_slots].tolist() == [words] * (count + 1) + [words + 1]
+        assert slots.types[row][image_slots].tolist() == [2] * (count + 2)
+        rest = slots.layout.real[row] & ~image_slots
         assert slots.positions[row][rest].tolist() == list(range(words)) and not slots.types[row][rest].any()
-    prefix = made.prefix(Collator(made, made.inputs, ())(some))
+    prefix = model.prefix(Collator(model, model.inputs, ())(some))
     assert prefix.free.squeeze(1).tolist() == [int(p.max()) + 1 for p in slots.positions]
 
 
 @torch.no_grad()
-def test_begins_as_bert():
-    """Visual terms begin as 0: the words' logits are BERT's, with regions that look like nothing."""
-    made, some = composed(learnt=False), examples()[:1]
-    slots = slots_of(made, some)
+def test_starts_as_bert():
+    """Visual embeddings are initialised as 0, so that the words' states are BERT's."""
+    model, some = build_model(perturbed=False), examples()[:1]
+    slots = slots_of(model, some)
     words = slots.layout.real & ~slots.of("image")
-    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat"), made.backbone.end_id]
-    assert torch.equal(slots.states[0][words[0]], made.backbone.embed(torch.tensor(ids)))
-    own = slots.states[0][slots.of("image")[0]]
-    embedder = made.embedders["image"]
-    assert torch.equal(own, torch.stack([*[embedder.object_word] * 4, embedder.end]))
+    ids = [model.backbone.start_id, *model.backbone.encode_text("a red cat"), model.backbone.end_id]
+    assert torch.equal(slots.states[0][words[0]], model.backbone.embed(torch.tensor(ids)))
+    region_states = slots.states[0][slots.of("image")[0]]
+    embedder = model.embedders["image"]
+    assert torch.equal(region_states, torch.stack([*[embedder.object_word] * 4, embedder.end]))
 
 
 @torch.no_grad()
-def test_words_get_the_whole_picture_or_the_region_that_they_mean():
-    made = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",))})
+def test_words_get_the_whole_picture_or_the_region_that_they_mention():
+    model = build_model(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",))})
     plain = examples()[0]
-    told = replace(plain, inputs=plain.inputs | {"caption_mentions": All(((2, 9, (1,)),))})
-    embedder = made.embedders["image"]
+    with_mentions = replace(plain, inputs=plain.inputs | {"caption_mentions": All(((2, 9, (1,)),))})
+    embedder = model.embedders["image"]
     features = torch.from_numpy(plain.inputs["image"].features).unsqueeze(0)
     boxes = torch.from_numpy(plain.inputs["image"].boxes).unsqueeze(0)
-    whole = embedder.word_norm(embedder.looks(features.mean(1, keepdim=True), torch.tensor([[[0.0, 0, 1, 1]]])))[0, 0]
-    meant = embedder.word_norm(embedder.looks(features, boxes))[0, 1]
-    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat"), made.backbone.end_id]
-    words = made.backbone.embed(torch.tensor(ids))
-    slots = slots_of(made, [plain])
-    assert torch.allclose(slots.states[0, : len(ids)], words + whole, atol=1e-6)
-    slots = slots_of(made, [told])
+    picture_looks = embedder.looks(features.mean(1, keepdim=True), torch.tensor([[[0.0, 0, 1, 1]]]))
+    picture_term = embedder.word_norm(picture_looks)[0, 0]
+    region_term = embedder.word_norm(embedder.looks(features, boxes))[0, 1]
+    ids = [model.backbone.start_id, *model.backbone.encode_text("a red cat"), model.backbone.end_id]
+    words = model.backbone.embed(torch.tensor(ids))
+    slots = slots_of(model, [plain])
+    assert torch.allclose(slots.states[0, : len(ids)], words + picture_term, atol=1e-6)
+    slots = slots_of(model, [with_mentions])
     terms = slots.states[0, : len(ids)] - words
-    spans = made.embedders["caption"].describe(plain)["spans"]
+    spans = model.embedders["caption"].describe(plain)["spans"]
     for place in range(len(ids)):
         inside = 0 < place <= len(spans) and spans[place - 1][0] < 9 and spans[place - 1][1] > 2
-        assert torch.allclose(terms[place], meant if inside else whole, atol=1e-6), place
+        assert torch.allclose(terms[place], region_term if inside else picture_term, atol=1e-6), place
 
 
 @torch.no_grad()
-def test_rows_without_a_picture_have_a_learnt_term():
-    made = composed()
+def test_rows_without_a_picture_have_a_trained_visual_embedding():
+    model = build_model()
     text = replace(examples()[0], inputs={"caption": "a red cat"})
-    batch = Collator(made, ["caption"], ())([text])
-    term = made.embedders["image"].word_norm(made.embedders["image"].without_picture)
-    prefix = made.prefix(batch)
-    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat")]
-    assert torch.allclose(prefix.slots.states[0], made.backbone.embed(torch.tensor(ids)) + term, atol=1e-6)
+    batch = Collator(model, ["caption"], ())([text])
+    term = model.embedders["image"].word_norm(model.embedders["image"].without_picture)
+    prefix = model.prefix(batch)
+    ids = [model.backbone.start_id, *model.backbone.encode_text("a red cat")]
+    assert torch.allclose(prefix.slots.states[0], model.backbone.embed(torch.tensor(ids)) + term, atol=1e-6)
     assert torch.allclose(prefix.term, term.unsqueeze(0))
 
 
 @torch.no_grad()
-def test_a_word_that_means_several_regions_gets_their_mean():
-    made = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",))})
+def test_a_word_that_mentions_several_regions_gets_their_mean():
+    model = build_model(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",))})
     example = examples()[0]
-    told = replace(example, inputs=example.inputs | {"caption_mentions": All(((2, 5, (0, 2)), (0, 1, (9,))))})
-    embedder, own = made.embedders["image"], example.inputs["image"]
-    looks = embedder.looks(torch.from_numpy(own.features).unsqueeze(0), torch.from_numpy(own.boxes).unsqueeze(0))
+    with_mentions = replace(example, inputs=example.inputs | {"caption_mentions": All(((2, 5, (0, 2)), (0, 1, (9,))))})
+    embedder, picture = model.embedders["image"], example.inputs["image"]
+    looks = embedder.looks(
+        torch.from_numpy(picture.features).unsqueeze(0), torch.from_numpy(picture.boxes).unsqueeze(0)
+    )
     terms = embedder.word_norm(looks)[0]
-    plain, told = (slots_of(made, [each]).states[0] for each in (example, told))
-    spans = made.embedders["caption"].describe(example)["spans"]
+    plain, with_mentions = (slots_of(model, [item]).states[0] for item in (example, with_mentions))
+    spans = model.embedders["caption"].describe(example)["spans"]
     words = [1 + n for n, (start, stop) in enumerate(spans) if start < 5 and stop > 2]
-    embedded = made.backbone.embed(torch.tensor(made.backbone.encode_text("a red cat")))
+    embedded = model.backbone.embed(torch.tensor(model.backbone.encode_text("a red cat")))
     for place in words:
-        assert torch.allclose(told[place], embedded[place - 1] + (terms[0] + terms[2]) / 2, atol=1e-6)
+        assert torch.allclose(with_mentions[place], embedded[place - 1] + (terms[0] + terms[2]) / 2, atol=1e-6)
     rest = [place for place in range(len(plain)) if place not in words]
-    assert torch.allclose(told[rest], plain[rest], atol=1e-6)  # there is no tenth region
+    assert torch.allclose(with_mentions[rest], plain[rest], atol=1e-6)  # there is no tenth region
 
 
 @torch.no_grad()
-def test_another_input_of_regions_takes_the_place_of_the_one_that_is_absent():
+def test_another_input_of_regions_replaces_an_absent_one():
     inputs = {"caption": Text(), "image": regions(dropout=0.0), "places": regions(dropout=0.0, fields=("image",))}
-    made, alone = composed(inputs=inputs), composed()
-    alone.load_state_dict({name: each for name, each in made.state_dict().items() if ".places." not in name})
-    both, one = (each.prefix(Collator(each, ["caption", "image"], ())(examples())) for each in (made, alone))
-    assert torch.equal(both.slots.states, one.slots.states) and torch.equal(both.term, one.term)
-    without = made.prefix(Collator(made, ["caption"], ())(examples()))  # neither is there: both have a term
-    terms = [made.embedders[name].word_norm(made.embedders[name].without_picture) for name in ("image", "places")]
+    model, alone = build_model(inputs=inputs), build_model()
+    alone.load_state_dict({name: tensor for name, tensor in model.state_dict().items() if ".places." not in name})
+    both, single_prefix = (
+        composed_model.prefix(Collator(composed_model, ["caption", "image"], ())(examples()))
+        for composed_model in (model, alone)
+    )
+    assert torch.equal(both.slots.states, single_prefix.slots.states) and torch.equal(both.term, single_prefix.term)
+    without = model.prefix(Collator(model, ["caption"], ())(examples()))  # both are absent and have a trained embedding
+    terms = [model.embedders[name].word_norm(model.embedders[name].without_picture) for name in ("image", "places")]
     assert torch.allclose(without.term[0], sum(terms), atol=1e-6)
 
 
-@pytest.mark.parametrize("whole", ["mean", "first"])
-def test_what_people_see_of_two_pictures_is_a_line_a_slot(whole):
-    made = composed(whole_image=whole)
+@pytest.mark.parametrize("whole_image", ["mean", "first"])
+def test_the_description_of_two_pictures_has_a_line_per_slot(whole_image):
+    model = build_model(whole_image=whole_image)
     first = replace(record("a", 2), labels=("cat", "dog"), scores=np.array([0.5, 0.25], np.float32))
     pair = Example("e", {"caption": "a cat", "image": All((first, record("b", 1)))})
-    told, own = made.embedders["image"].describe(pair), ["the whole picture"] * (whole == "mean")
-    assert told["labels"] == [*own, "cat", "dog", *own, "region 1", "the end"]
-    assert told["pictures"] == [0] * (len(own) + 2) + [1] * (len(own) + 2)
-    slots = slots_of(made, [pair])
-    assert int(slots.of("image").sum()) == len(told["labels"]) == len(told["boxes"])
-    assert made.embedders["image"].reader.slots(pair) == len(told["labels"])
-    assert not told["scores"]  # the second picture has none
-    given = [False] * (len(own) or 1) + [True] * (1 + bool(own)), [False] * (len(own) or 1) + [True] * bool(own)
-    assert told["regions"] == [*given[0], *given[1], False]
+    described, whole_label = model.embedders["image"].describe(pair), ["the whole picture"] * (whole_image == "mean")
+    assert described["labels"] == [*whole_label, "cat", "dog", *whole_label, "region 1", "the end"]
+    assert described["pictures"] == [0] * (len(whole_label) + 2) + [1] * (len(whole_label) + 2)
+    slots = slots_of(model, [pair])
+    assert int(slots.of("image").sum()) == len(described["labels"]) == len(described["boxes"])
+    assert model.embedders["image"].reader.slots(pair) == len(described["labels"])
+    assert not described["scores"]  # the second picture has none
+    expected = (
+        [False] * (len(whole_label) or 1) + [True] * (1 + bool(whole_label)),
+        [False] * (len(whole_label) or 1) + [True] * bool(whole_label),
+    )
+    assert described["regions"] == [*expected[0], *expected[1], False]
 
 
-def test_mentions_that_no_input_is_named_for_are_told_before_learning():
-    reader = composed(inputs={"caption": Text(), "image": regions(mentions=("caption",))}).embedders["image"].reader
+def test_mentions_without_an_input_are_refused_before_training():
+    reader = build_model(inputs={"caption": Text(), "image": regions(mentions=("caption",))}).embedders["image"].reader
     example = examples()[0]
     reader.find_gaps([example])
-    told = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
+    with_mentions = replace(example, inputs=example.inputs | {"question_mentions": All(((0, 1, (0,)),))})
     with pytest.raises(DataError) as error:
-        reader.find_gaps([example, told])
+        reader.find_gaps([example, with_mentions])
     assert str(error.value) == (
-        "example 'e0' has question_mentions, and mentions = ['caption'] leaves 'question' out; add it, and call the "
-        "input that reads it 'question'"
+        "example 'e0' has question_mentions, but mentions = ['caption'] does not contain 'question'; add 'question', "
+        "and name the input that reads this field 'question'"
     )
 
 
 @torch.no_grad()
 def test_mentions_are_of_the_first_picture():
-    made = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",), max_regions=2)})
+    model = build_model(inputs={"caption": Text(), "image": regions(dropout=0.0, mentions=("caption",), max_regions=2)})
     pair = Example("e", {"caption": "a cat", "image": All((record("a", 3), record("b", 2)))})
-    told = replace(pair, inputs=pair.inputs | {"caption_mentions": All(((0, 5, (2,)),))})  # one that is not read
-    assert torch.equal(slots_of(made, [pair]).states, slots_of(made, [told]).states)
+    with_mentions = replace(
+        pair, inputs=pair.inputs | {"caption_mentions": All(((0, 5, (2,)),))}
+    )  # of an unread region
+    assert torch.equal(slots_of(model, [pair]).states, slots_of(model, [with_mentions]).states)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("settings", [{}, {"whole_image": "first"}, {"mentions": ("caption",)}])
-def test_packed_learning_and_cached_writing_are_the_naive_ones(settings):
-    made, some = composed(inputs={"caption": Text(), "image": regions(dropout=0.0, **settings)}), examples()
+def test_packed_training_and_cached_generation_equal_the_naive_ones(settings):
+    model, some = build_model(inputs={"caption": Text(), "image": regions(dropout=0.0, **settings)}), examples()
     if "mentions" in settings:
         some[0] = replace(some[0], inputs=some[0].inputs | {"caption_mentions": All(((2, 5, (0, 2)),))})
-    reencoded.learns_and_writes_alike(made, some)
-    other = replace(some[0], inputs=some[0].inputs | {"image": record("other", 3, 7)})
-    assert not torch.allclose(reencoded.after(made, some[0], []), reencoded.after(made, other, []))
+    reencoded.learns_and_writes_alike(model, some)
+    changed = replace(some[0], inputs=some[0].inputs | {"image": record("other", 3, 7)})
+    assert not torch.allclose(reencoded.after(model, some[0], []), reencoded.after(model, changed, []))
 
 
 @torch.no_grad()
-def test_what_is_dropped_is_drawn_once_for_regions_and_words():
-    """The words' term is the look of the first region, as that one has it, while learning too."""
-    made, example = composed(learnt=False), examples()[0]
-    embedder = made.embedders["image"]
+def test_dropout_is_drawn_once_for_regions_and_words():
+    """The words' visual embedding equals that of the first region, in training too."""
+    model, example = build_model(perturbed=False), examples()[0]
+    embedder = model.embedders["image"]
     embedder.dropout.p = 0.5
     for norm in (embedder.word_norm, embedder.region_norm):
         norm.weight.fill_(1.0)
     embedder.train()
-    prefix = made.prefix(Collator(made, made.inputs, ())([example]))
-    own, states = prefix.slots.of("image")[0], prefix.slots.states[0]
-    ids = [made.backbone.start_id, *made.backbone.encode_text("a red cat"), made.backbone.end_id]
-    seen = states[own][0] - embedder.object_word
-    assert torch.allclose(states[~own], made.backbone.embed(torch.tensor(ids)) + seen, atol=1e-5)
+    prefix = model.prefix(Collator(model, model.inputs, ())([example]))
+    image_slots, states = prefix.slots.of("image")[0], prefix.slots.states[0]
+    ids = [model.backbone.start_id, *model.backbone.encode_text("a red cat"), model.backbone.end_id]
+    seen = states[image_slots][0] - embedder.object_word
+    assert torch.allclose(states[~image_slots], model.backbone.embed(torch.tensor(ids)) + seen, atol=1e-5)
     assert torch.allclose(prefix.term[0], seen, atol=1e-5)
-    again = made.prefix(Collator(made, made.inputs, ())([example])).slots.states[0]
-    assert not torch.allclose(again[own][0], states[own][0])  # but anew in every pass
+    again = model.prefix(Collator(model, model.inputs, ())([example])).slots.states[0]
+    assert not torch.allclose(again[image_slots][0], states[image_slots][0])  # every forward pass draws again
 
 
-def test_corners_as_the_paper_writes_them():
-    made = composed(geometry="corners").embedders["image"]
+def test_corners_as_in_the_paper():
+    embedder = build_model(geometry="corners").embedders["image"]
     box = torch.tensor([[[0.1, 0.2, 0.3, 0.6]]])
     lengths = 1000 ** (torch.arange(256) / 256)
     expected = torch.cat([torch.cat([(100 * x / lengths).sin(), (100 * x / lengths).cos()]) for x in box[0, 0]])
-    assert torch.allclose(made.where(box)[0, 0], expected, atol=1e-5)
+    assert torch.allclose(embedder.where(box)[0, 0], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(), (32,)])
-def test_a_damaged_layer_of_published_features_is_handed_on_by_its_shape(shape):
-    """Who takes it says what is wrong; it is no mistake of the part."""
-    embedder = composed().embedders["image"]
+def test_a_published_layer_of_the_wrong_shape_is_passed_on(shape):
+    """Loading the weights reports the error."""
+    embedder = build_model().embedders["image"]
     name = "image_feature_extractor.obj_downsample.1.weight"
     assert embedder.published({name: torch.ones(shape)})["projection.weight"].shape == shape
 
@@ -342,31 +355,31 @@ def test_a_damaged_layer_of_published_features_is_handed_on_by_its_shape(shape):
 @pytest.mark.parametrize("front", ["vlbert.", "module.vlbert."])
 def test_published_weights_without_a_token_type_of_regions_are_refused(front):
     name = f"{front}token_type_embeddings.weight"
-    backbone = composed().backbone
+    backbone = build_model().backbone
     assert "model.bert.embeddings.token_type_embeddings.weight" in backbone.published({name: torch.ones(3, 32)})
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         backbone.published({name: torch.ones(2, 32)})
-    assert str(told.value) == (
-        f"'{name}' is (2, 32), and VL-BERT uses 3 of its rows, the last for regions; it is damaged"
+    assert str(caught.value) == (
+        f"'{name}' has shape (2, 32), but VL-BERT needs 3 rows, the last for regions; the file is damaged"
     )
 
 
-def test_of_bert_alone_the_token_type_of_regions_stays_as_it_was_drawn():
-    backbone = composed().backbone
+def test_plain_bert_leaves_the_token_type_of_regions_at_its_initial_value():
+    backbone = build_model().backbone
     name = "bert.embeddings.token_type_embeddings.weight"
-    own, theirs = backbone.state_dict()[f"model.{name}"], torch.ones(2, 32)
-    assert torch.equal(backbone.published({name: theirs})[f"model.{name}"], torch.cat([theirs, own[2:]]))
+    ours, theirs = backbone.state_dict()[f"model.{name}"], torch.ones(2, 32)
+    assert torch.equal(backbone.published({name: theirs})[f"model.{name}"], torch.cat([theirs, ours[2:]]))
 
 
 def test_two_token_types_are_too_few():
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         compose(
             Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4),
             {"image": regions()},
             Masked(),
             texts=[WORDS] * 3,
         )
-    assert str(told.value) == (
-        "vlbert_regions are of a third token type, and the backbone has 2; give it extra_token_types, or take the "
+    assert str(caught.value) == (
+        "vlbert_regions needs a third token type, but the backbone has 2; set backbone.extra_token_types, or use the "
         'backbone "vlbert"'
     )

@@ -1,4 +1,4 @@
-"""VL-BERT's original files (`vl-bert-base-prec.model`): every part takes what is its own, and the rest is named."""
+"""VL-BERT's original files (`vl-bert-base-prec.model`): every part loads its weights, and the rest is listed."""
 
 import pytest
 import torch
@@ -44,7 +44,7 @@ type = "scenes"
 
 @pytest.fixture
 def model():
-    classes = tuple("abcd")  # the file has the background too, in front of them
+    classes = tuple("abcd")  # the file also has the background class, before these
     return compose(
         VlBert(num_hidden_layers=LAYERS, hidden_size=WIDE, num_attention_heads=4, vocab_size=120),
         {"caption": Text(), "image": VlBertRegions(width=D, fingerprint={"extractor": "toy"}, classes=classes)},
@@ -55,48 +55,48 @@ def model():
 
 
 def shapes(words: int, positions: int) -> dict[str, tuple[int, ...]]:
-    """What the original code calls its parameters inside of VL-BERT (with "vlbert." in front) and beside it."""
+    """Names and shapes of the original code's parameters, inside VL-BERT (with "vlbert." in front) and outside."""
     dense = {"weight": (WIDE, WIDE), "bias": (WIDE,)}
     norm = {"weight": (WIDE,), "bias": (WIDE,)}
     layer = {f"attention.self.{name}": dense for name in ("query", "key", "value")}
     layer |= {"attention.output.dense": dense, "attention.output.LayerNorm": norm, "output.LayerNorm": norm}
     layer |= {"intermediate.dense": {"weight": (4 * WIDE, WIDE), "bias": (4 * WIDE,)}}
     layer |= {"output.dense": {"weight": (WIDE, 4 * WIDE), "bias": (WIDE,)}}
-    inside = {f"encoder.layer.{n}.{name}": each for n in range(LAYERS) for name, each in layer.items()}
+    inside = {f"encoder.layer.{n}.{name}": parts for n in range(LAYERS) for name, parts in layer.items()}
     inside |= {name: norm for name in ("embedding_LayerNorm", "visual_ln_text", "visual_ln_object")}
     inside |= {"mlm_head.predictions.transform.dense": dense, "mlm_head.predictions.transform.LayerNorm": norm}
     inside |= {"mvrc_head.transform.dense": dense}
     inside |= {"mvrc_head.region_cls_pred": {"weight": (CLASSES, WIDE), "bias": (CLASSES,)}}
-    found = {f"vlbert.{name}.{part}": shape for name, each in inside.items() for part, shape in each.items()}
+    parameters = {f"vlbert.{name}.{part}": shape for name, parts in inside.items() for part, shape in parts.items()}
     tables = {"word": words, "position": positions, "token_type": 3}
-    found |= {f"vlbert.{name}_embeddings.weight": (rows, WIDE) for name, rows in tables.items()}
-    found |= {"vlbert.end_embedding.weight": (1, WIDE), "vlbert.mlm_head.predictions.bias": (words,)}
+    parameters |= {f"vlbert.{name}_embeddings.weight": (rows, WIDE) for name, rows in tables.items()}
+    parameters |= {"vlbert.end_embedding.weight": (1, WIDE), "vlbert.mlm_head.predictions.bias": (words,)}
     rows = {"object_linguistic_embeddings": WIDE, "object_mask_word_embedding": WIDE}
     rows |= {"aux_text_visual_embedding": WIDE, "object_mask_visual_embedding": D}
-    found |= {f"{name}.weight": (1, width) for name, width in rows.items()}
-    found |= {"image_feature_extractor.obj_downsample.1.weight": (WIDE, 2048 + D)}
-    found |= {"image_feature_extractor.obj_downsample.1.bias": (WIDE,)}
-    return found | {f"vlbert.{LEFT_OVER[0]}": (2, WIDE), LEFT_OVER[1]: (4, 3, 7, 7)}
+    parameters |= {f"{name}.weight": (1, width) for name, width in rows.items()}
+    parameters |= {"image_feature_extractor.obj_downsample.1.weight": (WIDE, 2048 + D)}
+    parameters |= {"image_feature_extractor.obj_downsample.1.bias": (WIDE,)}
+    return parameters | {f"vlbert.{LEFT_OVER[0]}": (2, WIDE), LEFT_OVER[1]: (4, 3, 7, 7)}
 
 
 @pytest.mark.parametrize(("front", "inside"), [("module.", ""), ("", ""), ("module.", "_module.")])
-def test_every_parameter_is_that_of_the_file(tmp_path, model, front, inside):
-    """As it was saved: in half precision, from several GPUs or one, and by the code for VCR, beside its optimiser."""
-    own = model.backbone.model.bert.embeddings
+def test_every_parameter_is_loaded_from_the_file(tmp_path, model, front, inside):
+    """From files in half precision, of one or several GPUs, and of the code for VCR, which also has an optimiser."""
+    embeddings = model.backbone.model.bert.embeddings
     torch.manual_seed(1)
-    sizes = shapes(len(own.word_embeddings.weight), len(own.position_embeddings.weight))
+    sizes = shapes(len(embeddings.word_embeddings.weight), len(embeddings.position_embeddings.weight))
     named = {name.replace("vlbert.", f"vlbert.{inside}"): torch.randn(shape).half() for name, shape in sizes.items()}
     tied = f"vlbert.{inside}mlm_head.predictions.decoder.weight"
     named[tied] = named[f"vlbert.{inside}word_embeddings.weight"]
-    saved = {f"{front}{name}": each for name, each in named.items()}
+    saved = {f"{front}{name}": tensor for name, tensor in named.items()}
     torch.save({"state_dict": saved, "optimizer": {"param_groups": [{"lr": 1e-7}]}}, tmp_path / "a.model")
     (tmp_path / "toy.toml").write_text(RECIPE)
     weights = read_published(str(tmp_path / "a.model"))
-    found = taken(load(tmp_path / "toy.toml", installed())[0], "pre", model, weights)
+    loaded = taken(load(tmp_path / "toy.toml", installed())[0], "pre", model, weights)
     assert {name.removeprefix(f"vlbert.{inside}") for name in weights.left_over} == {*LEFT_OVER}
     generator = {f"generator.{name}" for name, _ in model.generator.named_parameters()}
-    assert set(found) == {name for name, _ in model.named_parameters()} - generator
-    theirs = {name.replace("_module.", ""): each.float() for name, each in named.items()}
+    assert set(loaded) == {name for name, _ in model.named_parameters()} - generator
+    theirs = {name.replace("_module.", ""): tensor.float() for name, tensor in named.items()}
     expected = {
         "backbone.model.bert.embeddings.token_type_embeddings.weight": theirs["vlbert.token_type_embeddings.weight"],
         "backbone.model.bert.encoder.layer.1.output.dense.weight": theirs["vlbert.encoder.layer.1.output.dense.weight"],
@@ -109,9 +109,9 @@ def test_every_parameter_is_that_of_the_file(tmp_path, model, front, inside):
         "embedders.image.without_picture": theirs["aux_text_visual_embedding.weight"][0],
         "objectives.regions.head.classes.bias": theirs["vlbert.mvrc_head.region_cls_pred.bias"][1:],
     }
-    for name, each in expected.items():
-        assert torch.equal(found[name], each), name
-    features = theirs["image_feature_extractor.obj_downsample.1.weight"]  # the geometry in front of the features
+    for name, tensor in expected.items():
+        assert torch.equal(loaded[name], tensor), name
+    features = theirs["image_feature_extractor.obj_downsample.1.weight"]  # the geometry comes before the features
     assert torch.equal(
-        found["embedders.image.projection.weight"], torch.cat([features[:, 2048:], features[:, :2048]], 1)
+        loaded["embedders.image.projection.weight"], torch.cat([features[:, 2048:], features[:, :2048]], 1)
     )

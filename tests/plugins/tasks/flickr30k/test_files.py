@@ -3,7 +3,7 @@
 import pytest
 from kit import published
 from mmgen_tasks import Flickr30kEntities
-from mmgen_vl.flickr30k_files import read_annotation, unmarked
+from mmgen_vl.flickr30k_files import parse_sentence, read_annotation
 
 from mmgen.errors import DataError
 from mmgen.testing import DatasetSuite
@@ -40,7 +40,7 @@ def test_a_caption_an_example_to_learn_from_and_a_phrase_to_score(tmp_path, capl
 
 
 def test_a_caption_without_marks_is_itself():
-    assert unmarked("A [sic] b") == ("A [sic] b", [])
+    assert parse_sentence("A [sic] b") == ("A [sic] b", [])
 
 
 def test_files_that_are_missing(tmp_path):
@@ -68,22 +68,22 @@ def test_files_that_are_missing(tmp_path):
     [
         ("train.txt", "1000\n../../1", ":2: '../../1' is no name of an image"),
         ("train.txt", "1000\n\n1000", ":3: the image 1000 is line 1's already"),
-        ("Sentences/1000.txt", "a\n[/EN#1 men] b", ":2: '[/EN#1 men] b' is no marked phrase"),
+        ("Sentences/1000.txt", "a\n[/EN#1 men] b", ":2: '[/EN#1 men] b' is not a marked phrase"),
         ("Sentences/1000.txt", "[/EN#1/people  ]", ":1: the phrase of '[/EN#1/people ]' has no words"),
-        ("Annotations/1000.xml", "<a>\n<b></a>", ":2: not whole XML: mismatched tag"),
-        ("Annotations/1000.xml", "<a/>", ":1: has no size of the picture"),
-        ("Annotations/1000.xml", "", ":1: not whole XML: no element found"),
+        ("Annotations/1000.xml", "<a>\n<b></a>", ":2: invalid XML: mismatched tag"),
+        ("Annotations/1000.xml", "<a/>", ":1: no picture size"),
+        ("Annotations/1000.xml", "", ":1: invalid XML: no element found"),
         ("Annotations/1000.xml", "<?xml version='1.0' encoding='x'?><a/>", ":1: unknown encoding: x"),
-        ("Annotations/1000.xml", "<a>" * 20, ":1: over 16 elements inside one another"),
+        ("Annotations/1000.xml", "<a>" * 20, ":1: over 16 nested elements"),
         (
             "Annotations/1000.xml",
             published.FLICKR_BOXES.replace("<xmin>61</xmin>", ""),
-            ":7: a box without xmin",
+            ":7: a box has no xmin",
         ),
         (
             "Annotations/1000.xml",
             published.FLICKR_BOXES.replace("<xmin>61</xmin>", "<xmin>nan</xmin>"),
-            ":7: xmin must be a number, and is 'nan'",
+            ":7: xmin must be a number, not 'nan'",
         ),
     ],
 )
@@ -106,7 +106,7 @@ def test_files_that_cannot_be_used(tmp_path, file, text, told):
 )
 def test_xml_that_declares_anything_is_not_read(tmp_path, declared):
     (tmp_path / "1.xml").write_text(declared)
-    with pytest.raises(DataError, match=r"1.xml:1: declares a document type; annotations have none"):
+    with pytest.raises(DataError, match=r"1.xml:1: declares a document type, which annotations do not have"):
         read_annotation(tmp_path / "1.xml")
 
 
