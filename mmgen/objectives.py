@@ -191,15 +191,15 @@ class TextTargets(TargetReader):
         return [tokens[: self.max_tokens - 1] + [self.end_id] for tokens in self._tokens(example.targets)]
 
     def lengths(self, examples: Sequence[Example]) -> list[float]:
-        found: list[float] = []
+        counts: list[float] = []
         for first in range(0, len(examples), MEASURED):
             some = examples[first : first + MEASURED]
             tokens = iter(self._tokens([text for example in some for text in example.targets]))
-            found += [
+            counts += [
                 sum(self.slots(min(len(next(tokens)) + 1, self.max_tokens)) for _ in example.targets)
                 for example in some
             ]
-        return found
+        return counts
 
     def cut(self, examples: Sequence[Example]) -> int:
         """How many targets are longer than the limit."""
@@ -264,20 +264,20 @@ class Generator(Objective):
 
 def begin_as(layer: nn.Module, model: Sequencer, name: str) -> None:
     """A head's hidden layer begins as that of another objective of the model, where it has one; "" names none."""
-    other = model.objective(name).hidden_layer() if name else None
-    if other is not None:
-        layer.load_state_dict(other.state_dict())
+    source = model.objective(name).hidden_layer() if name else None
+    if source is not None:
+        layer.load_state_dict(source.state_dict())
 
 
-def published_layer(weights: Mapping[str, Tensor], theirs: str, own: str) -> dict[str, Tensor]:
+def published_layer(weights: Mapping[str, Tensor], theirs: str, layer: str) -> dict[str, Tensor]:
     """What published weights have of a layer that others call `theirs`, whatever stands before that, as that of `own`:
     of its weight and its bias those that are there (`Objective.published`)."""
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for kind in ("weight", "bias"):
-        name = next((each for each in weights if each.endswith(f"{theirs}.{kind}")), None)
+        name = next((key for key in weights if key.endswith(f"{theirs}.{kind}")), None)
         if name is not None:
-            found[f"{own}.{kind}"] = weights[name]
-    return found
+            tensors[f"{layer}.{kind}"] = weights[name]
+    return tensors
 
 
 def loss_problem(loss: Any, names: Sequence[str]) -> str:

@@ -57,11 +57,11 @@ class Output:
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.stdout, name)
 
-    def _do(self, act: Callable[..., object], *given: str) -> None:
+    def _do(self, act: Callable[..., object], *values: str) -> None:
         if self.lost or sys.stdout is None:  # None: there was none from the start
             return
         try:
-            act(*given)
+            act(*values)
         except OSError as error:
             self.lost = True
             tell(f"standard output cannot be written to any more ({error.strerror}); the work goes on", err=True)
@@ -107,7 +107,7 @@ class Bars(Progress):
 
     @contextlib.contextmanager
     def _lines(self, label: str, total: int | None, unit: str, done: int) -> Iterator[Advance]:
-        began = told = time.monotonic()
+        began = last_line = time.monotonic()
         before, last = done, ""
 
         def say() -> None:
@@ -118,10 +118,10 @@ class Bars(Progress):
             self.say(f"{label:<26} {_count(done, total):>14} {rate:<22} {seconds:5.0f} s{left}  {last}".rstrip())
 
         def advance(steps: int = 1, text: str = "") -> None:
-            nonlocal done, last, told
+            nonlocal done, last, last_line
             done, last = done + steps, printable(text) or last
-            if time.monotonic() - told > EVERY and done != total:  # the last line comes below
-                told = time.monotonic()
+            if time.monotonic() - last_line > EVERY and done != total:  # the last line comes below
+                last_line = time.monotonic()
                 say()
 
         yield advance
@@ -203,14 +203,14 @@ def fitted(text: str, width: int | None, wrap: bool = True) -> str:
     other lines are broken between words."""
     if width is None or max(map(columns, text.split("\n"))) <= width:
         return text
-    found: list[str] = []
+    parts: list[str] = []
     for of_table, some in itertools.groupby(text.split("\n"), lambda line: line.startswith("|")):
         lines = list(some)
         if of_table and _aligned(lines):
-            found += _pieces(lines, width)
+            parts += _pieces(lines, width)
         else:
-            found += [part for line in lines for part in (_broken(line, width) if wrap else [line])]
-    return "\n".join(found)
+            parts += [part for line in lines for part in (_broken(line, width) if wrap else [line])]
+    return "\n".join(parts)
 
 
 def _broken(line: str, width: int) -> list[str]:
@@ -250,11 +250,11 @@ def table(rows: Sequence[Sequence[str]], texts: int = 1) -> str:
     widths = [max(map(columns, column)) for column in zip(*cells, strict=True)]
 
     def line(row: Sequence[str]) -> str:
-        told = [
+        padded_cells = [
             padded(cell, width, right=place >= texts)
             for place, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        return f"| {' | '.join(told)} |"
+        return f"| {' | '.join(padded_cells)} |"
 
     rules = ["-" * (width + 2) if place < texts else "-" * (width + 1) + ":" for place, width in enumerate(widths)]
     return "\n".join([line(cells[0]), f"|{'|'.join(rules)}|", *map(line, cells[1:])])

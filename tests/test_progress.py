@@ -144,13 +144,13 @@ def shown(width: int, label: str, total: int | None, steps: tuple[int, ...], uni
     [
         (40, "capti… 1200/4800 2:00, 6:00 left loss 3…"),
         (60, "caption: learni… 1200/4800 2:00, 6:00 left loss 3.435, vali…"),
-        (80, f"caption: learning 1200/4800 2:00, 6:00 left {TEXT}"),
-        (100, f"caption: learning 1200/4800 2:00, 6:00 left {TEXT} 10 questions/s"),
-        (120, f"caption: learning 1200/4800 2:00, 6:00 left {TEXT} 10 questions/s ━━━━"),
+        (80, f"caption: training 1200/4800 2:00, 6:00 left {TEXT}"),
+        (100, f"caption: training 1200/4800 2:00, 6:00 left {TEXT} 10 questions/s"),
+        (120, f"caption: training 1200/4800 2:00, 6:00 left {TEXT} 10 questions/s ━━━━"),
     ],
 )
 def test_a_task_keeps_count_time_passed_and_time_left(width, line):
-    assert shown(width, "caption: learning", 4800, (600, 600), "questions", TEXT) == line
+    assert shown(width, "caption: training", 4800, (600, 600), "questions", TEXT) == line
 
 
 def test_times_and_rates_are_never_rounded_away():
@@ -162,10 +162,10 @@ def test_times_and_rates_are_never_rounded_away():
 def test_a_terminal_of_80_columns_shows_the_line_whole():
     bars, shown = Bars(), io.StringIO()
     bars.console = Console(file=shown, force_terminal=True, color_system=None, width=80)
-    with bars.task("both_scratch: learning", 64000, "questions") as advance:
+    with bars.task("both_scratch: training", 64000, "questions") as advance:
         advance(32000, TEXT)
     last = shown.getvalue().rstrip("\x1b[?25hl\n").splitlines()[-1]
-    assert "both_scratch: learning 32000/64000 0:00" in last and "loss 3.435" in last and "…" not in last
+    assert "both_scratch: training 32000/64000 0:00" in last and "loss 3.435" in last and "…" not in last
     bars.say(WIDE + " " * 60)
     assert max(map(len, shown.getvalue().splitlines()[-3:])) <= 80
 

@@ -42,7 +42,7 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
         assert "no features for 1 of 4 images ('3')" in told and "learning" not in told
     Image.new("RGB", (40, 30)).save(tmp_path / "3.png")
     told = CliRunner().invoke(main, command, catch_exceptions=False).output
-    assert "first: learning" in told and "done in" in told
+    assert "first: training" in told and "done in" in told
     (store,) = (tmp_path / "runs/toy/default/features").glob("*.h5")
     assert sorted(open_store(store)) == ["0", "1", "2", "3", "4", "5"]
 

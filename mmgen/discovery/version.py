@@ -11,17 +11,18 @@ from .. import API_VERSION
 CHANGED = f"compare the plugin with docs/plugins.md, then write MMGEN_API = {API_VERSION}"
 
 
-def refused(asked: object) -> str:
+def refused(requested: object) -> str:
     """Why a plugin that asks for this version of the contract (its `MMGEN_API`) cannot be used here; empty when it
     can."""
-    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+    if not isinstance(requested, int) or isinstance(requested, bool) or requested < 1:
         return (
-            f"MMGEN_API is {asked!r}; it must be a whole number, the mmgen.API_VERSION that the plugin was written for"
+            f"MMGEN_API is {requested!r}, but must be a whole number: the mmgen.API_VERSION that the plugin was "
+            "written for"
         )
-    if asked == API_VERSION:
+    if requested == API_VERSION:
         return ""
-    cure = CHANGED if asked < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
-    return f"asks for version {asked} of the plugin contract, and this mmgen has version {API_VERSION}; {cure}"
+    cure = CHANGED if requested < API_VERSION else "upgrade mmgen (pip install -U mmgen-framework)"
+    return f"asks for version {requested} of the plugin contract, and this mmgen has version {API_VERSION}; {cure}"
 
 
 def written(module: str) -> object:

@@ -1,1 +1,1 @@
-"""Training: a step learns, on any number of processes."""
+"""Train a step, on any number of processes."""

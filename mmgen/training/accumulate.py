@@ -1,14 +1,14 @@
-"""Accumulate: an update's gradients, over micro-batches, processes, and the pieces of what does not fit into memory.
+"""Accumulate the gradients of an update over micro-batches and processes, and halve micro-batches that do not fit.
 
-Counts come with the batches. They are added up over micro-batches and processes before the first pass, and every pass
-goes backward on its summed losses over the update's counts. So the gradients are those of the means over the whole
-update, however it is split, and several losses keep counts of their own. Dropout is drawn anew for every
-micro-batch from (seed, step, update, micro-batch), so neither a resume nor another number of processes changes it.
+Counts come with the batches. They are summed over micro-batches and processes before the first forward pass, and each
+backward pass starts from its summed losses divided by the update's counts. So the gradients are those of the means over
+the full update, however it is split; each loss has its own count. Dropout is drawn for every micro-batch from (seed,
+step, update, micro-batch), so neither a resume nor another number of processes changes it.
 
-An update that runs out of memory is tried again with every micro-batch cut in two, in all processes alike. A half draws
-its dropout from (seed, step, update, micro-batch, half), so the gradient is that of the same loss with other dropout;
-without dropout it is the same gradient. The cut stays for the rest of the step, is in the log (`halved`) and the
-checkpoint.
+An update that runs out of memory is repeated with every micro-batch cut in two, in all processes. A half draws its
+dropout from (seed, step, update, micro-batch, half), so the gradient is that of the same loss with other dropout;
+without dropout the gradient is the same. The rest of the step uses the smaller micro-batches; the log (`halved`) and
+the checkpoint record it.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from .distributed import all_reduce_sum, any_rank
 from .fsdp import too_large
 
 Micros = Sequence[tuple[int, Batch]]  # micro-batches of one process, each with its number in the update
-Cell = tuple[int, str]  # a source, by its number, and one of the losses that are learnt from it
-Piece = tuple[tuple[int, ...], Batch]  # where in an update a piece is, and the piece
-Losses = list[tuple[Batch, Tensor]]  # what this process has passed through the model, and each one's share of the loss
+Cell = tuple[int, str]  # (number of a source, name of one of its losses)
+Piece = tuple[tuple[int, ...], Batch]  # (place in the update, batch)
+Losses = list[tuple[Batch, Tensor]]  # batches of this process, each with its share of the loss
 
 
 @dataclass(frozen=True)
 class Means:
     """The losses of an update, over all processes."""
 
-    loss: float  # what is learnt: the weighted sum of the means
-    each: dict[str, float]  # loss -> its mean; of those that counted anything
-    by_source: dict[str, dict[str, float]]  # the same of every source by itself
+    loss: float  # the training loss: the weighted sum of the means
+    by_loss: dict[str, float]  # loss -> its mean; only losses that counted anything
+    by_source: dict[str, dict[str, float]]  # source -> loss -> its mean
 
 
 @dataclass(frozen=True)
 class Material:
-    """What a step learns from: `plan` says which of the pools' examples an update takes."""
+    """The training data of a step: `plan` says which of the pools' examples an update takes."""
 
     plan: Plan
     pools: Sequence[Pool]
 
     @property
     def cells(self) -> list[Cell]:
-        """All losses, of every source by itself."""
+        """All losses of all sources."""
         return [(number, name) for number, pool in enumerate(self.pools) for name in pool.collate.losses]
 
     @property
@@ -63,7 +63,7 @@ class Material:
         return tuple(dict.fromkeys(name for _, name in self.cells))
 
     def source(self, number: int, micro: int) -> int:
-        """Which source an update's micro-batch is from."""
+        """The number of the source of an update's micro-batch."""
         return self.plan.updates[number][micro][0].source
 
     def pairs(self, visit: Visit) -> int:
@@ -71,25 +71,25 @@ class Material:
         return pool.collate.pairs(pool.examples[visit.index])
 
     def cut(self, number: int, micro: int, times: int) -> list[list[tuple[Example, int]]]:
-        """The examples of an update's micro-batch, each with its pass over the data, cut in two so many times; a single
-        one's questions are parted, and a single pair stays whole."""
+        """The examples of an update's micro-batch, each with its epoch, halved `times` times. A single example is split
+        by its questions; a single pair is not split."""
         pool = self.pools[self.source(number, micro)]
         pieces = [[(pool.examples[visit.index], visit.epoch) for visit in self.plan.updates[number][micro]]]
         for _ in range(times):
             pieces = [half for piece in pieces for half in halves(piece, pool.cut_in_two)]
         return pieces
 
-    def pieces(self, number: int, micro: int, whole: Batch, times: int) -> Iterator[Piece]:
-        """A micro-batch, or what it is cut into."""
+    def pieces(self, number: int, micro: int, full_batch: Batch, times: int) -> Iterator[Piece]:
+        """A micro-batch, or the pieces that it is cut into."""
         if not times:
-            yield (micro,), whole
+            yield (micro,), full_batch
             return
         pool = self.pools[self.source(number, micro)]
         for piece, visited in enumerate(self.cut(number, micro, times)):
             yield (micro, piece, times), pool.batch(visited)
 
     def passes(self, number: int, times: int, world: int) -> int:
-        """How many passes the process makes that has most of them in an update."""
+        """The largest number of forward passes that a process makes in an update."""
         pieces = [len(self.cut(number, micro, times)) for micro in range(len(self.plan.updates[number]))]
         return max(sum(pieces[rank::world]) for rank in range(world))
 
@@ -98,10 +98,10 @@ class Accumulator:
     """Adds up the gradients of a step's updates.
 
     loss      the losses of a batch on this process's device
-    learning  the parameters that learn, by name
-    sharded   whether processes hold slices of them, which add up by themselves (see `fsdp`)
-    slots     real slots of the rows so far, and all that were run through the encoder (2,); 0 where generators do not
-              say
+    learning  the trainable parameters, by name
+    sharded   whether processes hold slices of them, whose gradients FSDP sums (see `fsdp`)
+    slots     (2,) real slots of the rows so far, and slots encoded with padding; 0 for generators that do not count
+              them
     """
 
     def __init__(
@@ -119,21 +119,21 @@ class Accumulator:
         self.slots = torch.zeros(2, dtype=torch.int64, device=self.accelerator.device)
 
     def gradients(self, number: int, micros: Micros, stop: Callable[[], bool]) -> tuple[Losses, Means, bool]:
-        """The gradients of an update's loss, over all processes, are left where torch leaves them. Returns this
-        process's losses, the means over all, and whether `stop()` was true in any process. Raises RunError when a
-        single pair does not fit into memory."""
+        """Compute the gradients of an update's loss over all processes, in `parameter.grad`. Returns this process's
+        losses, the means over all processes, and whether `stop()` was true in any process. Raises RunError if a single
+        pair does not fit into memory."""
         spare = micros[-1]
         if self.accelerator.process_index >= len(self.material.plan.updates[number]):
-            micros = ()  # there are fewer micro-batches than processes
+            micros = ()  # fewer micro-batches than processes
         counts = self._counts(number, micros)
         while True:
-            found = self._attempt(number, micros, spare, counts)
+            result = self._attempt(number, micros, spare, counts)
             mine = [parameter.grad is not None for parameter in self.learning.values()]
-            stopping, again, *anywhere = any_rank(self.accelerator, [stop(), found is None, *mine])
-            if found is not None and not again:
+            stopping, again, *anywhere = any_rank(self.accelerator, [stop(), result is None, *mine])
+            if result is not None and not again:
                 break
-            self._halve(number, micros, failed=found is None)
-        losses, totals = found
+            self._halve(number, micros, failed=result is None)
+        losses, totals = result
         reached = [
             parameter
             for parameter, has in zip(self.learning.values(), anywhere, strict=True)
@@ -148,52 +148,53 @@ class Accumulator:
         return losses, self._means(totals.tolist(), counts), stopping
 
     def _means(self, totals: Sequence[float], counts: Mapping[Cell, float]) -> Means:
-        """What `_attempt` has summed up, over its counts."""
+        """The sums of `_attempt` divided by the counts."""
         loss, *sums = totals
-        whole, each = _by_name(counts), dict(zip(counts, sums, strict=True))
+        counts_by_loss, sums_by_cell = _by_name(counts), dict(zip(counts, sums, strict=True))
         by_source: dict[str, dict[str, float]] = {}
-        for (number, name), total in each.items():
+        for (number, name), total in sums_by_cell.items():
             of_source = by_source.setdefault(self.material.pools[number].source.name, {})
             of_source[name] = total / counts[number, name]
-        return Means(loss, {name: total / whole[name] for name, total in _by_name(each).items()}, by_source)
+        return Means(
+            loss, {name: total / counts_by_loss[name] for name, total in _by_name(sums_by_cell).items()}, by_source
+        )
 
     def _counts(self, number: int, micros: Micros) -> dict[Cell, float]:
-        """Over how many things the losses of an update are sums, in all processes; those that count nothing are left
-        out."""
+        """The counts that an update's summed losses are divided by, over all processes; zero counts are left out."""
         names = self.material.cells
         sources = [(self.material.source(number, micro), batch.counts) for micro, batch in micros]
-        own = [sum(counts.get(name, 0) for source, counts in sources if source == of) for of, name in names]
+        local_counts = [sum(counts.get(name, 0) for source, counts in sources if source == of) for of, name in names]
         if self.accelerator.num_processes > 1:
-            together = torch.tensor(own, dtype=torch.float64, device=self.accelerator.device)
+            together = torch.tensor(local_counts, dtype=torch.float64, device=self.accelerator.device)
             all_reduce_sum(self.accelerator, [together])
-            own = together.tolist()
-        return {name: count for name, count in zip(names, own, strict=True) if count}
+            local_counts = together.tolist()
+        return {name: count for name, count in zip(names, local_counts, strict=True) if count}
 
     def _attempt(
         self, number: int, micros: Micros, spare: tuple[int, Batch], counts: Mapping[Cell, float]
     ) -> tuple[Losses, Tensor] | None:
-        """The losses of this process's micro-batches, and their sums: what is learnt, then every cell of `counts`, in
-        float64; None without memory. Of a sharded model every process makes as many passes, those with fewer
-        micro-batches through `spare`, with no weight; and it raises RunError without memory, since the others wait
-        half-way."""
+        """The losses of this process's micro-batches, and their sums in float64: the training loss, then every cell of
+        `counts`. None if memory runs out. With a sharded model every process makes the same number of passes: those
+        with fewer micro-batches pass `spare` with weight 0; out of memory raises RunError, since the other processes
+        wait in the middle of a pass."""
         losses: Losses = []
         totals = torch.zeros(1 + len(counts), dtype=torch.float64, device=self.accelerator.device)
-        # `fully_shard` gives the mean of gradients over processes, and not their sum
+        # `fully_shard` averages gradients over processes; the sum is needed
         scale = self.accelerator.num_processes if self.sharded else 1
         slots, whole_counts = self.slots.clone(), _by_name(counts)
         try:
-            for micro, whole in micros:
-                for place, batch in self.material.pieces(number, micro, whole, self.cursor.halved):
+            for micro, full_batch in micros:
+                for place, batch in self.material.pieces(number, micro, full_batch, self.cursor.halved):
                     batch = batch.to(self.accelerator.device)
                     draw_from(self.accelerator.device, self.context.seed, self.context.name, number, *place)
                     loss = self.loss(batch)
                     mean = loss.over(whole_counts).to(self.accelerator.device)
-                    if mean.requires_grad:  # a batch that counts nothing teaches nothing
+                    if mean.requires_grad:  # a batch without any count has no gradient
                         self.accelerator.backward(mean * scale if self.sharded else mean)
                     losses.append((batch, mean.detach()))
-                    own = self.material.source(number, micro)
-                    sums = [loss.sums[name] if of == own else torch.zeros_like(mean) for of, name in counts]
-                    totals += torch.stack([one.detach().double() for one in (mean, *sums)])
+                    batch_source = self.material.source(number, micro)
+                    sums = [loss.sums[name] if of == batch_source else torch.zeros_like(mean) for of, name in counts]
+                    totals += torch.stack([value.detach().double() for value in (mean, *sums)])
                     slots += 0 if loss.slots is None else loss.slots
             self._keep_up(number, spare, len(losses), whole_counts)
         except Exception as error:
@@ -205,21 +206,20 @@ class Accumulator:
         self.slots = slots
         return losses, totals
 
-    def _keep_up(self, number: int, spare: tuple[int, Batch], made: int, counts: Mapping[str, float]) -> None:
-        """As many passes as the other processes make, through the same layers: losses that count nothing in the update
-        are left out here too. Only a sharded model needs them."""
+    def _keep_up(self, number: int, spare: tuple[int, Batch], completed: int, counts: Mapping[str, float]) -> None:
+        """Make as many passes as the other processes, through the same layers: losses without counts in the update are
+        left out here too. Only a sharded model needs these passes."""
         if not self.sharded:
             return
         halved = self.cursor.halved
-        for _ in range(made, self.material.passes(number, halved, self.accelerator.num_processes)):
+        for _ in range(completed, self.material.passes(number, halved, self.accelerator.num_processes)):
             _, batch = next(self.material.pieces(number, *spare, halved))
             mean = self.loss(batch.to(self.accelerator.device)).over(counts)
             if mean.requires_grad:
                 self.accelerator.backward(mean * 0)
 
     def _halve(self, number: int, micros: Micros, failed: bool) -> None:
-        """Make ready for another attempt with smaller micro-batches. Raises RunError when there is nothing left to
-        cut."""
+        """Prepare another attempt with smaller micro-batches. Raises RunError if they cannot be smaller."""
         for parameter in self.learning.values():
             parameter.grad = None
         clear_device_cache(garbage_collection=True)
@@ -234,13 +234,13 @@ class Accumulator:
             )
         self.cursor.halved += 1
         self.context.progress.say(
-            f"{where}; from here on micro-batches are cut into {2**self.cursor.halved}, for the same optimiser update"
+            f"{where}; from now on micro-batches are split into {2**self.cursor.halved}; updates stay the same"
         )
 
 
 def _by_name(cells: Mapping[Cell, float]) -> dict[str, float]:
-    """Numbers of every source by itself, added up."""
-    found: dict[str, float] = {}
+    """Numbers per source and loss, summed by loss."""
+    totals: dict[str, float] = {}
     for (_, name), number in cells.items():
-        found[name] = found.get(name, 0) + number
-    return found
+        totals[name] = totals.get(name, 0) + number
+    return totals

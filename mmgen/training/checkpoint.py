@@ -1,4 +1,4 @@
-"""Checkpoint: the files that a step goes on from, and how far it is; what does not fit together is refused."""
+"""Checkpoint: the files from which a step resumes, and its progress; files that do not fit together are errors."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ..errors import RunError
 from ..files import write_text
 from ..storage.weights import read_tensors, write_tensors
 
-Moments = dict[str, dict[str, Tensor]]  # what an optimiser keeps: parameter's name -> kind -> tensor
+Moments = dict[str, dict[str, Tensor]]  # optimiser state: parameter's name -> kind -> tensor
 
 
 @dataclass
 class Cursor:
-    """How far a step is.
+    """The progress of a step.
 
     done     updates that are finished
     best     the lowest validation loss so far
-    halved   how often micro-batches have been cut in two, for lack of memory
-    records  the log, one record an update
+    halved   how often micro-batches were cut in two, for lack of memory
+    records  the log, one record per update
     """
 
     done: int = 0
@@ -38,26 +38,26 @@ class Cursor:
         return self.records[-1]
 
     def check(self, updates: int) -> None:
-        """Raises ValueError unless the log has a record with numbers for every update that is done, and there are so
-        many updates."""
-        whole = type(self.done) is int and type(self.halved) is int
-        if not whole or not 0 <= self.done <= updates or not 0 <= self.halved < 64:
+        """Raises ValueError unless the log has a record with numbers for every finished update, and `done` is at most
+        `updates`."""
+        are_ints = type(self.done) is int and type(self.halved) is int
+        if not are_ints or not 0 <= self.done <= updates or not 0 <= self.halved < 64:
             raise ValueError(f"update {self.done} of {updates}, halved {self.halved}")
         numbered = [record["update"] for record in self.records] == list(range(self.done))
         if not numbered or not isinstance(self.best, int | float):
-            raise ValueError(f"its records are not those of {self.done} updates")
+            raise ValueError(f"the log has no records of {self.done} updates in order")
         for record in self.records:
             numbers = [record["epoch"], record["loss"], record["grad_norm"], record.get("validation_loss") or 0.0]
             if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
-                raise ValueError(f"the record of update {record['update']} has no numbers")
+                raise ValueError(f"the record of update {record['update']} has values that are not numbers")
 
 
 class Checkpoint:
-    """A step's files while it learns.
+    """A step's files during training.
 
-    path  weights that learn, the optimiser's state, and the cursor
-    best  all weights as they were when validation was best
-    log   a line of JSON an update
+    path  the trained weights, the optimiser's state, and the cursor
+    best  all weights at the lowest validation loss
+    log   one line of JSON per update
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,7 +65,7 @@ class Checkpoint:
         self.log = folder / "log.jsonl"
 
     def write(self, tensors: Mapping[str, Tensor], cursor: Cursor) -> None:
-        """The log and then the checkpoint. `tensors`: weights as "model.NAME", moments as "optimizer.KIND.NAME"."""
+        """Write the log, then the checkpoint. `tensors`: weights as "model.NAME", moments as "optimizer.KIND.NAME"."""
         self.write_log(cursor)
         place = {
             "done": cursor.done,
@@ -82,7 +82,7 @@ class Checkpoint:
         write_text(self.log, "".join(json.dumps(record) + "\n" for record in cursor.records))
 
     def read(self, updates: int) -> tuple[Cursor, dict[str, Tensor], Moments]:
-        """How far a step of so many updates is, the weights that it learns, and what its optimiser kept. Raises
+        """The progress of a step with this number of updates, its trained weights, and its optimiser state. Raises
         RunError for files that are damaged or do not fit together."""
         tensors, about = read_tensors(self.path)
         try:
@@ -93,7 +93,8 @@ class Checkpoint:
             cursor.check(updates)
         except (KeyError, ValueError, TypeError, AttributeError, UnicodeDecodeError, RecursionError) as error:
             raise RunError(
-                f"{self.path}: damaged, or its log.jsonl is: {error}; delete it to learn this step anew"
+                f"{self.path}: the checkpoint or log.jsonl is damaged: {error}; delete the checkpoint to train the "
+                "step again"
             ) from None
         learnt: dict[str, Tensor] = {}
         moments: Moments = {}
@@ -107,6 +108,6 @@ class Checkpoint:
         return cursor, learnt, moments
 
     def clear(self) -> None:
-        """Deletes what nobody needs once the step's weights have their final name."""
+        """Delete the files that are not needed after the step's weights have their final name."""
         for spent in (self.path, self.best):
             spent.unlink(missing_ok=True)

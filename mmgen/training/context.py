@@ -1,4 +1,4 @@
-"""Context: which step of a run is at work, and where: handed from room to room as one thing."""
+"""Context: the step that runs, with its folder, processes and progress."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class StepContext:
     name         the step's name in the recipe
     step         its settings
     seed         the run's seed
-    folder       where its files lie
+    folder       the folder of its files
     accelerator  the processes that work on it, and this one's device
-    progress     what people hear of it; it is silent in all processes but the first
+    progress     messages for people; silent in all processes but the first
     """
 
     name: str
@@ -45,8 +45,8 @@ class StepContext:
         named: Callable[[Any], str] = attrgetter("id"),
         part: Callable[[Any], Sequence[Any]] | None = None,
     ) -> OomRetry:
-        """Work of this process that goes on in smaller pieces where memory is short: "step 'NAME', DOING: ...". What a
-        process does about its lack of memory concerns no other one, and only the first has a progress to say it by."""
+        """Retry work of this process in smaller pieces if memory runs out: "step 'NAME', DOING: ...". Every process
+        reports it, the first through `progress`, the others through the log."""
         alone = self.accelerator.num_processes == 1
         where = f"step '{self.name}', {doing}"
         say = self.progress.say if self.accelerator.is_main_process else log.warning

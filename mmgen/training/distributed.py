@@ -1,8 +1,8 @@
-"""Several processes as one: what they know is brought together, and when one of them ends the others say so.
+"""Several processes that train together: sums over processes, broadcasts, and errors when one process ends.
 
-Processes are started by `accelerate launch` or `torchrun`; alone, all of this does nothing. Gradients are added up here
-and not by DistributedDataParallel while it goes backward, so that a process which runs out of memory half-way leaves no
-other waiting: all of them learn of it before anything is added up.
+Processes are started by `accelerate launch` or `torchrun`; in a single process these functions do nothing. Gradients
+are summed here, and not by DistributedDataParallel during the backward pass, so that a process that runs out of memory
+does not leave the others waiting: all processes know of it before the sum.
 """
 
 from __future__ import annotations
@@ -23,70 +23,68 @@ from ..commands import LEARNING
 from ..errors import RunError
 from .meeting import leave_at_exit, meet, world_size
 
-PATIENCE = timedelta(hours=12)  # the others wait while the first extracts features or scores
-TOGETHER_BYTES = 64 << 20  # tensors are sent in lots of this size
+PATIENCE = timedelta(hours=12)  # the other processes wait while the first extracts features or scores
+CHUNK_BYTES = 64 << 20  # tensors are sent in chunks of this size
 LOST = re.compile(r"connection (closed|reset|refused)|broken pipe|socket|timed? ?out|peer|gloo|nccl", re.IGNORECASE)
 
 
 def start() -> Accelerator:
-    """The processes there are, and the device of this one. They leave in order when Python ends. Raises RunError when
-    they do not find together."""
-    wanted, met_at = world_size(), meet()
-    on_cpus = (
-        wanted > 1 and not torch.cuda.is_available()
-    )  # accelerate must be told that CPUs are meant, or each is a run of its own
+    """Connect the processes, and choose the device of this one. They disconnect when Python ends. Raises RunError if
+    they cannot connect."""
+    expected, store = world_size(), meet()
+    on_cpus = expected > 1 and not torch.cuda.is_available()  # without cpu=True accelerate would run each process alone
     group = InitProcessGroupKwargs(timeout=PATIENCE)
     if group.backend == "nccl":
-        refuse_shared_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", wanted)), torch.cuda.device_count())
+        refuse_shared_gpus(int(os.environ.get("LOCAL_WORLD_SIZE", expected)), torch.cuda.device_count())
     accelerator = Accelerator(cpu=on_cpus, kwargs_handlers=[group])
-    if accelerator.num_processes != wanted:
+    if accelerator.num_processes != expected:
         raise RunError(
-            f"{wanted} processes were started, but this one finds {accelerator.num_processes}; start them with "
+            f"{expected} processes were started, but this one finds {accelerator.num_processes}; start them with "
             "`torchrun --nproc-per-node N -m mmgen run ...`"
         )
     if not accelerator.is_main_process:
         for name in ("mmgen", LEARNING):
-            logging.getLogger(name).setLevel(logging.WARNING)  # what is said is said once
-    if wanted > 1:
+            logging.getLogger(name).setLevel(logging.WARNING)  # messages appear once
+    if expected > 1:
         leave_at_exit()
-    del met_at  # the process group has a store of its own by now
+    del store  # the process group has its own store now
     return accelerator
 
 
 def refuse_shared_gpus(processes: int, gpus: int) -> None:
-    """Raises RunError where processes of this machine would share a GPU: NCCL fails then, at their first sum."""
+    """Raises RunError if processes of this machine would share a GPU: NCCL would fail at the first sum."""
     if 0 < gpus < processes:
         raise RunError(
-            f"{processes} processes were started on a machine with {gpus} GPU{'s' * (gpus > 1)}, and each needs one of "
-            f"its own; start {gpus}: `torchrun --nproc-per-node {gpus} -m mmgen run ...`"
+            f"{processes} processes were started on a machine with {gpus} GPU{'s' * (gpus > 1)}, but each process "
+            f"needs a GPU; start {gpus}: `torchrun --nproc-per-node {gpus} -m mmgen run ...`"
         )
 
 
 def all_reduce_sum(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
-    """Every tensor becomes the sum of itself over all processes, to the same bits everywhere."""
+    """Replace every tensor by its sum over all processes, with the same bits in every process."""
     if accelerator.num_processes == 1:
         return
-    for lot in _lots(tensors):
+    for lot in _chunks(tensors):
         together = torch.cat([tensor.flatten() for tensor in lot])
         distributed.all_reduce(together)
-        _hand_out(together, lot)
+        _scatter(together, lot)
 
 
 @torch.no_grad()
 def broadcast(accelerator: Accelerator, tensors: Sequence[Tensor]) -> None:
-    """Every tensor becomes the first process's."""
+    """Replace every tensor by that of the first process."""
     if accelerator.num_processes == 1:
         return
-    for lot in _lots(tensors):
+    for lot in _chunks(tensors):
         together = torch.cat([tensor.flatten() for tensor in lot]).to(
             accelerator.device
         )  # a sharded model waits on the CPU
         distributed.broadcast(together, 0)
-        _hand_out(together, lot)
+        _scatter(together, lot)
 
 
 def any_rank(accelerator: Accelerator, flags: Sequence[bool]) -> list[bool]:
-    """For every flag, whether it is up in any process."""
+    """For every flag, whether it is true in any process."""
     if accelerator.num_processes == 1:
         return list(flags)
     raised = torch.tensor(flags, dtype=torch.int32, device=accelerator.device)
@@ -101,7 +99,7 @@ def gather_texts(accelerator: Accelerator, texts: list[str]) -> list[str]:
 
 @contextlib.contextmanager
 def peer_failures(accelerator: Accelerator) -> Iterator[None]:
-    """Raises RunError, where this process waits for one that has died, in place of the network's own error."""
+    """Raises RunError instead of a network error if this process waits for a process that has ended."""
     try:
         yield
     except RuntimeError as error:  # torch's network errors are, and gloo's are nothing more
@@ -110,25 +108,25 @@ def peer_failures(accelerator: Accelerator) -> Iterator[None]:
         raise RunError(
             f"process {accelerator.process_index} of {accelerator.num_processes}: another process has ended "
             f"({str(error).strip().splitlines()[0]}); "
-            "what it said last is above, or in its own output; the same command goes on from the last checkpoint"
+            "its last message is above, or in its output; the same command resumes from the last checkpoint"
         ) from None
 
 
-def _lots(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """Tensors of one kind, as many at a time as fit into `TOGETHER_BYTES`."""
+def _chunks(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """Tensors of one dtype, in chunks of about `CHUNK_BYTES`."""
     for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
         lot, size = [], 0
         for tensor in tensors:
             if tensor.dtype == dtype:
                 lot.append(tensor)
                 size += tensor.nbytes
-                if size >= TOGETHER_BYTES:
+                if size >= CHUNK_BYTES:
                     yield lot
                     lot, size = [], 0
         if lot:
             yield lot
 
 
-def _hand_out(together: Tensor, lot: Sequence[Tensor]) -> None:
+def _scatter(together: Tensor, lot: Sequence[Tensor]) -> None:
     for tensor, part in zip(lot, together.split([tensor.numel() for tensor in lot]), strict=True):
         tensor.copy_(part.view_as(tensor))

@@ -1,8 +1,8 @@
 """Sharded training: every process keeps a slice of every parameter, of its gradient and of its optimiser state (FSDP).
 
-torch's `fully_shard` gathers a layer's parameters from all processes when it runs, forward and again backward, lets go
-of them behind it, and adds the gradients up while the backward pass goes on. So all processes run the same number of
-passes. Zhao et al. (2023), "PyTorch FSDP: experiences on scaling fully sharded data parallel", describe it.
+torch's `fully_shard` gathers a layer's parameters from all processes for the forward and again for the backward pass of
+the layer, frees them afterwards, and sums the gradients during the backward pass. So all processes must run the same
+number of passes. See Zhao et al. (2023), "PyTorch FSDP: experiences on scaling fully sharded data parallel".
 """
 
 from __future__ import annotations
@@ -24,80 +24,80 @@ from ..storage.weights import state
 from ..tensors import Batch, Loss
 from .precision import bf16
 
-ON_CPUS = (2, 13)  # the oldest torch whose `fully_shard` has been seen to work there; that of 2.6 fails
+ON_CPUS = (2, 13)  # the oldest torch whose `fully_shard` was tested on CPUs; 2.6 fails
 
 
 def shards(training: Training, accelerator: Accelerator) -> bool:
-    """Whether a step is sharded. One process has nobody to share with."""
+    """Whether a step is sharded: only with several processes."""
     return training.shard and accelerator.num_processes > 1
 
 
 def too_large(where: str) -> RunError:
-    """What a process says that runs out of memory half-way through a pass."""
+    """The error of a process that runs out of memory in the middle of a pass."""
     return RunError(
-        f"{where}: out of memory; with training.shard a batch is not cut on the way, since the other processes wait "
-        "for every layer of it: "
-        "lower training.micro_batch_size and begin with --fresh, or go on from the last checkpoint with more processes"
+        f"{where}: out of memory; with training.shard a batch cannot be split, since the other processes wait for each "
+        "layer; "
+        "lower training.micro_batch_size and start over with --fresh, or resume the last checkpoint with more processes"
     )
 
 
 class Sharded:
-    """A model that is cut into slices, until `close` puts it together again. Its own parameters, whole, wait on the
-    CPU.
+    """A sharded model, until `close` restores the plain model. Its full parameters stay on the CPU.
 
-    A layer of the backbone is gathered by itself; all else (word embeddings and the head that is tied to them,
-    embedders) for the whole of a pass, since `Model` calls it from many places.
+    Each layer of the backbone is gathered separately; everything else (word embeddings and the head that is tied to
+    them, embedders) is gathered for a full pass, since `Model` calls it from many places.
 
-    parameters  the slices, by the names that the model has for them
+    parameters  the slices, by the model's names
     """
 
     def __init__(self, model: Model, accelerator: Accelerator, training: Training) -> None:
         self.model, self.accelerator = model.cpu(), accelerator
         self._state, self._places = state(model), places(model)
-        self._whole = dict(model.named_parameters())
+        self._full_parameters = dict(model.named_parameters())
         self._check()
         self._mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
         half = bf16(
             training.precision, accelerator.device
-        )  # gathered like that, it takes half the room; gradients are added up whole
+        )  # gathered in bf16 for half the memory; gradients are summed in fp32
         policy = (
             MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
             if half
             else MixedPrecisionPolicy()
         )
         terms: dict[str, Any] = {"mesh": self._mesh, "mp_policy": policy, "reshard_after_forward": True}
-        # `fully_shard` cannot be undone, so it gets modules and parameters of its own around ours (sharing their
-        # numbers)
-        self._put({name: nn.Parameter(p.data, requires_grad=p.requires_grad) for name, p in self._whole.items()})
+        # `fully_shard` cannot be undone, so it gets separate modules and parameters around ours, which share their data
+        self._put(
+            {name: nn.Parameter(p.data, requires_grad=p.requires_grad) for name, p in self._full_parameters.items()}
+        )
         self._layers = list(layers(model.backbone))
-        own = {layer: _Layer(_cut(_Layer(layer), terms)) for _, _, layer in self._layers if self._is_apart(layer)}
+        wrapped = {layer: _Layer(_cut(_Layer(layer), terms)) for _, _, layer in self._layers if self._is_apart(layer)}
         for siblings, number, layer in self._layers:
-            siblings[number] = own.get(layer, layer)
+            siblings[number] = wrapped.get(layer, layer)
         self._root: nn.Module | None = _cut(_Root(model), terms)
-        self.parameters = {name: getattr(*found[0]) for name, found in self._places.items()}
+        self.parameters = {name: getattr(*owners[0]) for name, owners in self._places.items()}
 
     def loss(self, batch: Batch) -> Loss:
-        """The model's loss. Every process has to ask for as many, and to go as often backward."""
+        """The model's loss. All processes must make the same number of forward and of backward passes."""
         assert self._root is not None  # until `close`
         return Loss(*self._root(batch))
 
     def state(self) -> dict[str, Tensor]:
-        """Parameters (slices) and buffers by name, as `checkpoint.state` has them of the whole model."""
+        """Parameters (slices) and buffers by name, like `weights.state` of the plain model."""
         return {name: self.parameters.get(name, tensor) for name, tensor in self._state.items()}
 
     def gather(self, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Slices as whole tensors, on the CPU and in the first process alone; all processes take part."""
-        whole = {}
+        """Full tensors of slices, on the CPU and only in the first process; all processes must call it."""
+        gathered = {}
         for name, tensor in tensors.items():
             full = (
                 tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-            )  # one at a time: they need not fit together
+            )  # one at a time, since all together may not fit
             if self.accelerator.is_main_process:
-                whole[name] = full.detach().cpu()
-        return whole
+                gathered[name] = full.detach().cpu()
+        return gathered
 
     def cut(self, tensor: Tensor, name: str) -> Tensor:
-        """Optimiser state of the parameter `name`, the first process's, as this process keeps it."""
+        """This process's slice of the optimiser state of the parameter `name`, from the first process's tensor."""
         parameter = self.parameters[name]
         if tensor.shape != parameter.shape:
             return tensor.to(self.accelerator.device)  # a count of steps
@@ -105,30 +105,30 @@ class Sharded:
 
     @torch.no_grad()
     def close(self) -> None:
-        """The model as it was, plain and on the CPU, with what it has learnt; in all processes."""
-        for name, parameter in self._whole.items():
+        """Restore the plain model on the CPU, with the trained weights, in all processes."""
+        for name, parameter in self._full_parameters.items():
             parameter.copy_(self.parameters[name].full_tensor())
         for siblings, number, layer in self._layers:
             siblings[number] = layer
-        self._put(self._whole)
+        self._put(self._full_parameters)
         self.parameters, self._root = {}, None
         self.model.cpu()
 
     def _check(self) -> None:
-        """Raises RunError for what `fully_shard` cannot do."""
-        for name, parameter in self._whole.items():
+        """Raises RunError for parameters and devices that `fully_shard` does not support."""
+        for name, parameter in self._full_parameters.items():
             if parameter.ndim == 0:
                 raise RunError(
-                    f"training.shard: the parameter '{name}' is a single number, which cannot be cut; make it a vector "
-                    "of one, or learn without training.shard"
+                    f"training.shard: the parameter '{name}' is a single number, which cannot be sharded; make it a "
+                    "vector of length 1, or train without training.shard"
                 )
         if (
             self.accelerator.device.type == "cpu"
             and tuple(int(part) for part in torch.__version__.split(".")[:2]) < ON_CPUS
         ):
             raise RunError(
-                f"training.shard on CPUs needs torch {'.'.join(map(str, ON_CPUS))} or newer, and this is "
-                f"{torch.__version__}; update it, or learn without training.shard"
+                f"training.shard on CPUs needs torch {'.'.join(map(str, ON_CPUS))} or newer, but torch is "
+                f"{torch.__version__}; update torch, or train without training.shard"
             )
 
     def _put(self, parameters: Mapping[str, nn.Parameter]) -> None:
@@ -137,21 +137,22 @@ class Sharded:
                 setattr(owner, attribute, parameter)
 
     def _is_apart(self, layer: nn.Module) -> bool:
-        """Whether a layer has parameters, and shares none with what lies outside of it."""
+        """Whether a layer has parameters and shares none with modules outside the layer."""
         inside = set(layer.modules())
-        owners = [{owner for owner, _ in found} for found in self._places.values()]
-        own = [each for each in owners if each & inside]
-        return bool(own) and all(each <= inside for each in own)
+        owners = [{owner for owner, _ in pairs} for pairs in self._places.values()]
+        touching = [modules for modules in owners if modules & inside]
+        return bool(touching) and all(modules <= inside for modules in touching)
 
 
 def _cut(module: nn.Module, terms: Mapping[str, Any]) -> nn.Module:
-    """The same module, cut: `fully_shard` adds a class to its own, and its type tells of that class alone."""
+    """The same module, sharded. (`fully_shard` adds a class to the module's, and its type has only that class.)"""
     fully_shard(module, **terms)
     return module
 
 
 class _Root(nn.Module):
-    """A model as `fully_shard` wants it: it finds tensors to hang its backward pass on in tuples, not in a `Loss`."""
+    """A model whose output is a tuple: `fully_shard` finds the tensors for its backward hooks in tuples, not in a
+    `Loss`."""
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -163,8 +164,8 @@ class _Root(nn.Module):
 
 
 class _Layer(nn.Module):
-    """A layer, called as it is. Once for `fully_shard`, and around that once more: SqueezeBERT asks its layers'
-    `forward` directly, and so would pass by the hooks that gather them."""
+    """A layer in a wrapper, once for `fully_shard` and once more around it: SqueezeBERT calls `forward` of its layers
+    directly, which would skip the hooks that gather parameters."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -175,8 +176,7 @@ class _Layer(nn.Module):
 
 
 def layers(module: nn.Module) -> Iterator[tuple[nn.ModuleList, int, nn.Module]]:
-    """The items of a module's outermost `nn.ModuleList`s: which list, where in it, and the item. They are called as
-    modules."""
+    """The items of a module's outermost `nn.ModuleList`s: (list, index, item)."""
     for child in module.children():
         if isinstance(child, nn.ModuleList) and not any(
             isinstance(item, nn.ModuleList | nn.ModuleDict) for item in child
@@ -187,9 +187,9 @@ def layers(module: nn.Module) -> Iterator[tuple[nn.ModuleList, int, nn.Module]]:
 
 
 def places(model: nn.Module) -> dict[str, list[tuple[nn.Module, str]]]:
-    """Where each parameter is kept: (module, attribute), several for a tied one."""
-    found: dict[nn.Parameter, list[tuple[nn.Module, str]]] = {}
+    """The owners of each parameter: (module, attribute), several for a tied one."""
+    owners: dict[nn.Parameter, list[tuple[nn.Module, str]]] = {}
     for owner in model.modules():
         for attribute, parameter in owner.named_parameters(recurse=False, remove_duplicate=False):
-            found.setdefault(parameter, []).append((owner, attribute))
-    return {name: found[parameter] for name, parameter in model.named_parameters()}
+            owners.setdefault(parameter, []).append((owner, attribute))
+    return {name: owners[parameter] for name, parameter in model.named_parameters()}

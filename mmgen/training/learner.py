@@ -1,8 +1,8 @@
-"""The learner of one step: its optimiser updates, and where it goes on from.
+"""The learner of one step: its optimiser updates and its checkpoints.
 
-The loss of an update is the mean over all that it predicts, however it is split (see `accumulate`).
+The loss of an update is the mean over all its predictions, however the update is split (see `accumulate`).
 
-With `training.shard` processes hold slices of the weights (see `fsdp`); files hold them whole, and are the same.
+With `training.shard` processes hold slices of the weights (see `fsdp`); files hold full weights, and are the same.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from .precision import precision
 
 
 class Learner:
-    """One step being learnt: the model, what of it learns, and how far it is.
+    """The training of one step: the model, its trainable parameters, and the progress.
 
-    cursor    how far it is; read from the step's checkpoint where there is one
-    stopping  whether any process was asked to stop
+    cursor    the progress, from the step's checkpoint if there is one
+    stopping  whether any process received a signal to stop
     """
 
     def __init__(self, model: Model, context: StepContext, material: Material) -> None:
@@ -48,7 +48,7 @@ class Learner:
         parameters = self.sharded.parameters if self.sharded else dict(model.named_parameters())
         self.learning = {name: p for name, p in parameters.items() if p.requires_grad}
         self.optimizer = make_optimizer(self.learning, context.step)
-        self._remember(moments)
+        self._load_moments(moments)
         self.accumulator = Accumulator(context, material, self.cursor, self.loss, self.learning, sharded)
 
     @property
@@ -61,8 +61,8 @@ class Learner:
             return self.sharded.loss(batch) if self.sharded else self.model(batch)
 
     def update(self, number: int, micros: Micros, stop: Callable[[], bool] = bool) -> dict[str, Any]:
-        """One optimiser update from this process's micro-batches; what the log says of it. `stop`: asked behind the
-        passes, whether all processes shall stop after it. Raises RunError."""
+        """One optimiser update from this process's micro-batches. Returns its record for the log. `stop`: called after
+        the passes; if it is true in any process, all processes stop after this update. Raises RunError."""
         share = schedule(self.plan, number, self.training)
         for group in self.optimizer.param_groups:
             group["lr"] = group["peak"] * share
@@ -73,7 +73,7 @@ class Learner:
             "update": number,
             "epoch": self.plan.epoch(number),
             "loss": means.loss,
-            **({"losses": means.each} if len(self.material.losses) > 1 else {}),
+            **({"losses": means.by_loss} if len(self.material.losses) > 1 else {}),
             **({"sources": means.by_source} if len(self.material.pools) > 1 else {}),
             **rates(self.optimizer),
             **clipped,
@@ -84,24 +84,22 @@ class Learner:
         return f"step '{self.context.name}', update {number}"
 
     def _step(self, number: int, losses: Losses, loss: float) -> dict[str, Any]:
-        """One update of what learns; what the log says of its gradients."""
+        """Clip gradients and update the trainable parameters. Returns the gradients' part of the log record."""
         clipped = clip(self.learning.values(), self.training)
         if not math.isfinite(clipped["grad_norm"]) or not math.isfinite(loss):
             self._refuse(number, losses, "gradient" if math.isfinite(loss) else "loss")
-        with as_run_error(
-            f"{self._where(number)}, the optimiser's own state", "use a smaller encoder, or a larger device"
-        ):
+        with as_run_error(f"{self._where(number)}, the optimiser's state", "use a smaller encoder, or a larger device"):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return clipped
 
     def _refuse(self, number: int, losses: Losses, what: str) -> None:
-        """Raises RunError, naming the examples whose own loss is not finite, or else all of the update's."""
+        """Raises RunError with the examples whose loss is not finite, or else with all examples of the update."""
         bad = [id_ for batch, loss in losses if not loss.isfinite() for id_ in batch.ids]
-        found = gather_texts(self.accelerator, bad) or gather_texts(
+        all_ids = gather_texts(self.accelerator, bad) or gather_texts(
             self.accelerator, [id_ for batch, _ in losses for id_ in batch.ids]
         )
-        ids = list(dict.fromkeys(found))
+        ids = list(dict.fromkeys(all_ids))
         shown = ", ".join(ids[:8]) + (f" and {len(ids) - 8} more" if len(ids) > 8 else "")
         raise RunError(
             f"{self._where(number)}: the {what} is not finite (examples {shown}); lower learning_rate or "
@@ -109,23 +107,23 @@ class Learner:
         )
 
     def save(self) -> None:
-        """Everything that a resume needs, in one file: what has been learnt, the optimiser, how far it is. All
-        processes call it, and the first one writes."""
-        tensors = {f"model.{name}": tensor for name, tensor in self._learnt().items()}
+        """Write everything that a resume needs into one file: trained weights, optimiser state, progress. All processes
+        call it; the first one writes."""
+        tensors = {f"model.{name}": tensor for name, tensor in self._trained_state().items()}
         for name, parameter in self.learning.items():
             for key, value in self.optimizer.state[parameter].items():
                 tensors[f"optimizer.{key}.{name}"] = value
-        whole = self._gathered(tensors)
+        gathered = self._gather(tensors)
         if self.accelerator.is_main_process:
-            self.checkpoint.write(whole, self.cursor)
+            self.checkpoint.write(gathered, self.cursor)
 
     def save_best(self) -> None:
-        """The weights as they are now, beside the checkpoint; all processes call it, and the first one writes."""
-        whole = self._gathered(self._state())
+        """Write the present weights next to the checkpoint. All processes call it; the first one writes."""
+        gathered = self._gather(self._state())
         if self.accelerator.is_main_process:
-            self.checkpoint.write_best(whole)
+            self.checkpoint.write_best(gathered)
 
-    def _gathered(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    def _gather(self, tensors: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         return self.sharded.gather(tensors) if self.sharded else tensors
 
     def _resume(self) -> tuple[Cursor, Moments]:
@@ -133,15 +131,15 @@ class Learner:
         load_state(self.model, {**state(self.model), **learnt}, self.checkpoint.path)
         return cursor, moments
 
-    def _remember(self, moments: Moments) -> None:
-        """Hand the optimiser what it kept."""
+    def _load_moments(self, moments: Moments) -> None:
+        """Load the optimiser's state."""
         for name, parameter in self.learning.items():
             for key, tensor in moments.get(name, {}).items():
                 self.optimizer.state[parameter][key] = (
                     self.sharded.cut(tensor, name) if self.sharded else tensor.to(parameter.device)
                 )
 
-    def _learnt(self) -> dict[str, Tensor]:
+    def _trained_state(self) -> dict[str, Tensor]:
         step = self.context.step
         parts = ["backbone." if part == "backbone" else f"embedders.{part}." for part in step.train]
         heads = ["generator." if name == "generator" else f"objectives.{name}." for name in step.objectives]

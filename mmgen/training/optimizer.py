@@ -1,5 +1,4 @@
-"""How a step learns: what of the model, with which optimiser, at which rate and precision, from which random
-numbers."""
+"""Optimisation of a step: trainable parameters, optimiser, clipping, and the schedule of the learning rate."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ from .bert_adam import BertAdam
 
 
 def set_learning(model: Model, step: Step) -> None:
-    """What the step names learns, and the heads of its objectives; all else is frozen and in eval mode. Parameters that
-    the step freezes by name stay as they are in any part. Raises RunError (see `frozen`)."""
+    """Make the step's parts and the heads of its objectives trainable; freeze all other parts, in eval mode. Parameters
+    that match `training.freeze` stay frozen in every part. Raises RunError (see `frozen`)."""
     model.train()
     for name in ("generator", *model.objectives):
         learns = name in step.objectives
@@ -37,18 +36,17 @@ def set_learning(model: Model, step: Step) -> None:
 
 
 def frozen(model: nn.Module, patterns: Collection[str]) -> set[str]:
-    """Names of the parameters that match one of the patterns. Raises RunError for a pattern that matches none: it would
-    freeze nothing, without a word."""
+    """Names of the parameters that match one of the patterns. Raises RunError for a pattern without a match."""
     names = [name for name, _ in model.named_parameters()]
-    found = {pattern: {name for name in names if fnmatchcase(name, pattern)} for pattern in patterns}
-    for pattern, matched in found.items():
+    matches = {pattern: {name for name in names if fnmatchcase(name, pattern)} for pattern in patterns}
+    for pattern, matched in matches.items():
         if not matched:
-            raise RunError(f"training.freeze: no parameter is called '{pattern}'{_meant(pattern, names)}")
-    return set().union(*found.values())
+            raise RunError(f"training.freeze: no parameter is called '{pattern}'{_suggest_pattern(pattern, names)}")
+    return set().union(*matches.values())
 
 
-def _meant(pattern: str, names: Collection[str]) -> str:
-    """What a person may have meant by a pattern that matches nothing: a module's name, or a misspelt one."""
+def _suggest_pattern(pattern: str, names: Collection[str]) -> str:
+    """A suggestion for a pattern without a match: the pattern of a module's parameters, or a similar name."""
     if any(fnmatchcase(name, f"{pattern}.*") for name in names):
         return f"; did you mean '{pattern}.*'?"
     core = pattern.strip("*.")
@@ -60,7 +58,7 @@ def _meant(pattern: str, names: Collection[str]) -> str:
 
 def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.optim.Optimizer:
     """AdamW or SGD, without weight decay of biases and norms (Devlin et al., 2019).
-    `learning`: what learns, by the names that a model gives it."""
+    `learning`: the trainable parameters, by the model's names."""
     training = step.training
     groups: dict[tuple[bool, float, float], list[nn.Parameter]] = {}  # by (of_input, peak, decay); each takes time
     for name, parameter in learning.items():
@@ -70,7 +68,7 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
         groups.setdefault((of_input, peak, decay), []).append(parameter)
     if not groups:
         left = " that training.freeze leaves" if training.freeze else ""
-        raise RunError(f"a step that learns {', '.join(step.train)} has no parameters to learn{left}")
+        raise RunError(f"a step that trains {', '.join(step.train)} has no trainable parameters{left}")
     tables: list[dict[str, Any]] = [
         {"params": parameters, "lr": peak, "peak": peak, "weight_decay": decay, "of_input": of_input}
         for (of_input, peak, decay), parameters in groups.items()
@@ -83,35 +81,35 @@ def make_optimizer(learning: Mapping[str, nn.Parameter], step: Step) -> torch.op
 
 
 def clip(parameters: Collection[nn.Parameter], training: Training) -> dict[str, Any]:
-    """Scale gradients down to `max_grad_norm`. For the log: `grad_norm`, that of all together before, and `clipped`:
-    whether they were scaled down, or the share of parameters whose own gradient was."""
+    """Scale gradients down to `max_grad_norm`. Returns for the log `grad_norm`, the norm of all gradients before, and
+    `clipped`: whether they were scaled down, or the share of parameters whose gradient was."""
     limit = training.max_grad_norm
     if training.clip == "whole" or limit is None:
-        norm = _whole(torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf)).item()
+        norm = _full_norm(torch.nn.utils.clip_grad_norm_(parameters, limit or math.inf)).item()
         return {"grad_norm": norm, **({"clipped": norm > limit} if limit else {})}
     reached = [parameter for parameter in parameters if parameter.grad is not None]
-    if not reached:  # an update whose examples have nothing to be predicted
+    if not reached:  # an update whose examples have nothing to predict
         return {"grad_norm": 0.0, "clipped": 0.0}
-    norms = torch.stack([_whole(torch.nn.utils.clip_grad_norm_([parameter], limit)) for parameter in reached])
+    norms = torch.stack([_full_norm(torch.nn.utils.clip_grad_norm_([parameter], limit)) for parameter in reached])
     norm, share = torch.stack([norms.norm(), (norms > limit).float().mean()]).tolist()
     return {"grad_norm": norm, "clipped": share}
 
 
-def _whole(norm: Tensor) -> Tensor:
-    """A norm over all processes, where each holds slices."""
+def _full_norm(norm: Tensor) -> Tensor:
+    """A norm over all processes of a sharded model."""
     return norm.full_tensor() if isinstance(norm, DTensor) else norm
 
 
 def rates(optimizer: torch.optim.Optimizer) -> dict[str, float]:
-    """For the log: `lr`, the rate that what learns was just updated with, and `input_lr`, that of embedders where
-    another part of the model learns at another rate. A step in which only embedders learn has theirs as its `lr`."""
-    found = {"input_lr" if group["of_input"] else "lr": group["lr"] for group in optimizer.param_groups}
-    used = set(found.values())
-    return found if len(used) > 1 else {"lr": used.pop()}
+    """For the log: `lr`, the learning rate of the last update, and `input_lr`, that of embedders if other parts train
+    at a different rate. A step that trains only embedders has their rate as `lr`."""
+    used_rates = {"input_lr" if group["of_input"] else "lr": group["lr"] for group in optimizer.param_groups}
+    used = set(used_rates.values())
+    return used_rates if len(used) > 1 else {"lr": used.pop()}
 
 
 def schedule(plan: Plan, update: int, training: Training) -> float:
-    """Share of the highest rate for an update of a plan: up linearly in the warm-up, then as `decay` says."""
+    """The factor of the highest rate for an update of a plan: linear warm-up, then `lr_scheduler`."""
     total = len(plan)
     rising = training.warmup_updates or max(1, round(total * training.warmup_ratio))
     risen = (update + 1) / rising if update < rising else 1.0

@@ -8,7 +8,7 @@ import torch
 
 
 def precision(name: str, device: torch.device) -> contextlib.AbstractContextManager:
-    """Mixed precision of a step. (accelerate fixes one for a whole process; here every step may have its own.)"""
+    """Mixed precision of a step. (accelerate sets one for a process; here steps may differ.)"""
     return torch.autocast(device.type, torch.bfloat16) if bf16(name, device) else contextlib.nullcontext()
 
 

@@ -1,7 +1,7 @@
-"""Train: a step's updates one after another, from its start or from the last checkpoint, on any number of processes.
+"""Train a step from its start or from the last checkpoint, on any number of processes.
 
-Ctrl-C (or a scheduler's SIGTERM) waits for the update that is being computed, and leaves a checkpoint behind it. It
-does not wait for the validation at an epoch's end: that is made up for when the step goes on, with the same weights.
+Ctrl-C (or a scheduler's SIGTERM) waits for the current update and writes a checkpoint. It does not wait for the
+validation at the end of an epoch: a resumed step validates first, with the same weights.
 """
 
 from __future__ import annotations
@@ -32,37 +32,40 @@ from .validate import validate
 
 
 def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None:
-    """Teach a step and write `weights.safetensors` and `log.jsonl` into its folder. The model holds the step's
-    start."""
+    """Train a step and write `weights.safetensors` and `log.jsonl` into its folder. The model has the step's initial
+    weights."""
     accelerator, training = context.accelerator, context.step.training
     material = make_material(model, context, sources)
     _warn(context, material.plan)
     devices = [accelerator.device] if accelerator.device.type == "cuda" else []
     with (
         torch.random.fork_rng(devices),
-        interruptions() as asked,
+        interruptions() as stop,
         as_run_error(f"step '{context.name}'", f"{ADVICE_SMALLER}; the last checkpoint is kept"),
     ):
         model.to(
             "cpu" if shards(training, accelerator) else accelerator.device
         )  # each process takes its slices from there
         learner = Learner(model, context, material)
-        spent = _learn(learner, asked.is_set)
+        spent = _train_updates(learner, stop.is_set)
         finish(learner)
     if spent:
         context.progress.say(f"{context.name}: {spent}")
-    if asked.is_set():
+    if stop.is_set():
         raise KeyboardInterrupt
     accelerator.free_memory()
 
 
 def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
-    """What a step learns from, in the order and the batches that its seed and its settings give."""
+    """The training data of a step, in the order and the batches of its seed and settings."""
     training, step = context.step.training, context.step
     place = Place(context.seed, context.name)
     pools = [
-        Pool(one, Collator(model, one.inputs or step.inputs, one.objectives or step.objectives, place, one.examples))
-        for one in sources
+        Pool(
+            source,
+            Collator(model, source.inputs or step.inputs, source.objectives or step.objectives, place, source.examples),
+        )
+        for source in sources
     ]
     options = PlanOptions(
         seed=context.seed,
@@ -76,48 +79,47 @@ def make_material(model: Model, context: StepContext, sources: Sequence[Source])
 
 
 def _warn(context: StepContext, plan: Plan) -> None:
-    """Says where the number of processes does not fit the settings."""
+    """Report a number of processes that does not fit the settings."""
     processes = context.accelerator.num_processes
     if processes > (most := max(map(len, plan.updates))):
         context.progress.say(
-            f"{context.name}: an update has {most} micro-batches for {processes} processes, so some have nothing to "
-            "do; lower training.micro_batch_size"
+            f"{context.name}: an update has {most} micro-batches for {processes} processes, so some are idle; lower "
+            "training.micro_batch_size"
         )
     if context.step.training.shard and processes == 1:
         context.progress.say(
-            f"{context.name}: training.shard changes nothing in one process; start several with `torchrun "
+            f"{context.name}: training.shard has no effect in one process; start several with `torchrun "
             "--nproc-per-node N -m mmgen run ...`"
         )
 
 
-def _learn(learner: Learner, stop: Callable[[], bool]) -> str:
-    """The updates that are left. Returns what work was for nothing, as a person reads it."""
+def _train_updates(learner: Learner, stop: Callable[[], bool]) -> str:
+    """Run the remaining updates. Returns a message about padding and waiting."""
     plan, cursor = learner.plan, learner.cursor
     validation = any(pool.source.validation for pool in learner.material.pools)
     before = _pairs(plan.updates[: cursor.done], learner)
     name = learner.context.name
-    with learner.context.progress.task(f"{name}: learning", _pairs(plan.updates, learner), "pairs", before) as advance:
+    with learner.context.progress.task(f"{name}: training", _pairs(plan.updates, learner), "pairs", before) as advance:
         waits: list[float] = []
         began = time.perf_counter()
-        if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # it was stopped before
+        if cursor.done in plan.epochs and validation and "validation_loss" not in cursor.last:  # stopped before
             _end_epoch(learner, stop)
-            _keep(learner)
+            _save_checkpoint(learner)
         for number, micros in time_batches(_updates(learner), waits):
             cursor.records.append(learner.update(number, micros, stop=stop))
             cursor.done = number + 1
             if cursor.done in plan.epochs:
                 _end_epoch(learner, stop)
-            _keep(learner)  # first of all: saying something fails where the terminal has gone
+            _save_checkpoint(learner)  # before any message, which fails if the terminal is gone
             advance(_pairs(plan.updates[number : number + 1], learner), _summary(cursor.records))
-    return _spent(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
+    return _waste_summary(learner, sum(waits) / (time.perf_counter() - began)) if waits else ""
 
 
-def _spent(learner: Learner, waiting: float) -> str:
-    """What work was for nothing: padding (where the generator says how many slots it had encoded), and waiting for the
-    loader."""
+def _waste_summary(learner: Learner, waiting: float) -> str:
+    """A message about wasted work: padding (if the generator counts its slots), and waiting for the loader."""
     real, slots = learner.accumulator.slots.tolist()
     padding = f"{1 - real / slots:.1%} of the slots were padding; " if slots else ""
-    return f"{padding}{waiting:.1%} of the time went into waiting for data"
+    return f"{padding}{waiting:.1%} of the time was spent waiting for data"
 
 
 def _updates(learner: Learner) -> Iterator[Any]:
@@ -133,7 +135,7 @@ def _updates(learner: Learner) -> Iterator[Any]:
 
 
 def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
-    """What the log's last record says of the epoch that it ends."""
+    """Add the summary of an epoch to the last record of the log."""
     record = learner.cursor.last
     record |= clipping(learner.cursor.records)
     if not any(pool.source.validation for pool in learner.material.pools):
@@ -145,8 +147,9 @@ def _end_epoch(learner: Learner, stop: Callable[[], bool]) -> None:
     (learner.stopping,) = any_rank(learner.accelerator, [stop()])
 
 
-def _keep(learner: Learner) -> None:
-    """A checkpoint now and then, after every epoch, and before stopping; the best weights where they are wanted."""
+def _save_checkpoint(learner: Learner) -> None:
+    """Write a checkpoint when one is due, after every epoch and before stopping, and the best weights with
+    `keep = "best"`."""
     cursor = learner.cursor
     loss = cursor.last.get("validation_loss", math.inf)
     due = cursor.done in learner.plan.epochs or cursor.done % learner.training.checkpoint_every == 0
@@ -162,13 +165,13 @@ def _keep(learner: Learner) -> None:
 
 
 def finish(learner: Learner) -> None:
-    """The step's weights under their final name; the checkpoint goes once they are there."""
+    """Write the step's weights under their final name, then delete the checkpoint."""
     checkpoint, accelerator, context = learner.checkpoint, learner.accelerator, learner.context
     if learner.sharded:
         learner.sharded.close()
     if accelerator.is_main_process:
         if learner.training.keep == "best" and checkpoint.best.exists():
-            best = read_tensors(checkpoint.best)[0]  # a sitting that built fewer inputs may have written it
+            best = read_tensors(checkpoint.best)[0]  # an earlier session with fewer inputs may have written it
             load_state(learner.model, {**state(learner.model), **best}, checkpoint.best)
         checkpoint.write_log(learner.cursor)
         save_weights(learner.model, context.folder / "weights.safetensors", step=context.name)
@@ -177,8 +180,7 @@ def finish(learner: Learner) -> None:
 
 
 def clipping(records: Sequence[dict]) -> dict[str, float]:
-    """For the log's record that ends an epoch: how large gradients have been in it, and how many updates were scaled
-    down."""
+    """For the last record of an epoch: the median norm of its gradients, and the share of clipped updates."""
     of_epoch = [record for record in records if int(record["epoch"]) == int(records[-1]["epoch"])]
     clipped = [record.get("clipped", False) for record in of_epoch]
     return {

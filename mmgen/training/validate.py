@@ -1,4 +1,4 @@
-"""Validate: the mean loss over what is watched, shared out over processes."""
+"""Validate: the mean loss over the validation examples, divided among processes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .learner import Learner
 
 @torch.no_grad()
 def validate(learner: Learner) -> dict[str, Any]:
-    """For the log: the loss over all examples that are watched, each of its parts a mean over all of them; and where
-    there are several sources, the loss over those of each. Shared out over processes."""
+    """For the log: the loss over all validation examples, each of its parts a mean over all of them; with several
+    sources, also the loss of each source. The examples are divided among processes."""
     model, pools = learner.model, learner.material.pools
     modes = {name: module.training for name, module in model.named_modules()}
     model.eval()
@@ -30,11 +30,15 @@ def validate(learner: Learner) -> dict[str, Any]:
     for name, module in model.named_modules():
         module.training = modes[name]
     all_reduce_sum(learner.accelerator, [total])
-    whole = {"validation_loss": _mean(total.sum(0))}
+    losses = {"validation_loss": _mean(total.sum(0))}
     if len(pools) == 1:
-        return whole
-    watched = {pool.source.name: own for pool, own in zip(pools, total, strict=True) if pool.source.validation}
-    return {**whole, "validation_losses": {name: _mean(own) for name, own in watched.items()}}
+        return losses
+    by_source = {
+        pool.source.name: source_total
+        for pool, source_total in zip(pools, total, strict=True)
+        if pool.source.validation
+    }
+    return {**losses, "validation_losses": {name: _mean(source_total) for name, source_total in by_source.items()}}
 
 
 def _mean(total: Tensor) -> float:
@@ -42,32 +46,31 @@ def _mean(total: Tensor) -> float:
 
 
 def _total(learner: Learner, pool: Pool) -> Tensor:
-    """(2, losses) the weighted sum of every loss over a source's examples that fall to this process, and over how many
-    things."""
+    """(2, losses) the weighted sum of every loss over this process's examples of a source, and its counts."""
     accelerator = learner.accelerator
     batch_size = (
         min(32, learner.training.micro_batch_size or 32) if learner.sharded else 32
-    )  # a batch that is not cut has to fit
+    )  # a batch that cannot be split must fit
     examples = pool.source.validation
     ours = examples[accelerator.process_index :: accelerator.num_processes]
     total = torch.zeros(2, len(learner.material.losses), dtype=torch.float64, device=accelerator.device)
     retry = learner.context.retry(
         "validation", f"{ADVICE_SMALLER}; the last checkpoint is kept", part=pool.collate.halves
     )
-    measure = partial(_measured, learner, pool)
+    measure = partial(_measure, learner, pool)
     for indices in by_length(pool.collate.slots(ours), batch_size):
         for _, loss in retry.over([ours[index] for index in indices], measure):
             total += loss
-    if learner.sharded:  # all processes make as many passes as the first one, which has most to do
+    if learner.sharded:  # all processes make as many passes as the first one, which has the most
         behind = math.ceil(len(examples[:: accelerator.num_processes]) / batch_size) - math.ceil(len(ours) / batch_size)
         for _ in range(behind):
             measure(examples[:1])
     return total
 
 
-def _measured(learner: Learner, pool: Pool, examples: Sequence[Example]) -> Tensor:
-    """(2, losses) of some examples. Raises RunError where a sharded model runs out of memory, since the other processes
-    wait half-way."""
+def _measure(learner: Learner, pool: Pool, examples: Sequence[Example]) -> Tensor:
+    """(2, losses) of some examples. Raises RunError if a sharded model runs out of memory, since the other processes
+    wait in the middle of a pass."""
     try:
         loss = learner.loss(pool.collate(examples).to(learner.accelerator.device))
     except Exception as error:

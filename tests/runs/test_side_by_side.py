@@ -59,7 +59,7 @@ def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(one, tmp_path, caplo
     said = done.stdout + done.stderr
     assert "computing, up to 2 steps side by side, each with 1 thread on " in said
     for name in ("first", "second", "apart"):
-        assert f"\n{name}: learning" in said and (f"\n{name}: scoring" in said) == (name != "apart")
+        assert f"\n{name}: training" in said and (f"\n{name}: scoring" in said) == (name != "apart")
     assert caplog.text.count("built on the spot") == said.count("everything is in") == 1
     assert json.loads((tmp_path / PLACE / "times.json").read_text()).keys() == {"first", "second", "apart"}
 

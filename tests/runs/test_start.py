@@ -311,7 +311,7 @@ class Stopping(Progress):
 
                 def stop(steps=1, text=""):
                     advance(steps, text)
-                    if "learning" in label and next(calls, None) is None:
+                    if "training" in label and next(calls, None) is None:
                         raise KeyboardInterrupt
 
                 return stop

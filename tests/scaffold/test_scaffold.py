@@ -243,8 +243,8 @@ def test_a_plugin_of_an_older_contract_is_told_what_changed():
 def test_a_version_that_is_none_is_told(api):
     assert (
         reason(api)
-        == f"MMGEN_API is {api!s}; it must be a whole number, the mmgen.API_VERSION that the plugin was written "
-        "for".replace('"', "'")
+        == f"MMGEN_API is {api!s}, but must be a whole number: the mmgen.API_VERSION that the plugin was "
+        "written for".replace('"', "'")
     )
 
 

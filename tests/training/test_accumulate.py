@@ -29,8 +29,8 @@ def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
     assert max(memory.seen) <= 4 and sum(memory.seen) > 0
     assert told.lines[:2] == [
-        "step 's', update 0: out of memory; from here on micro-batches are cut into 2, for the same optimiser update",
-        "step 's', update 0: out of memory; from here on micro-batches are cut into 4, for the same optimiser update",
+        "step 's', update 0: out of memory; from now on micro-batches are split into 2; updates stay the same",
+        "step 's', update 0: out of memory; from now on micro-batches are split into 4; updates stay the same",
     ]
     assert "halved" not in whole[0] and (cut[0]["halved"], cut[-1]["halved"]) == (2, 2)
     assert len(memory.tried) - len(memory.seen) <= 3  # it is learnt once, not found out for every batch
@@ -176,10 +176,9 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     assert done.returncode == 0, done.stderr
     ended, first = done.stdout.splitlines()
     assert (
-        first
-        == "step 's', update 0: out of memory; from here on micro-batches are cut into 2, for the same optimiser update"
+        first == "step 's', update 0: out of memory; from now on micro-batches are split into 2; updates stay the same"
     )
-    assert re.fullmatch(r"\d+|step 's'(, update 0(, the optimiser's own state)?)?: out of memory.*; use .*", ended)
+    assert re.fullmatch(r"\d+|step 's'(, update 0(, the optimiser's state)?)?: out of memory.*; use .*", ended)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,7 @@ def test_memory_that_really_ends_is_met_by_cutting(tmp_path):
     [
         ("mmgen.training.accumulate.all_reduce_sum", "step 's', update 0"),
         ("torch.nn.utils.clip_grad_norm_", "step 's', update 0"),
-        ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's own state"),
+        ("torch.optim.AdamW.step", "step 's', update 0, the optimiser's state"),
         ("mmgen.training.train.Learner", "step 's'"),
         ("mmgen.training.checkpoint.write_tensors", "step 's'"),
     ],

@@ -79,6 +79,7 @@ def test_a_damaged_checkpoint_is_told(tmp_path):
     (tmp_path / "s").mkdir()
     write_tensors(tmp_path / "s/checkpoint.safetensors", {"model.x": torch.zeros(1)}, {"cursor": "{"})
     with pytest.raises(
-        RunError, match=r"s/checkpoint.safetensors: damaged, or its log.jsonl is: .*; delete it to learn this step anew"
+        RunError,
+        match=r"s/checkpoint.safetensors: the checkpoint or log.jsonl is damaged: .*; delete the checkpoint to train",
     ):
         learn(tmp_path / "s", toys.model())

@@ -370,9 +370,8 @@ def test_a_run_of_three_processes_with_slices_is_a_run_of_one_and_only_the_first
 
 
 TOO_LARGE = (
-    "out of memory; with training.shard a batch is not cut on the way, since the other processes wait for every layer "
-    "of it: "
-    "lower training.micro_batch_size and begin with --fresh, or go on from the last checkpoint with more processes"
+    "out of memory; with training.shard a batch cannot be split, since the other processes wait for each layer; "
+    "lower training.micro_batch_size and start over with --fresh, or resume the last checkpoint with more processes"
 )
 
 
@@ -396,7 +395,7 @@ def test_one_process_says_that_it_has_nobody_to_share_with(tmp_path):
     assert learn(tmp_path / "asked", asked, step(shard=True), told=told) == expected and apart(plain, asked) == 0
     assert (
         told.lines[0]
-        == "s: training.shard changes nothing in one process; start several with `torchrun --nproc-per-node N -m mmgen "
+        == "s: training.shard has no effect in one process; start several with `torchrun --nproc-per-node N -m mmgen "
         "run ...`"
     )
 
@@ -416,8 +415,8 @@ def test_a_parameter_that_cannot_be_cut_is_named():
         Sharded(model, Accelerator(cpu=True), Training(shard=True))
     assert (
         str(error.value)
-        == "training.shard: the parameter 'generator.heat' is a single number, which cannot be cut; make it a vector "
-        "of one, or learn without training.shard"
+        == "training.shard: the parameter 'generator.heat' is a single number, which cannot be sharded; make it a "
+        "vector of length 1, or train without training.shard"
     )
 
 
@@ -427,8 +426,8 @@ def test_a_torch_too_old_for_it_is_told(monkeypatch):
         Sharded(toys.model(), Accelerator(cpu=True), Training(shard=True))
     assert (
         str(error.value)
-        == "training.shard on CPUs needs torch 2.13 or newer, and this is 2.6.0+cpu; update it, or learn without "
-        "training.shard"
+        == "training.shard on CPUs needs torch 2.13 or newer, but torch is 2.6.0+cpu; update torch, or train "
+        "without training.shard"
     )
 
 

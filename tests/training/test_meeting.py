@@ -30,12 +30,12 @@ def start(monkeypatch):
 
 @pytest.mark.parametrize("value", ["abc", "0", "-1", ""])
 def test_a_world_size_that_is_no_number(start, value):
-    said = f"WORLD_SIZE is '{value}' in the environment, and not a number from 1 on; {meeting.HOW}"
+    said = f"WORLD_SIZE is '{value}' in the environment, but must be a whole number of at least 1; {meeting.HOW}"
     assert start(WORLD_SIZE=value, RANK=0) == said
 
 
 def test_a_place_on_the_machine_that_is_no_number(start):
-    said = f"LOCAL_RANK is 'x' in the environment, and not a number from -1 on; {meeting.HOW}"
+    said = f"LOCAL_RANK is 'x' in the environment, but must be a whole number of at least -1; {meeting.HOW}"
     assert start(WORLD_SIZE=1, LOCAL_RANK="x") == said
 
 
@@ -43,7 +43,7 @@ def test_what_a_launcher_left_behind(start):
     assert start(WORLD_SIZE=2) == f"WORLD_SIZE is 2 in the environment, but RANK is not set; {meeting.HOW}"
     assert start(RANK=0) == f"WORLD_SIZE is 2 in the environment, but MASTER_ADDR is not set; {meeting.HOW}"
     more = {"RANK": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 1}
-    assert start(**more) == f"RANK is 2 in the environment, and WORLD_SIZE 2, so it is 1 at most; {meeting.HOW}"
+    assert start(**more) == f"RANK is 2 in the environment, but must be at most 1, since WORLD_SIZE is 2; {meeting.HOW}"
 
 
 def test_waiting_ends(start, caplog, monkeypatch):
@@ -55,10 +55,10 @@ def test_waiting_ends(start, caplog, monkeypatch):
     said = start(WORLD_SIZE=2, RANK=0, MASTER_ADDR="127.0.0.1", MASTER_PORT=port, **{meeting.WAIT: 1})
     place = f"127.0.0.1:{port}"
     assert said == (
-        f"process 0 of 2: the others did not come to {place} within 1 s; {meeting.HOW}; to wait longer, set "
+        f"process 0 of 2: the others did not connect to {place} within 1 s; {meeting.HOW}; to wait longer, set "
         "MMGEN_WAIT_SECONDS"
     )
-    assert caplog.messages == [f"process 0 of 2: waiting for the others at {place} (WORLD_SIZE is 2), 1 s at most"]
+    assert caplog.messages == [f"process 0 of 2: waiting at most 1 s for the others at {place} (WORLD_SIZE is 2)"]
 
 
 def test_a_group_is_taken_down_once(tmp_path):

@@ -167,7 +167,7 @@ def test_a_pattern_that_freezes_nothing_is_a_mistake(pattern, meant):
 
 
 def test_a_step_that_freezes_all_it_learns_is_a_mistake(tmp_path):
-    with pytest.raises(RunError, match="learns backbone has no parameters to learn that training.freeze leaves$"):
+    with pytest.raises(RunError, match="trains backbone has no trainable parameters that training.freeze leaves$"):
         learn(tmp_path, toys.model(), step(freeze=("*",)))
 
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from mmgen.training.signals import HEEDED, handling, interruptions
+from mmgen.training.signals import SIGNALS, handling, interruptions
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_elsewhere_than_in_the_main_thread_signals_are_left_alone(handlers):
     assert found == [(False, signal.SIG_DFL)]
 
 
-@pytest.mark.parametrize("number", HEEDED, ids=lambda number: number.name)
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_every_signal_that_asks_to_stop_is_heeded(number):
     before, called = signal.getsignal(number), []
     signal.signal(number, signal.SIG_DFL)

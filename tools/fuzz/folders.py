@@ -135,7 +135,7 @@ def _stopping() -> Any:
             calls = iter(range(3))
 
             def advance(steps=1, text=""):
-                if "learning" in label and next(calls, None) is None:
+                if "training" in label and next(calls, None) is None:
                     raise KeyboardInterrupt
 
             yield advance

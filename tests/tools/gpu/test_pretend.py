@@ -177,7 +177,7 @@ def test_processes_that_would_share_a_gpu_are_refused():
     with pytest.raises(RunError) as refused:
         refuse_shared_gpus(2, 1)
     assert str(refused.value) == (
-        "2 processes were started on a machine with 1 GPU, and each needs one of its own; start 1: "
+        "2 processes were started on a machine with 1 GPU, but each process needs a GPU; start 1: "
         "`torchrun --nproc-per-node 1 -m mmgen run ...`"
     )
 

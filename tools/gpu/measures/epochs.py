@@ -29,8 +29,8 @@ from mmgen.runs.run import run
 
 from .made_up import Arguments, arguments, tell
 
-LEARNING = "both: learning"
-WAITING = re.compile(r"([\d.]+)% of the slots were padding; ([\d.]+)% of the time went into waiting")
+LEARNING = "both: training"
+WAITING = re.compile(r"([\d.]+)% of the slots were padding; ([\d.]+)% of the time was spent waiting")
 LOADED = 400  # micro-batches that the loader makes alone
 
 
