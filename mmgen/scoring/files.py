@@ -84,9 +84,9 @@ def read_references(
 ) -> References:
     """References from a file, or the data set of a recipe or of a run's folder. Raises DataError and RecipeError.
 
-    per   "image": all references of an id together; "question": every reference is an example of its own
+    per   "image": all references of an id together; "question": every reference is a separate example
     step  of the recipe: the data that this step is scored on, by default the recipe's own
-    form  how a file is read whose predictions are no texts
+    form  reader of files whose predictions are not texts
     """
     if path.is_dir():
         recipe = RunFolder(path).recipe(registry)

@@ -1,4 +1,4 @@
-"""Answers are compared as VQA's official evaluation compares them: its numbers, and cases made by hand."""
+"""Answers are compared as in VQA's official evaluation: its numbers, and cases written by hand."""
 
 import json
 import random
@@ -8,7 +8,7 @@ from kit.beside import shared
 from mmgen_vl.answers import CONTRACTIONS, accuracy, agreement, normalise
 
 
-def test_vqa_accuracy_is_the_official_one_in_every_case():
+def test_vqa_accuracy_equals_the_official_one():
     cases = json.loads(shared("oracles/vqa_accuracy.json").read_text(encoding="utf-8"))
     differ = [case for case in cases if round(accuracy(case["answer"], case["answers"]), 2) != case["accuracy"]]
     assert len(cases) == 300 and not differ
@@ -18,7 +18,7 @@ def test_vqa_accuracy_is_the_official_one_in_every_case():
     ("answer", "answers", "percent"),
     [
         ("red", ("red",) * 10, 100),
-        ("Red", ("red",) * 10, 0),  # all people agree, so that nothing is normalised
+        ("Red", ("red",) * 10, 0),  # all people agree, so no answer is normalised
         ("red.", ("red",) * 10, 0),
         (" red\n", ("red",) * 10, 100),
         ("Red", ("red",) * 9 + ("blue",), 100),
@@ -47,11 +47,11 @@ def test_vqa_accuracy_of_cases_made_by_hand(answer, answers, percent):
         ("black/white", "black white"),
         ("black / white", "black white"),
         ("2,000", "2000"),
-        ("1,5/2", "152"),  # with a comma between digits no mark leaves a blank
+        ("1,5/2", "152"),  # with a comma between digits no punctuation leaves a blank
         ("1.5", "1.5"),
         ("1.", "1"),
         ("U.K.", "uk"),
-        ("." * 40, "." * 8),  # 32 points go
+        ("." * 40, "." * 8),  # 32 points are removed
         ("isnt that a dogs", "isn't that dogs"),
         ("shouldntve shouldnt've", "shouldntve shouldn't've"),
         ("lets im oclock twas", "lets im o'clock 'twas"),
@@ -64,7 +64,7 @@ def test_answers_are_normalised_as_officially(text, normal):
     assert normalise(text) == normal
 
 
-def test_a_contraction_is_found_by_any_one_apostrophe_that_it_lacks():
+def test_a_contraction_is_found_without_one_of_its_apostrophes():
     assert (
         len(CONTRACTIONS) == 114
     )  # the official 120 less I'm, I've and I'd've twice, let's and she's, which do nothing

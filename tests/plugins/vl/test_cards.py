@@ -1,4 +1,4 @@
-"""What cards of tasks share: labels as bars, boxes that are right, and objects that texts name."""
+"""Shared parts of tasks' cards: labels as bars, correct boxes, and objects that texts name."""
 
 import pytest
 from mmgen_vl.cards import NamedObjects, label_card, overlap
@@ -7,7 +7,7 @@ from mmgen.cards import Bar, Card, Piece
 from mmgen.tensors import All, Example, Prediction
 
 
-def test_a_label_has_bars_of_its_likeliest_answers_and_what_is_right():
+def test_a_label_has_bars_of_its_likeliest_answers_and_the_right_answers():
     shares = {"a": 0.1, "b": 0.6, "c": 0.2, "d": 0.004, "e": 0.09, "f": 0.006}
     card = label_card(Prediction("x", {"label": "b", "probabilities": shares}, 0.6), {"e": 0.0, "g": 0.3, "c": 0.9})
     assert card == Card(
@@ -17,7 +17,7 @@ def test_a_label_has_bars_of_its_likeliest_answers_and_what_is_right():
     )
 
 
-def test_the_two_likeliest_answers_are_shown_however_unlikely():
+def test_the_two_likeliest_answers_are_always_shown():
     shares = {"red": 0.99, "blue": 0.001, "green": 0.001}
     card = label_card(Prediction("x", {"label": "red", "probabilities": shares}, 0.99), {})
     assert card == Card(bars=(Bar("red", 0.99, chosen=True), Bar("blue", 0.001)))
@@ -28,7 +28,7 @@ def test_a_label_without_probabilities_has_one_bar():
 
 
 @pytest.mark.parametrize("width, right", [(0.2, True), (0.19, False)])
-def test_a_box_is_right_from_an_overlap_of_half_on(width, right):
+def test_a_box_is_right_with_an_overlap_of_at_least_half(width, right):
     assert overlap((0.0, 0.0, width, 1.0), (0.0, 0.0, 0.4, 1.0)) == (pytest.approx(width / 0.4), right)
 
 

@@ -10,13 +10,13 @@ from mmgen.errors import DataError
 from mmgen.tensors import Example
 
 
-def probed(folder):
-    """What the probe reads of the image of the split `train`."""
+def read_by_probe(folder):
+    """The probe's captions of the image of the split `train`."""
     return phrases.flickr30k(folder, [Example("a", {"image": "1000"})], "image", "caption")
 
 
-def scored(folder):
-    """What the task reads of it."""
+def read_by_task(folder):
+    """The task's examples of the split `train`."""
     return Flickr30kEntities(folder=folder).build().split("train")
 
 
@@ -26,7 +26,7 @@ def refusal(read, folder) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("read", [probed, scored])
+@pytest.mark.parametrize("read", [read_by_probe, read_by_task])
 def test_a_document_type_is_refused(tmp_path, read):
     path = published.flickr30k(tmp_path) / "Annotations/1000.xml"
     path.write_text("<!DOCTYPE a [<!ENTITY b SYSTEM 'file:///etc/passwd'>]>\n<annotation>&b;</annotation>")
@@ -36,7 +36,7 @@ def test_a_document_type_is_refused(tmp_path, read):
     )
 
 
-@pytest.mark.parametrize("read", [probed, scored])
+@pytest.mark.parametrize("read", [read_by_probe, read_by_task])
 def test_latin_1_is_one_line_with_the_file(tmp_path, read):
     folder = published.flickr30k(tmp_path)
     path = folder / "Sentences/1000.txt"
@@ -50,7 +50,7 @@ def test_latin_1_is_one_line_with_the_file(tmp_path, read):
 
 def test_boxes_are_the_same_pixels_in_the_probe_and_in_the_task(tmp_path):
     folder = published.flickr30k(tmp_path)
-    (caption, *_), (example, *_) = probed(folder), scored(folder)
+    (caption, *_), (example, *_) = read_by_probe(folder), read_by_task(folder)
     assert caption.text == example.inputs["caption"]
     men, hat = caption.phrases
     assert men.boxes == ((0.1, 0.1, 0.3, 0.5), (0.2, 0.2, 0.5, 1.0))  # pixels count from 1: 11 of 100 is 0.1
@@ -58,12 +58,12 @@ def test_boxes_are_the_same_pixels_in_the_probe_and_in_the_task(tmp_path):
     assert example.labels["phrases"] == ((men.first, men.end, around), (hat.first, hat.end, *hat.boxes))
 
 
-def test_what_lies_outside_of_the_picture_has_no_box():
+def test_boxes_outside_of_the_picture_are_left_out():
     annotation = Annotation(10, 10, {"1": [(-5, 0, 5, 20), (12, 0, 14, 5)], "2": [(12, 0, 14, 5)]})
     assert annotation.boxes() == {"1": [(0.0, 0.0, 0.5, 1.0)], "2": []}
     assert annotation.around() == {"1": (0.0, 0.0, 1.0, 1.0), "2": None}
 
 
-def test_a_box_is_told_in_pixels_from_0(tmp_path):
+def test_pixels_of_boxes_count_from_0(tmp_path):
     folder = published.flickr30k(tmp_path)
     assert read_annotation(folder / "Annotations/1000.xml").pixels["2"] == [(60, 0, 80, 20)]

@@ -1,4 +1,4 @@
-"""What a config of mentioned regions asks of a query, one for all embedders that have such regions."""
+"""The config of regions with mentions: its optional fields and its parser of queries, for all embedders."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The base of data sets in published files: what a plugin writes of its own, and what it gets."""
+"""The base class of data sets in published files, used as by a plugin."""
 
 import json
 from typing import Literal
@@ -44,7 +44,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_a_split_is_read_once_when_it_is_asked_for(folder):
+def test_a_split_is_read_once_on_first_use(folder):
     data = Lines(folder=folder).build()
     assert data.splits() == ("train", "val", "test") and data.read == ()
     assert [example.id for example in data.split("val")] == ["val-1", "val-2"] and data.lacking("val") == {}
@@ -61,7 +61,7 @@ def test_a_split_is_read_once_when_it_is_asked_for(folder):
     assert str(error.value) == "Lines: split 'dev' is not in use; the splits are: train, val, test"
 
 
-def test_pictures_are_those_of_the_folder(folder):
+def test_pictures_come_from_the_folder(folder):
     data = Lines(folder=folder, images="images").build()
     assert [(picture.key, picture.boxes) for picture in data.pictures()] == [("train-1", None), ("test-2", None)]
     with pytest.raises(DataError) as error:
@@ -69,7 +69,7 @@ def test_pictures_are_those_of_the_folder(folder):
     assert str(error.value) == ("Lines has no raw images; set data.images, or give the embedder a file of features")
 
 
-def test_only_splits_that_are_used_need_files_and_all_that_is_missing_is_listed(folder):
+def test_only_used_splits_need_files_and_all_missing_files_are_listed(folder):
     (folder / "val.jsonl").unlink()
     assert Lines(folder=folder, validation_split="test").build().splits() == ("train", "test")
     with pytest.raises(DataError) as error:
