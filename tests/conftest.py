@@ -15,7 +15,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 import pytest
 from kit.beside import shared
 
-FROZEN = pytest.StashKey[int]()  # how many modules there were when the garbage collector was last told so
+FROZEN = pytest.StashKey[int]()  # number of modules at the last gc.freeze
 
 if (
     signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -28,7 +28,7 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Exhaustive tests are left out unless they are asked for: what they repeat is shown by others."""
+    """Deselects exhaustive tests without --exhaustive: they repeat what other tests show."""
     if config.getoption("--exhaustive"):
         return
     left_out = [item for item in items if item.get_closest_marker("exhaustive")]
@@ -47,16 +47,15 @@ def pytest_runtest_setup(item):
 
 
 def _freeze(config):
-    """What has been imported by now lives to the end: no collection of garbage need look through it. A step of a run
-    collects when it ends; over all of torch and transformers that takes a quarter of a second."""
+    """Excludes imported modules from garbage collection, since they live to the end. Every step of a run collects at
+    its end, which takes a quarter of a second over all of torch and transformers."""
     gc.collect()
     gc.freeze()
     config.stash[FROZEN] = len(sys.modules)
 
 
 def pytest_sessionfinish():
-    """The process that tests have forked others from ends. What an interpreter leaves behind, Triton tells on the
-    standard error stream."""
+    """Ends the process that tests fork from. gc.unfreeze: Triton prints leftovers of the interpreter on stderr."""
     gc.unfreeze()
     if "kit.forked" in sys.modules:
         sys.modules["kit.forked"].stop()
@@ -76,7 +75,7 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="module")
 def no_page():
-    """Runs in this process draw no page at their end, which is more than a third of a toy run."""
+    """Runs in this process draw no page, which takes more than a third of a toy run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mmgen.report.try_page", lambda *_: None)
         yield
@@ -84,7 +83,7 @@ def no_page():
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
-    """A folder on the path, of this process and of those that it starts, in which fake distributions are installed."""
+    """A folder with fake distributions on the path of this process and of its children."""
 
     def install(name: str, module: str, code: str, version: str = "0.3") -> None:
         info = tmp_path / f"{name.replace('-', '_')}-{version}.dist-info"

@@ -9,8 +9,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 from kit import toys
-from kit.training import Told
-from kit.writing import alike, cramp, short, written
+from kit.training import RecordedProgress
+from kit.writing import assert_same_texts, limit_memory, out_of_memory_error, write_texts
 from mmgen_grid import TimmGrid
 from mmgen_probes import similarity
 from PIL import Image
@@ -49,7 +49,7 @@ def test_pieces_are_halved_until_they_fit_and_stay_so():
     def work(piece):
         tried.append(len(piece))
         if len(piece) > 3:
-            raise short()
+            raise out_of_memory_error()
         return sum(piece)
 
     batches = [list(range(14)), list(range(3)), list(range(5)), []]
@@ -70,7 +70,7 @@ def test_a_single_item_that_does_not_fit_is_named():
 
     def work(piece):
         if 2 in piece:
-            raise short()
+            raise out_of_memory_error()
         return piece
 
     with pytest.raises(RunError, match=r"^counting: out of memory with a single number \('2'\); count less$"):
@@ -94,7 +94,7 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
         tensor = torch.zeros(3)
         held.append(weakref.ref(tensor))
         if len(piece) > 1:
-            raise short()
+            raise out_of_memory_error()
 
     gc.disable()
     try:
@@ -109,32 +109,32 @@ def test_what_an_attempt_held_is_let_go_of_before_the_next():
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_run_writes_the_same_texts_in_halves(tmp_path, search):
-    model, progress = toys.model(), Told()
-    expected = written(tmp_path / "whole", model, SEARCHES[search])
-    tried = cramp(model, most=3)
-    alike(written(tmp_path / "cut", model, SEARCHES[search], progress), expected)
+    model, progress = toys.model(), RecordedProgress()
+    expected = write_texts(tmp_path / "whole", model, SEARCHES[search])
+    tried = limit_memory(model, most=3)
+    assert_same_texts(write_texts(tmp_path / "cut", model, SEARCHES[search], progress), expected)
     assert tried == [8, 4, 2, 2, 2, 2, 2, 2, 1]
     assert progress.lines == ["step 's', writing: out of memory; from here on 2 examples at a time"]
 
 
 def test_samples_are_drawn_anew_and_the_same_every_time(tmp_path):
     model, sampling = toys.model(), Decoding(do_sample=True)
-    expected = written(tmp_path / "whole", model, sampling)
-    cramp(model, most=3)
-    cut, again = written(tmp_path / "cut", model, sampling), written(tmp_path / "again", model, sampling)
+    expected = write_texts(tmp_path / "whole", model, sampling)
+    limit_memory(model, most=3)
+    cut, again = write_texts(tmp_path / "cut", model, sampling), write_texts(tmp_path / "again", model, sampling)
     assert cut == again and [len(texts) for texts in cut] == [len(texts) for texts in expected]
     assert len({text.text for texts in cut for text in texts}) > 6  # every piece has draws of its own
 
 
 def test_one_example_too_large_to_be_written_about_is_named(tmp_path):
     model = toys.model()
-    cramp(model, most=0)
+    limit_memory(model, most=0)
     with pytest.raises(
         RunError,
         match=r"^step 's', writing: out of memory with a single example \('e\d+'\); search for fewer texts at a time "
         r"\(num_beams, ",
     ):
-        written(tmp_path / "s", model, Decoding())
+        write_texts(tmp_path / "s", model, Decoding())
     assert not (tmp_path / "s/generations.jsonl").exists()
 
 
@@ -145,10 +145,10 @@ def test_one_example_too_large_to_be_written_about_is_named(tmp_path):
 def test_a_model_writes_the_same_texts_in_halves(search, caplog):
     model, examples = toys.model(), toys.examples(7)
     expected = generate(model, examples, SEARCHES[search], batch_size=5)
-    tried = cramp(model, most=2)
+    tried = limit_memory(model, most=2)
     caplog.clear()
     with caplog.at_level("WARNING", "mmgen"):
-        alike(generate(model, examples, SEARCHES[search], batch_size=5), expected)
+        assert_same_texts(generate(model, examples, SEARCHES[search], batch_size=5), expected)
     assert tried == [5, 2, 2, 1, 2]
     assert caplog.messages == ["writing: out of memory; from here on 2 examples at a time"]
 
@@ -160,7 +160,7 @@ def test_asking_says_in_a_line_what_is_too_much(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
 
     def too_much(*_):
-        raise short()
+        raise out_of_memory_error()
 
     monkeypatch.setattr("mmgen_masked.generator.MaskedGenerator.generate", too_much)
     done = CliRunner().invoke(main, ["generate", "runs/toy/default/seed-0", "--caption", "a dog", "--n", "5"])
@@ -181,7 +181,7 @@ def cramp_encoder(model, most):
     def cramped(slots, *arguments, **more):
         tried.append(len(slots.states))
         if tried[-1] > most:
-            raise short()
+            raise out_of_memory_error()
         return encode(slots, *arguments, **more)
 
     model.backbone.encode = cramped
@@ -231,7 +231,7 @@ def test_pictures_are_described_the_same_in_halves(caplog):
     def cramped(images):
         tried.append(len(images))
         if len(images) > 2:
-            raise short()
+            raise out_of_memory_error()
         return network(images)
 
     extractor.network = cramped

@@ -1,4 +1,4 @@
-"""What parts return is checked where a run takes it: the part is named, in one line."""
+"""A run checks the results of parts; an error names the part in one line."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def model(embedder=WordsEmbedder, generator=MaskedGenerator) -> Model:
     return Model(backbone, {"caption": embedder("caption", backbone)}, generator(Masked(max_tokens=8), backbone)).eval()
 
 
-def learn(made: Model) -> Loss:
-    return made(Collator(made, made.inputs)(EXAMPLES))
+def compute_loss(built_model: Model) -> Loss:
+    return built_model(Collator(built_model, built_model.inputs)(EXAMPLES))
 
 
-def told(call, *arguments) -> str:
+def plugin_error(call, *arguments) -> str:
     with pytest.raises(PluginError) as error:
         call(*arguments)
     assert "\n" not in str(error.value)
@@ -86,33 +86,33 @@ class Bare(WordsEmbedder):
     ],
 )
 def test_a_wrong_segment(embedder, words):
-    assert told(learn, model(embedder)) == words
+    assert plugin_error(compute_loss, model(embedder)) == words
 
 
 def test_the_backbone_as_an_attribute():
-    assert told(model, OwnsTheBackbone) == (
+    assert plugin_error(model, OwnsTheBackbone) == (
         "input 'caption' (OwnsTheBackbone): contains the backbone's words.weight as a parameter, which would be "
         "saved twice and trained with the input; write self._backbone = [backbone], a list"
     )
 
 
 def test_the_owner_is_named():
-    found = installed()
-    assert found.owner("generator", model().generator).startswith("masked, mmgen-framework ")
+    registry = installed()
+    assert registry.owner("generator", model().generator).startswith("masked, mmgen-framework ")
     from mmgen_regions import Roi
 
-    assert found.owner("extractor", Roi).startswith("roi, mmgen-framework ")
-    assert found.owner("embedder", WordsEmbedder) == "WordsEmbedder"
+    assert registry.owner("extractor", Roi).startswith("roi, mmgen-framework ")
+    assert registry.owner("embedder", WordsEmbedder) == "WordsEmbedder"
 
 
-def test_an_input_that_reads_anew():
+def test_a_reader_that_is_not_deterministic():
     class Reads(WordsEmbedder):
         def __init__(self, field, backbone):
             super().__init__(field, backbone)
             self.reader = NeverReadsTheSame(field, backbone)
 
-    made = model(Reads)
-    assert told(check_reads, "caption", made.embedders["caption"], EXAMPLES, WIDTH) == (
+    built_model = model(Reads)
+    assert plugin_error(check_reads, "caption", built_model.embedders["caption"], EXAMPLES, WIDTH) == (
         "input 'caption' (Reads): example 'red-cat' read twice gives different ids; a read must depend only on the "
         "example, or results depend on the number of loader workers"
     )
@@ -124,25 +124,25 @@ def test_a_reader_that_raises():
             super().__init__(field, backbone)
             self.reader.read = lambda example: {}["x"]
 
-    assert told(check_reads, "caption", model(Raises).embedders["caption"], EXAMPLES, WIDTH) == (
+    assert plugin_error(check_reads, "caption", model(Raises).embedders["caption"], EXAMPLES, WIDTH) == (
         "input 'caption' (Raises): read raises KeyError: 'x'"
     )
 
 
 def test_padding_that_counts():
-    made = model(MasksNothing)
-    assert told(check_reads, "caption", made.embedders["caption"], LONGER, WIDTH) == (
+    built_model = model(MasksNothing)
+    assert plugin_error(check_reads, "caption", built_model.embedders["caption"], LONGER, WIDTH) == (
         "input 'caption' (MasksNothing): example 'red-cat' has 5 slots alone and 8 in a batch; mask the padding"
     )
 
 
 def test_an_input_that_gives_no_segment():
-    assert told(check_reads, "caption", model(Bare).embedders["caption"], EXAMPLES, WIDTH) == (
+    assert plugin_error(check_reads, "caption", model(Bare).embedders["caption"], EXAMPLES, WIDTH) == (
         "input 'caption' (Bare): forward must return a mmgen.tensors.Segment, not a float32 tensor (3, 5, 12)"
     )
 
 
-def test_a_good_input_is_let_through():
+def test_a_good_input_passes():
     check_reads("caption", model().embedders["caption"], LONGER, WIDTH)
 
 
@@ -164,7 +164,7 @@ def test_a_wrong_loss(loss, words):
         def forward(self, model, batch, targets):
             return loss(super().forward(model, batch, targets))
 
-    assert words in told(learn, model(generator=Wrong))
+    assert words in plugin_error(compute_loss, model(generator=Wrong))
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_wrong_targets(targets, words):
         def collate(self, rows):
             return targets
 
-    made = model()
-    made.generator.reader.__class__ = Wrong
-    assert told(learn, made) == f"generator (Wrong): collate {words}"
+    built_model = model()
+    built_model.generator.reader.__class__ = Wrong
+    assert plugin_error(compute_loss, built_model) == f"generator (Wrong): collate {words}"
 
 
 def test_a_reader_that_cannot_collate():
@@ -194,7 +194,7 @@ def test_a_reader_that_cannot_collate():
 
     embedder = model().embedders["caption"]
     embedder.reader.__class__ = Wrong
-    assert "): collate raises IndexError: Dimension out of range" in told(
+    assert "): collate raises IndexError: Dimension out of range" in plugin_error(
         check_reads, "caption", embedder, EXAMPLES, WIDTH
     )
 
@@ -210,15 +210,15 @@ def test_a_reader_that_cannot_collate():
             "generate gives 2 texts for 'red-cat'; num_return_sequences is 1",
         ),
         (
-            lambda texts: [[replace(one, id="other") for one in some] for some in texts],
+            lambda texts: [[replace(text, id="other") for text in some] for some in texts],
             "generate gives a text with the id 'other' for 'red-cat'",
         ),
         (
-            lambda texts: [[one.text[:0] for one in some] for some in texts],
+            lambda texts: [[text.text[:0] for text in some] for some in texts],
             "generate gives '' for 'red-cat'; it must be a mmgen.tensors.Generation",
         ),
         (
-            lambda texts: [[replace(one, score=math.nan) for one in some] for some in texts],
+            lambda texts: [[replace(text, score=math.nan) for text in some] for some in texts],
             "generate gives a text for 'red-cat' whose score is nan; a score must be a mean log-probability",
         ),
     ],
@@ -228,7 +228,7 @@ def test_wrong_texts(change, words):
         def generate(self, model, batch, options):
             return change(super().generate(model, batch, options))
 
-    assert told(generate, model(generator=Wrong), EXAMPLES).endswith(f"): {words}")
+    assert plugin_error(generate, model(generator=Wrong), EXAMPLES).endswith(f"): {words}")
 
 
 @pytest.mark.parametrize(
@@ -251,11 +251,11 @@ def test_wrong_texts(change, words):
     ],
 )
 def test_wrong_scores(scores, words):
-    assert told(score_with, "mine", Brm(scores), [], EXAMPLES) == f"metrics.mine (Brm): {words}"
+    assert plugin_error(score_with, "mine", FixedScores(scores), [], EXAMPLES) == f"metrics.mine (FixedScores): {words}"
 
 
-class Brm(Metric):
-    """Gives what it is made with, or raises it."""
+class FixedScores(Metric):
+    """Returns its argument as scores, or raises it."""
 
     def __init__(self, scores):
         self.scores = scores
@@ -278,21 +278,25 @@ class Brm(Metric):
     ],
 )
 def test_wrong_references(scores, words):
-    assert told(references_of, "mine", Brm(scores), EXAMPLES) == f"metrics.mine (Brm): {words}"
-    assert references_of("mine", Brm(None), EXAMPLES) is None
+    assert plugin_error(references_of, "mine", FixedScores(scores), EXAMPLES) == f"metrics.mine (FixedScores): {words}"
+    assert references_of("mine", FixedScores(None), EXAMPLES) is None
 
 
 def test_what_a_metric_raises():
     assert (
-        told(score_with, "mine", Brm(KeyError("a")), [], EXAMPLES) == "metrics.mine (Brm): score raises KeyError: 'a'"
+        plugin_error(score_with, "mine", FixedScores(KeyError("a")), [], EXAMPLES)
+        == "metrics.mine (FixedScores): score raises KeyError: 'a'"
     )
-    assert told(references_of, "mine", Brm(ValueError("two\nlines")), EXAMPLES) == (
-        "metrics.mine (Brm): references raises ValueError: two lines"
+    assert plugin_error(references_of, "mine", FixedScores(ValueError("two\nlines")), EXAMPLES) == (
+        "metrics.mine (FixedScores): references raises ValueError: two lines"
     )
-    assert told(score_with, "mine", Brm(ValueError()), [], EXAMPLES) == "metrics.mine (Brm): score raises ValueError"
+    assert (
+        plugin_error(score_with, "mine", FixedScores(ValueError()), [], EXAMPLES)
+        == "metrics.mine (FixedScores): score raises ValueError"
+    )
     for passes in (DataError("a file"), KeyboardInterrupt()):
         with pytest.raises(type(passes)) as caught:
-            score_with("mine", Brm(passes), [], EXAMPLES)
+            score_with("mine", FixedScores(passes), [], EXAMPLES)
         assert caught.value is passes
 
 
@@ -301,16 +305,16 @@ def test_a_comparison_names_the_metric_too():
         judges = frozenset({"text"})
 
         def build(self):
-            return Brm(ValueError("no"))
+            return FixedScores(ValueError("no"))
 
-    assert told(compare, [System("a", [["x"]])], EXAMPLES[:1], {"mine": Config()}) == (
-        "metrics.mine (Brm): score raises ValueError: no"
+    assert plugin_error(compare, [System("a", [["x"]])], EXAMPLES[:1], {"mine": Config()}) == (
+        "metrics.mine (FixedScores): score raises ValueError: no"
     )
 
 
-def test_good_scores_are_let_through():
+def test_good_scores_pass():
     good = Scores({"hits": 1, "others": None}, {"hits": [1.0, 0, True]}, ("others: none",))
-    assert score_with("mine", Brm(good), [], EXAMPLES) is good
+    assert score_with("mine", FixedScores(good), [], EXAMPLES) is good
 
 
 class SharesIds(ToyDataset):
@@ -341,7 +345,7 @@ class RepeatsOne(ToyDataset):
     ],
 )
 def test_wrong_examples(dataset, words):
-    assert told(datasets(dataset).fingerprint) == f"data (Mine): {words}"
+    assert plugin_error(datasets(dataset).fingerprint) == f"data (Mine): {words}"
 
 
 def datasets(dataset):
@@ -355,12 +359,12 @@ def datasets(dataset):
     return Datasets(recipe)
 
 
-def test_a_split_that_is_no_list():
+def test_a_split_that_is_not_a_list():
     class Yields(ToyDataset):
         def split(self, name):
             return iter(super().split(name))
 
-    assert told(datasets(Yields).fingerprint) == (
+    assert plugin_error(datasets(Yields).fingerprint) == (
         "data (Mine): split 'train' is a list_iterator; a split must be a list of examples"
     )
 
@@ -370,7 +374,7 @@ def test_a_split_that_raises():
         def split(self, name):
             raise IndexError("out of range")
 
-    assert told(datasets(Raises).fingerprint) == "data (Mine): split('train') raises IndexError: out of range"
+    assert plugin_error(datasets(Raises).fingerprint) == "data (Mine): split('train') raises IndexError: out of range"
 
 
 def test_a_split_to_score_without_examples():

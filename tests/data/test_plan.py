@@ -50,11 +50,11 @@ def visits(plan):
 
 def test_every_example_is_visited_once_an_epoch():
     examples = toys.examples(30)
-    made = plan(examples)
-    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter(
+    new_plan = plan(examples)
+    assert Counter((v.index, v.epoch) for update in visits(new_plan) for v in update) == Counter(
         {(i, e): 1 for i in range(30) for e in range(2)}
     )
-    assert len(made) == made.epochs[-1]
+    assert len(new_plan) == new_plan.epochs[-1]
 
 
 def test_an_update_takes_examples_until_its_pairs_are_reached():
@@ -75,17 +75,17 @@ def test_the_order_depends_on_seed_step_and_epoch_only():
 
 def test_epochs_end_where_their_last_example_is_even_when_they_differ_in_length():
     examples = [Example(str(i), {}, ("q",) * (1 + i % 8)) for i in range(200)]
-    made = plan(examples, epochs=5, batch_size=16)
-    assert len(set(b - a for a, b in zip((0, *made.epochs), made.epochs, strict=False))) > 1
-    for epoch, (first, last) in enumerate(zip((0, *made.epochs), made.epochs, strict=False)):
-        assert {visit.epoch for update in visits(made)[first:last] for visit in update} == {epoch}
-        assert made.epoch(first) == epoch and epoch < made.epoch(last - 1) < epoch + 1
+    new_plan = plan(examples, epochs=5, batch_size=16)
+    assert len(set(b - a for a, b in zip((0, *new_plan.epochs), new_plan.epochs, strict=False))) > 1
+    for epoch, (first, last) in enumerate(zip((0, *new_plan.epochs), new_plan.epochs, strict=False)):
+        assert {visit.epoch for update in visits(new_plan)[first:last] for visit in update} == {epoch}
+        assert new_plan.epoch(first) == epoch and epoch < new_plan.epoch(last - 1) < epoch + 1
 
 
 def test_which_caption_is_drawn_depends_on_the_visit_and_the_first_is_evaluated():
     example = Example("x", {"caption": ("one", "two", "three"), "image": "key"}, ("q",))
-    made = plan([example], epochs=30)
-    drawn = [made.place.resolve(example, update[0].epoch).inputs["caption"] for update in visits(made)]
+    new_plan = plan([example], epochs=30)
+    drawn = [new_plan.place.resolve(example, update[0].epoch).inputs["caption"] for update in visits(new_plan)]
     assert set(drawn) == {"one", "two", "three"}
     assert resolve(example).inputs == {"caption": "one", "image": "key"}
 
@@ -104,17 +104,21 @@ def test_loader_workers_change_nothing(workers):
     loaded = list(updates(MicroBatches(pools(model, examples), plan(examples)), workers=workers))
     expected = list(updates(MicroBatches(pools(model, examples), plan(examples))))
     assert [number for number, _ in loaded] == list(range(len(plan(examples))))
-    for (_, micros), (_, others) in zip(loaded, expected, strict=True):
-        for (place, batch), (other, again) in zip(micros, others, strict=True):
-            assert place == other and batch.ids == again.ids and torch.equal(batch.tail.ids, again.tail.ids)
+    for (_, micros), (_, expected_micros) in zip(loaded, expected, strict=True):
+        for (place, batch), (expected_place, expected_batch) in zip(micros, expected_micros, strict=True):
+            assert (
+                place == expected_place
+                and batch.ids == expected_batch.ids
+                and torch.equal(batch.tail.ids, expected_batch.tail.ids)
+            )
 
 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_an_error_of_a_worker_is_the_readers_own_line(workers):
     model, examples = toys.model(), toys.examples(20)
-    made = pools(model, [replace(examples[0], inputs={}), *examples[1:]])
+    worker_pools = pools(model, [replace(examples[0], inputs={}), *examples[1:]])
     with pytest.raises(DataError) as error:
-        list(updates(MicroBatches(made, plan(examples)), workers=workers))
+        list(updates(MicroBatches(worker_pools, plan(examples)), workers=workers))
     assert str(error.value) == f"example '{examples[0].id}' has no caption; its inputs are: none"
 
 
@@ -128,10 +132,10 @@ def test_processes_share_every_update_out_completely():
 
 def test_a_loader_that_starts_late_goes_on_where_the_other_stopped():
     model, examples = toys.model(), toys.examples(20)
-    whole = list(updates(MicroBatches(pools(model, examples), plan(examples))))
+    all_updates = list(updates(MicroBatches(pools(model, examples), plan(examples))))
     late = list(updates(MicroBatches(pools(model, examples), plan(examples), start=3)))
     assert [(n, [b.ids for _, b in micros]) for n, micros in late] == [
-        (n, [b.ids for _, b in micros]) for n, micros in whole[3:]
+        (n, [b.ids for _, b in micros]) for n, micros in all_updates[3:]
     ]
 
 
@@ -147,14 +151,14 @@ def test_evaluation_takes_every_example_once():
     )
 
 
-def test_nothing_to_learn_from_is_said():
+def test_an_empty_split_is_an_error():
     with pytest.raises(DataError, match="the split has no examples"):
         plan([])
     with pytest.raises(DataError, match="example 'e' has no target to learn from"):
         Collator(toys.model(), ["caption"])([Example("e", {"caption": "a"})])
 
 
-def test_an_example_without_the_wanted_input_is_named():
+def test_an_example_without_a_required_input_is_named():
     with pytest.raises(DataError, match="example 'e' has no caption; its inputs are: image"):
         Collator(toys.model(), ["caption"])([Example("e", {"image": "k"}, ("q",))])
 
@@ -186,11 +190,11 @@ def test_slots_are_those_that_rows_take():
     ]
 
 
-def test_buckets_share_out_by_length_and_keep_everything_else():
+def test_buckets_redistribute_by_length_and_keep_every_example():
     examples = toys.examples(150)
-    tell = Collator(toys.model(), ["caption"])
+    collator = Collator(toys.model(), ["caption"])
     plain, bucketed = (
-        plan(examples, epochs=3, batch_size=16, micro_batch_size=16, length_bucket=length_bucket, lengths=tell)
+        plan(examples, epochs=3, batch_size=16, micro_batch_size=16, length_bucket=length_bucket, lengths=collator)
         for length_bucket in (1, 4)
     )
     assert Counter((v.index, v.epoch) for update in visits(bucketed) for v in update) == Counter(
@@ -199,8 +203,11 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
     pairs = [sum(len(examples[v.index].targets) for v in update) for update in visits(bucketed)]
     assert sum(count < 16 for count in pairs) <= 3 and max(pairs) < 16 + 4, "whole updates, but for one an epoch"
 
-    def padding(made):
-        rows = [tell.slots([made.place.resolve(examples[v.index], v.epoch) for v in update]) for update in visits(made)]
+    def padding(new_plan):
+        rows = [
+            collator.slots([new_plan.place.resolve(examples[v.index], v.epoch) for v in update])
+            for update in visits(new_plan)
+        ]
         return 1 - sum(map(sum, rows)) / sum(len(row) * max(row) for row in rows)
 
     assert padding(bucketed) < 0.5 * padding(plain)
@@ -210,14 +217,14 @@ def test_buckets_share_out_by_length_and_keep_everything_else():
         {frozenset(v.index for v in update) for update in visits(bucketed)[first:last]}
         for first, last in itertools.pairwise([0, *bucketed.epochs])
     ]
-    assert len(epochs[0] & epochs[1]) < 3, "epochs share out anew"
-    assert plan(examples, length_bucket=4, lengths=tell) == plan(examples, length_bucket=4, lengths=tell)
+    assert len(epochs[0] & epochs[1]) < 3, "every epoch redistributes"
+    assert plan(examples, length_bucket=4, lengths=collator) == plan(examples, length_bucket=4, lengths=collator)
 
 
 def test_rows_of_one_length_stay_as_they_are_drawn():
     """Not in the data's order: neighbours there are often alike, or of one image."""
     examples = [Example(str(i), {"caption": "a b"}, ("c d",)) for i in range(640)]
-    made = plan(
+    new_plan = plan(
         examples,
         epochs=1,
         batch_size=16,
@@ -225,19 +232,19 @@ def test_rows_of_one_length_stay_as_they_are_drawn():
         length_bucket=10,
         lengths=Collator(toys.model(), ["caption"]),
     )
-    spread = [max(v.index for v in update) - min(v.index for v in update) for update in visits(made)]
+    spread = [max(v.index for v in update) - min(v.index for v in update) for update in visits(new_plan)]
     assert min(spread) > 200
 
 
-def test_buckets_lose_nothing_however_unlike_examples_are():
+def test_buckets_keep_every_example_of_any_length():
     examples = [
         Example(str(i), {"caption": "a " * (i % 50)}, ("q",) * (60 if i % 25 == 0 else i % 3)) for i in range(200)
     ]
-    made = plan(examples, epochs=2, length_bucket=5, lengths=Collator(toys.model(), ["caption"]))
-    assert Counter((v.index, v.epoch) for update in visits(made) for v in update) == Counter(
+    new_plan = plan(examples, epochs=2, length_bucket=5, lengths=Collator(toys.model(), ["caption"]))
+    assert Counter((v.index, v.epoch) for update in visits(new_plan) for v in update) == Counter(
         {(i, e): 1 for i in range(200) for e in range(2)}
     )
-    assert all(visits(made))
+    assert all(visits(new_plan))
 
 
 def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
@@ -254,8 +261,10 @@ def test_rows_are_padded_once_at_their_end_and_the_loss_is_the_same():
     assert torch.equal(real, torch.arange(real.shape[1]) < real.sum(1, keepdim=True))
     assert rows.counts.tolist() == [int(real.sum()), real.numel()] == model(batch).slots.tolist()
     with torch.no_grad():
-        whole = model.backbone.encode(apart).last[:, prefix.slots.positions.shape[1] :][batch.tail.labels != -100]
-        torch.testing.assert_close(model.backbone.encode(rows).last[labels != -100], whole, atol=1e-5, rtol=0)
+        separate_states = model.backbone.encode(apart).last[:, prefix.slots.positions.shape[1] :][
+            batch.tail.labels != -100
+        ]
+        torch.testing.assert_close(model.backbone.encode(rows).last[labels != -100], separate_states, atol=1e-5, rtol=0)
     assert torch.equal(labels[labels != -100], batch.tail.labels[batch.tail.labels != -100])
 
 
@@ -275,9 +284,9 @@ def test_sources_are_in_every_update_as_their_shares_say(length_bucket, micro_ba
     """Two thirds and one third of 8 pairs are no whole examples: over all updates they are."""
     sources = [Source(singles("a", 50), share=2), Source(singles("b", 30), share=1)]
     lengths = Collator(toys.model(), ["caption"])
-    made = mixed(sources, lengths, epochs=3, length_bucket=length_bucket, micro_batch_size=micro_batch_size)
-    assert all(len({visit.source for visit in micro}) == 1 for update in made.updates for micro in update)
-    counts = [Counter(visit.source for visit in update) for update in visits(made)]
+    new_plan = mixed(sources, lengths, epochs=3, length_bucket=length_bucket, micro_batch_size=micro_batch_size)
+    assert all(len({visit.source for visit in micro}) == 1 for update in new_plan.updates for micro in update)
+    counts = [Counter(visit.source for visit in update) for update in visits(new_plan)]
     assert Counter(count[0] for count in counts) == {6: 24, 2: 3}  # one update an epoch has what is left of the first
     assert all(abs(count[1] - count[0] / 2) <= 1 for count in counts)
     assert abs(sum(count[1] for count in counts) - 3 * 50 / 2) <= 1
@@ -285,13 +294,13 @@ def test_sources_are_in_every_update_as_their_shares_say(length_bucket, micro_ba
 
 def test_an_epoch_is_one_pass_over_the_first_source_and_the_others_go_round():
     sources = [Source(singles("a", 40)), Source(singles("b", 7))]
-    made = mixed(sources, epochs=2, batch_size=20)
-    order = [visit for update in visits(made) for visit in update]
+    new_plan = mixed(sources, epochs=2, batch_size=20)
+    order = [visit for update in visits(new_plan) for visit in update]
     assert Counter((v.index, v.epoch) for v in order if not v.source) == {(i, e): 1 for i in range(40) for e in (0, 1)}
     passes = [visit.epoch for visit in order if visit.source]
     assert Counter(passes) == {**dict.fromkeys(range(11), 7), 11: 3} and sorted(passes) == passes
-    assert made.epochs == (4, 8) and made.epoch(2) == 0.5
-    assert made == mixed(sources, epochs=2, batch_size=20) != mixed(sources, epochs=2, batch_size=20, seed=1)
+    assert new_plan.epochs == (4, 8) and new_plan.epoch(2) == 0.5
+    assert new_plan == mixed(sources, epochs=2, batch_size=20) != mixed(sources, epochs=2, batch_size=20, seed=1)
 
 
 def test_one_more_source_changes_nothing_of_the_first():
@@ -300,6 +309,6 @@ def test_one_more_source_changes_nothing_of_the_first():
     assert [[v for v in update if not v.source] for update in visits(both)] == visits(alone)
 
 
-def test_a_source_without_pairs_is_told():
+def test_a_source_without_pairs_is_an_error():
     with pytest.raises(DataError, match="the examples have no pair of an input and a question"):
         mixed([Source(toys.examples(5)), Source([Example("b", {})])])

@@ -1,4 +1,4 @@
-"""Lines about what an encoder does not get: ends of long texts, unknown words; and about a step that writes nothing."""
+"""Warnings about cut texts and unknown words; notes about a step that writes empty or equal texts."""
 
 import json
 from dataclasses import asdict
@@ -20,7 +20,7 @@ from mmgen.storage.run_folder import RunFolder
 from mmgen.tensors import Generation, Scores
 
 
-class Said(Progress):
+class RecordedProgress(Progress):
     def __init__(self):
         self.lines = []
 
@@ -34,12 +34,12 @@ def recipe(tmp_path):
     return load(tmp_path / "toy.toml", installed())[0]
 
 
-def composed(recipe, texts):
+def compose_model(recipe, texts):
     return compose(recipe.backbone, recipe.inputs, recipe.generator, texts=texts)
 
 
 def test_a_text_that_is_cut_or_unknown_has_a_remark_in_its_answer(recipe):
-    predictor = Predictor(composed(recipe, ["a dog barks"] * 3), recipe, "first")
+    predictor = Predictor(compose_model(recipe, ["a dog barks"] * 3), recipe, "first")
     captions = ("a dog barks", "a dog " * 20, "a 💥 💥")
     assert [predictor.prepare(Query("q", {"caption": caption})).answer.remarks for caption in captions] == [
         (),
@@ -48,13 +48,13 @@ def test_a_text_that_is_cut_or_unknown_has_a_remark_in_its_answer(recipe):
     ]
 
 
-def test_a_run_tells_of_texts_that_are_cut_or_unknown(recipe):
-    datasets, said = Datasets(recipe), Said()
-    warn_of_unread_text(recipe, composed(recipe, list(datasets.texts())), datasets, ["first", "second"], said)
+def test_a_run_logs_cut_and_unknown_texts(recipe):
+    datasets, said = Datasets(recipe), RecordedProgress()
+    warn_of_unread_text(recipe, compose_model(recipe, list(datasets.texts())), datasets, ["first", "second"], said)
     (line,) = said.lines  # once, though two steps read it
     assert line.startswith("caption: ") and line.endswith(" of 24 texts are longer than max_tokens and are cut")
-    said = Said()
-    warn_of_unread_text(recipe, composed(recipe, ["xyz"] * 3), datasets, ["first"], said)
+    said = RecordedProgress()
+    warn_of_unread_text(recipe, compose_model(recipe, ["xyz"] * 3), datasets, ["first"], said)
     assert (
         "caption: 24 of 24 texts contain words or characters that are not in the tokenizer's vocabulary" in said.lines
     )

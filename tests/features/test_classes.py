@@ -6,7 +6,7 @@ from dataclasses import replace
 import h5py
 import numpy as np
 import pytest
-from kit.stores import FINGERPRINT, NAMES, classes, fill, record, same
+from kit.stores import FINGERPRINT, NAMES, assert_same_record, classes, fill, record
 
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
@@ -32,10 +32,10 @@ def test_what_goes_in_comes_out_beside_images_without(tmp_path):
     records = [record("a"), classified("b", 4), record("c", 0), classified("d", 2, 5)]
     store = fill(tmp_path / "s.h5", records)
     for record_ in (records[0], records[1], records[3]):
-        same(store.read(record_.key), record_)
+        assert_same_record(store.read(record_.key), record_)
     assert store.read("c").classes is None and store.read("b", limit=2).classes.ids.shape == (2, 2)
     assert (store.class_names, store.top_classes, store.describe()["classes"]) == (NAMES, 2, 4)
-    same(pickle.loads(pickle.dumps(store)).read("d"), records[3])
+    assert_same_record(pickle.loads(pickle.dumps(store)).read("d"), records[3])
     with h5py.File(tmp_path / "s.h5") as file:
         assert file["class_names"][:].tolist() == [name.encode() for name in NAMES]
         assert len(file) == 10 and all(dataset.fletcher32 for dataset in file.values())
@@ -51,25 +51,25 @@ def test_a_store_without_classes_has_nothing_of_them(tmp_path):
 def test_a_journal_tells_names_once_and_is_gone_on_with(tmp_path):
     path = tmp_path / "s.h5"
     with StoreWriter(path, FINGERPRINT, "float32") as writer:
-        for each in (record("a"), classified("b"), classified("c", seed=1)):
-            writer.add(each)
+        for new_record in (record("a"), classified("b"), classified("c", seed=1)):
+            writer.add(new_record)
     assert (tmp_path / "s.h5.partial").read_bytes().count(b"class_names") == 1
     journal = Journal(tmp_path / "s.h5.partial", {})
     assert journal.classes == (NAMES, 2)
-    same(journal.read(journal.entries[2]), classified("c", seed=1))
+    assert_same_record(journal.read(journal.entries[2]), classified("c", seed=1))
     journal.close()
     fill(path, [classified("d", seed=2)]).close()
     store = fill(path, [classified("e", seed=3)])  # and so is a finished store
     for key, seed in zip("bcde", range(4), strict=True):
-        same(store.read(key), classified(key, seed=seed))
+        assert_same_record(store.read(key), classified(key, seed=seed))
     assert store.read("a").classes is None
 
 
 def test_a_finished_store_without_classes_gets_some(tmp_path):
     fill(tmp_path / "s.h5", [record("a")]).close()
     store = fill(tmp_path / "s.h5", [classified("b")])
-    same(store.read("a"), record("a"))
-    same(store.read("b"), classified("b"))
+    assert_same_record(store.read("a"), record("a"))
+    assert_same_record(store.read("b"), classified("b"))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_several_files_have_the_same_classes(tmp_path):
     fill(tmp_path / "2.h5", [classified("b")])
     store = open_store(tmp_path)
     assert store.class_names == NAMES and store.describe()["classes"] == 4
-    same(store.read("b"), classified("b"))
+    assert_same_record(store.read("b"), classified("b"))
     fill(tmp_path / "3.h5", [record("c", classes=classes(names=NAMES[::-1]))])
     with pytest.raises(DataError) as error:
         open_store(tmp_path)

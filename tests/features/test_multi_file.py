@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from kit.stores import FINGERPRINT, fill, record, same
+from kit.stores import FINGERPRINT, assert_same_record, fill, record
 
 from mmgen.cli import main
 from mmgen.errors import DataError
@@ -30,13 +30,13 @@ def test_a_folder_and_a_pattern_are_read_as_one(folder):
         assert together.width == 4 and together.fingerprint == FINGERPRINT
         for number, keys in enumerate(("ba", "d", "cé")):
             for key in keys:
-                same(together.read(key), record(key, 2 + number, seed=ord(key)))
+                assert_same_record(together.read(key), record(key, 2 + number, seed=ord(key)))
                 assert together.count(key) == 2 + number and key in together
         assert together.read("c", limit=1).features.shape == (1, 4)
         assert [expected.key for expected in together.records()] == ["b", "a", "d", "c", "é"]
         assert "x" not in together and 7 not in together and together.count("x") == 0
     assert len(open_store(folder / "part?.h5")) == 5
-    same(pickle.loads(pickle.dumps(together)).read("d"), record("d", 3, seed=ord("d")))
+    assert_same_record(pickle.loads(pickle.dumps(together)).read("d"), record("d", 3, seed=ord("d")))
 
 
 def test_one_file_is_one_store(folder):
@@ -117,7 +117,7 @@ def test_only_what_fits_together_is_held_in_memory(folder, monkeypatch):
     monkeypatch.setattr("mmgen.features.multi_file.IN_MEMORY", 2 * size)
     together = open_store(folder)
     assert [file.in_memory for file in together.stores] == [0, 0, 0]
-    same(together.read("d"), record("d", 3, seed=ord("d")))
+    assert_same_record(together.read("d"), record("d", 3, seed=ord("d")))
 
 
 def test_a_model_does_not_care_how_many_files_there_are(folder, tmp_path):

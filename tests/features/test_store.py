@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit.stores import FINGERPRINT, fill, record, same
+from kit.stores import FINGERPRINT, assert_same_record, fill, record
 
 from mmgen.errors import DataError, RunError
 from mmgen.features.journal import Journal
@@ -69,7 +69,7 @@ def test_what_goes_in_comes_out(tmp_path_factory, regions, parts, keys):
     assert len(store) == len(records) and store.width == 4 and store.fingerprint == FINGERPRINT
     for expected in random.Random(0).sample(records, len(records)):
         if len(expected.features):  # of no regions, no box is known and none is unknown
-            same(store.read(expected.key), expected)
+            assert_same_record(store.read(expected.key), expected)
         assert store.read(expected.key).features.shape == expected.features.shape
     assert names(path.parent) == ["s.h5"]
 
@@ -100,13 +100,13 @@ def test_more_than_a_buffer(tmp_path, monkeypatch):
     records = [record(str(i), i % 7, 4, i) for i in range(40)]
     store = fill(tmp_path / "s.h5", records)
     for expected in records[1:7]:
-        same(store.read(expected.key), expected)
-    same(store.read("39"), records[39])
+        assert_same_record(store.read(expected.key), expected)
+    assert_same_record(store.read("39"), records[39])
 
 
 def test_pickled_and_forked(tmp_path):
     store = fill(tmp_path / "s.h5", [record("a")])
-    same(pickle.loads(pickle.dumps(store)).read("a"), record("a"))
+    assert_same_record(pickle.loads(pickle.dumps(store)).read("a"), record("a"))
     store.read("a")
     child = os.fork()
     if not child:
@@ -205,8 +205,8 @@ def test_goes_on_with_a_partial_store_and_a_finished_one(tmp_path):
         assert names(tmp_path) == ["s.h5"]
     store = FeatureStore(path)
     assert list(store) == ["a", "b", "c"]
-    same(store.read("a"), record("a", seed=1))
-    same(store.read("c"), record("c", seed=ord("c")))
+    assert_same_record(store.read("a"), record("a", seed=1))
+    assert_same_record(store.read("c"), record("c", seed=ord("c")))
 
 
 def test_another_extractor_or_dtype_is_refused(tmp_path):
@@ -271,7 +271,7 @@ def test_a_journal_cut_anywhere_keeps_every_whole_record(tmp_path_factory, data)
     again.close()
     last = Journal(path, {})
     assert last.purpose == {"what": "test"} and [entry.key for entry in last.entries][-1] == "new"
-    same(last.read(last.entries[-1]), record("new"))
+    assert_same_record(last.read(last.entries[-1]), record("new"))
     last.close()
 
 
@@ -490,7 +490,7 @@ def test_one_turned_bit_is_refused_or_changes_nothing(tmp_path):
         try:
             store = FeatureStore(path)
             for read, wrote in zip(store.records(), records, strict=True):
-                same(read, wrote)
+                assert_same_record(read, wrote)
             assert store.fingerprint == FINGERPRINT
         except DataError:
             refused += 1
@@ -506,7 +506,7 @@ def test_stores_from_before_there_were_checksums_are_read(tmp_path):
     store = FeatureStore(tmp_path / "old.h5")
     assert store.fingerprint == FINGERPRINT
     for key in ("a", "b"):
-        same(store.read(key), record(key))
+        assert_same_record(store.read(key), record(key))
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The five tasks about drawn scenes, small: data sets with labels of every kind, and a recipe that learns them."""
+"""The five tasks about drawn scenes, small: data sets with labels of every kind, and a recipe that trains on them."""
 
 import json
 from typing import Literal
@@ -36,8 +36,8 @@ LABELS = {
 }
 
 
-def asked(task):
-    """The config of one of the tasks, about drawn scenes."""
+def task_config(task):
+    """The config of one of the tasks about drawn scenes."""
 
     class Asked(mmgen.DatasetConfig):
         """Drawn."""
@@ -46,12 +46,12 @@ def asked(task):
         labels = LABELS[task]
 
         def build(self):
-            return AskedDataset(task)
+            return TaskDataset(task)
 
     return Asked
 
 
-class AskedDataset(Dataset):
+class TaskDataset(Dataset):
     def __init__(self, task):
         self.task, self.scenes = task, Scenes(train_size=1, val_size=1, test_size=SCENES).build()
 
@@ -63,8 +63,8 @@ class AskedDataset(Dataset):
 
     def seen(self, i):
         """Two scenes, as their examples."""
-        every = self.scenes.split("test")
-        return every[i], every[(i + 1) % SCENES]
+        scenes = self.scenes.split("test")
+        return scenes[i], scenes[(i + 1) % SCENES]
 
     def labels(self):
         return {"answers": ("red", "blue", "green", "yes", "no"), "truth": ("False", "True")}
@@ -81,18 +81,18 @@ def thing(scene, place=0):
 
 
 def answers(id_, i, seen):
-    said = ("red",) * 7 + ("dark <red>",) * 3
+    given_answers = ("red",) * 7 + ("dark <red>",) * 3
     return Example(
         id_,
         {"image": seen[0].id, "question": f"what color is the {thing(seen[0])['kind']} ?"},
-        said if i else (),
+        given_answers if i else (),
         {"question_type": "what color", "answer_type": "other"},
         {"answers": {"red": 1.0, "blue": 0.9}},
     )
 
 
 def pairs(id_, i, seen):
-    keys, labels = All(tuple(each.id for each in seen)), {"truth": bool(i % 2)}
+    keys, labels = All(tuple(scene.id for scene in seen)), {"truth": bool(i % 2)}
     statement = f"both pictures have a {thing(seen[0])['kind']}"
     return Example(id_, {"image": keys, "statement": statement}, (), {"group": f"g{i // 2}"}, labels)
 
@@ -120,7 +120,7 @@ MAKE = {"answers": answers, "pairs": pairs, "choices": choices, "expressions": e
 
 
 def recipe_text(blind=True):
-    """Five steps, each on data of its own; and three beside them that are to be blind."""
+    """Five steps, each with its own data; with `blind`, three more without pictures."""
     inputs = "\n".join(
         f'[inputs.{name}]\ntype = "text"\n'
         + {"question": "append_mask = true\n", "choice": 'fields = ["choice"]\n'}.get(name, "")
@@ -161,5 +161,5 @@ test_size = 2
 def registry():
     source = Source("asked", "tests", "0")
     return Registry(
-        (*installed().parts, *(Part("dataset", f"asked_{task}", asked(task), source) for task in LABELS)), ()
+        (*installed().parts, *(Part("dataset", f"asked_{task}", task_config(task), source) for task in LABELS)), ()
     )

@@ -612,8 +612,8 @@ class AsksATextNotATuple(ToyDataset):
 
 class HasOneWithoutTargets(ToyDataset):
     def split(self, name):
-        first, *others = super().split(name)
-        return [replace(first, targets=()), *others]
+        first, *rest = super().split(name)
+        return [replace(first, targets=()), *rest]
 
 
 class HasLabelsThatItDoesNotName(ToyDataset):

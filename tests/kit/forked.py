@@ -1,8 +1,8 @@
-"""Processes that begin with everything imported: `run` and `start` are `subprocess.run` and `Popen` for a script,
-without the seconds that importing torch and transformers takes.
+"""Processes that start with everything imported: `run` and `start` are `subprocess.run` and `Popen` for a script,
+without the seconds for importing torch and transformers.
 
-One process imports and then waits; a script runs in a fork of it, with files, folder and environment of its own, and
-ends as Python ends. A test about starting itself, or about what is imported when, uses `subprocess`.
+One process imports and waits; a script runs in a fork of it, with its own files, folder and environment, and exits as
+Python exits. Tests of starting or importing use `subprocess`.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ LONG = 1 << 20  # bytes; no request is longer
 
 
 class Process:
-    """A script that runs; what it says goes into one file each for stdout and stderr."""
+    """A running script, with one file for stdout and one for stderr."""
 
     def __init__(self, script: str, arguments: tuple[str, ...], folder: Path, environment: Mapping[str, str]) -> None:
         self.args = (script, *arguments)
-        self._told, theirs = socket.socketpair()
+        self._status_socket, theirs = socket.socketpair()
         self._files = [tempfile.TemporaryFile("w+") for _ in range(2)]  # noqa: SIM115
-        asked = {"script": script, "arguments": arguments, "folder": str(folder), "environment": dict(environment)}
+        request = {"script": script, "arguments": arguments, "folder": str(folder), "environment": dict(environment)}
         numbers = [*(file.fileno() for file in self._files), theirs.fileno()]
-        socket.send_fds(server()[1], [json.dumps(asked).encode()], numbers)
+        socket.send_fds(server()[1], [json.dumps(request).encode()], numbers)
         theirs.close()
-        self._answers = self._told.makefile()
+        self._answers = self._status_socket.makefile()
         self.pid = int(self._answers.readline())
 
     @functools.cached_property
@@ -64,28 +64,28 @@ class Process:
 
     def ended(self) -> bool:
         """Whether it has; it does not wait."""
-        self._told.setblocking(False)
+        self._status_socket.setblocking(False)
         try:
-            return "returncode" in self.__dict__ or bool(self._told.recv(1, socket.MSG_PEEK))
+            return "returncode" in self.__dict__ or bool(self._status_socket.recv(1, socket.MSG_PEEK))
         except BlockingIOError:
             return False
         finally:
-            self._told.setblocking(True)
+            self._status_socket.setblocking(True)
 
     def finish(self) -> subprocess.CompletedProcess:
-        """Wait for the end -> its exit status, and all that it has said."""
-        status, said = self.returncode, []
+        """Waits for the end; returns the exit status and all output."""
+        status, outputs = self.returncode, []
         for file in self._files:
             file.seek(0)
-            said.append(file.read())
+            outputs.append(file.read())
             file.close()
         self._answers.close()
-        self._told.close()
-        return subprocess.CompletedProcess(self.args, status, *said)
+        self._status_socket.close()
+        return subprocess.CompletedProcess(self.args, status, *outputs)
 
 
 def start(script: str, *arguments: str, folder: Path, **variables: str) -> Process:
-    """A script in a process of its own, in `folder`, with `variables` beside this process's environment."""
+    """A script in a new process, in `folder`, with `variables` added to this process's environment."""
     return Process(textwrap.dedent(script), tuple(map(str, arguments)), folder, {**os.environ, **variables})
 
 
@@ -93,12 +93,14 @@ def run(script: str, *arguments: str, folder: Path, **variables: str) -> subproc
     return start(script, *arguments, folder=folder, **variables).finish()
 
 
-def together(count: int, script: str, *arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess:
-    """Processes that learn together, as `torchrun` starts them -> the first exit status that is not 0, and all that
-    they have said, one after the other."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+def run_together(
+    count: int, script: str, *arguments: str, folder: Path, **variables: str
+) -> subprocess.CompletedProcess:
+    """Processes that train together, started as by `torchrun`; returns the first exit status other than 0 and all
+    output, process by process."""
+    with socket.socket() as free_socket:
+        free_socket.bind(("127.0.0.1", 0))
+        port = free_socket.getsockname()[1]
     shared = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     processes = [
         start(
@@ -110,9 +112,9 @@ def together(count: int, script: str, *arguments: str, folder: Path, **variables
         )
         for rank in range(count)
     ]
-    ended = [process.finish() for process in processes]
-    said = "".join(each.stdout for each in ended), "".join(each.stderr for each in ended)
-    return subprocess.CompletedProcess(script, next((e.returncode for e in ended if e.returncode), 0), *said)
+    results = [process.finish() for process in processes]
+    outputs = "".join(process.stdout for process in results), "".join(process.stderr for process in results)
+    return subprocess.CompletedProcess(script, next((e.returncode for e in results if e.returncode), 0), *outputs)
 
 
 @functools.cache
@@ -126,7 +128,7 @@ def server() -> tuple[subprocess.Popen, socket.socket]:
 
 
 def stop() -> None:
-    """End the process that waits, where there is one."""
+    """Ends the waiting process, if any."""
     if server.cache_info().currsize:
         process, ours = server()
         ours.close()
@@ -135,7 +137,7 @@ def stop() -> None:
 
 
 def serve(ours: socket.socket) -> dict | None:
-    """Fork for every request; returns it in the fork, and None when nobody is left to ask."""
+    """Forks for every request; returns the request in the fork, and None when the socket is closed."""
     while True:
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -163,18 +165,18 @@ def main() -> None:
     for name in IMPORTED:
         __import__(name)
     gc.freeze()  # what is here already need not be looked through in every fork
-    asked = serve(socket.socket(fileno=int(sys.argv[1])))
-    if asked is None:
+    request = serve(socket.socket(fileno=int(sys.argv[1])))
+    if request is None:
         return
     atexit.register(gc.unfreeze)  # what an interpreter leaves behind, Triton tells on the standard error stream
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
-    os.environ.update(asked["environment"])
-    os.chdir(asked["folder"])
-    sys.argv[:] = ["-c", *asked["arguments"]]
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.argv[:] = ["-c", *request["arguments"]]
     tests = str(Path(__file__).resolve().parents[1])  # instead of this file's folder
     sys.path[:1] = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep), tests]
-    exec(compile(asked["script"], "<script>", "exec"), {"__name__": "__main__"})
+    exec(compile(request["script"], "<script>", "exec"), {"__name__": "__main__"})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Examples of the tasks' official metrics, predictions for them, and the suite of what judges predictions."""
+"""Examples and predictions for the tasks' official metrics, and the suite of these metrics."""
 
 from mmgen.tensors import Example, Prediction
 from mmgen.testing import MetricSuite
@@ -6,21 +6,21 @@ from mmgen.testing import MetricSuite
 TEN = ("red",) * 6 + ("dark red",) * 3 + ("Maroon",)
 
 
-def made(values, examples):
+def predictions_of(values, examples):
     """A prediction for each example."""
     return [Prediction(example.id, value, 0.5) for value, example in zip(values, examples, strict=True)]
 
 
-def asked(number, answers, kind="other", question="what color is the"):
+def question_example(number, answers, kind="other", question="what color is the"):
     return Example(f"q{number}", {"image": "1"}, tuple(answers), {"answer_type": kind, "question_type": question})
 
 
 QUESTIONS = [
-    asked(0, ("yes",) * 10, "yes/no", "is the"),
-    asked(1, ("yes",) * 5 + ("no",) * 4 + ("maybe",), "yes/no", "is the"),
-    asked(2, ("two",) * 7 + ("2",) + ("three",) * 2, "number", "how many"),
-    asked(3, TEN),
-    asked(4, TEN[::-1]),
+    question_example(0, ("yes",) * 10, "yes/no", "is the"),
+    question_example(1, ("yes",) * 5 + ("no",) * 4 + ("maybe",), "yes/no", "is the"),
+    question_example(2, ("two",) * 7 + ("2",) + ("three",) * 2, "number", "how many"),
+    question_example(3, TEN),
+    question_example(4, TEN[::-1]),
 ]
 
 
@@ -33,13 +33,13 @@ STATEMENTS = [
 
 ITEMS = [
     Example(
-        f"{item}-{asks}",
+        f"{item}-{question_kind}",
         {"question": "why?"},
-        facts={"asks": asks, "item": item},
+        facts={"asks": question_kind, "item": item},
         labels={"choices": ("a", "b", "c", "d"), "choice": right},
     )
     for item, rights in (("v-0", (0, 1)), ("v-1", (2, 2)), ("v-2", (3, 0)))
-    for asks, right in zip(("answer", "rationale"), rights, strict=True)
+    for question_kind, right in zip(("answer", "rationale"), rights, strict=True)
 ]
 
 
@@ -59,10 +59,10 @@ FAR = (0.8, 0.0, 1.0, 0.1)  # meets none of the boxes
 
 
 class Judges(MetricSuite):
-    """Predictions of which the first is right."""
+    """Predictions; the first is right."""
 
     def examples(self):
         return self.given
 
     def generations(self, examples):
-        return made([self.value(n, example) for n, example in enumerate(examples)], examples)
+        return predictions_of([self.value(n, example) for n, example in enumerate(examples)], examples)

@@ -35,22 +35,22 @@ def regions():
 
 
 def examples():
-    """Examples with the labels of all tasks, and regions of their own: 3, 4 or 5."""
-    found = []
+    """Examples with the labels of all tasks and with 3, 4 or 5 regions."""
+    all_examples = []
     for n in range(6):
-        own = record(f"p{n}", 3 + n % 3, n)
+        regions_record = record(f"p{n}", 3 + n % 3, n)
         text = "a red cat and two dogs"
         labels = {
             "answers": [{"red": 1.0, "blue": 0.3}, {"two": 0.9}, {}][n % 3],
             "truth": n % 2 == 0,
             "choices": ("a red cat", "two dogs", "grass", "the ball")[: 4 - n % 2],
             "choice": n % 3,
-            "box": tuple(own.boxes[n % 3].tolist()),
-            "phrases": ((0, 9, tuple(own.boxes[1].tolist())), (14, 22, (0.9, 0.9, 1.0, 1.0))),
+            "box": tuple(regions_record.boxes[n % 3].tolist()),
+            "phrases": ((0, 9, tuple(regions_record.boxes[1].tolist())), (14, 22, (0.9, 0.9, 1.0, 1.0))),
         }
-        inputs = {"image": own, "question": "what color is the ball", "caption": text, "choice": "x"}
-        found.append(Example(f"e{n}", inputs, (), {}, labels))
-    return found
+        inputs = {"image": regions_record, "question": "what color is the ball", "caption": text, "choice": "x"}
+        all_examples.append(Example(f"e{n}", inputs, (), {}, labels))
+    return all_examples
 
 
 QUESTION = {"question": Text(append_mask=True), "image": regions()}
@@ -58,7 +58,7 @@ QUESTION = {"question": Text(append_mask=True), "image": regions()}
 
 def model(objective, inputs, backbone=Bert, seed=0):
     torch.manual_seed(seed)
-    made = compose(
+    built_model = compose(
         backbone(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0),
         inputs,
         Masked(max_tokens=9),
@@ -66,25 +66,27 @@ def model(objective, inputs, backbone=Bert, seed=0):
         objectives=Objectives({"own": objective}, {"answers": KNOWN}),
     )
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in built_model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    return made.eval()
+    return built_model.eval()
 
 
-def batch_of(made, some, asks=False):
-    return Collator(made, made.inputs, ("own",), Place(0, "x"), some, asks)(some, None if asks else [0] * len(some))
+def batch_of(built_model, chosen, predicting=False):
+    return Collator(built_model, built_model.inputs, ("own",), Place(0, "x"), chosen, predicting)(
+        chosen, None if predicting else [0] * len(chosen)
+    )
 
 
-def loss_of(made, some):
-    return made(batch_of(made, some))
+def loss_of(built_model, chosen):
+    return built_model(batch_of(built_model, chosen))
 
 
-def predictions(made, some):
-    batch = batch_of(made, some, asks=True)
-    return made.objective("own").predict(made, batch, batch.targets["own"])
+def predictions(built_model, chosen):
+    batch = batch_of(built_model, chosen, predicting=True)
+    return built_model.objective("own").predict(built_model, batch, batch.targets["own"])
 
 
-class OfATask(mmgen.testing.ObjectiveSuite):
+class TaskObjectiveSuite(mmgen.testing.ObjectiveSuite):
     def backbone_config(self):
         return Bert(num_hidden_layers=1, hidden_size=32, num_attention_heads=4, vocab_size=120, dropout=0.0)
 
@@ -95,10 +97,10 @@ class OfATask(mmgen.testing.ObjectiveSuite):
         return {"answers": KNOWN}
 
 
-def iou(one, other):
-    width = max(0, min(one[2], other[2]) - max(one[0], other[0]))
-    height = max(0, min(one[3], other[3]) - max(one[1], other[1]))
-    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (one, other)]
+def iou(first, second):
+    width = max(0, min(first[2], second[2]) - max(first[0], second[0]))
+    height = max(0, min(first[3], second[3]) - max(first[1], second[1]))
+    areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (first, second)]
     return width * height / (sum(areas) - width * height)
 
 

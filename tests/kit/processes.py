@@ -57,7 +57,7 @@ def several(
     processes: int, folder: Path, script: str, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess:
     """Processes that share one start; what `torchrun` does differently, `launched` shows."""
-    return forked.together(processes, script, *arguments, folder=folder, **PATHS, **environment)
+    return forked.run_together(processes, script, *arguments, folder=folder, **PATHS, **environment)
 
 
 def log(folder: Path) -> list[dict]:

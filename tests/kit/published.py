@@ -1,5 +1,5 @@
-"""Small data sets in the formats that the tasks' are published in, for tests: a function a format writes the files of
-all splits, and pictures, into a folder."""
+"""Small data sets in the published formats of the tasks: one function per format writes the files of all splits, and
+pictures, into a folder."""
 
 import json
 import pickle
@@ -11,28 +11,28 @@ SIZE = 100, 80  # of every picture
 
 
 def refs(number: int, splits: tuple[str, ...] = ("train", "val", "testA", "testB")) -> list[dict]:
-    """Two things of a picture a split, with three expressions together. `number`: of the first expression."""
-    found = []
+    """Two things per picture and split, with three expressions in total. `number`: of the first expression."""
+    rows = []
     for place, split in enumerate(splits):
         for thing, texts in enumerate((("man in red", "left man"), ("the dog",))):
             sentences = []
             for text in texts:
                 sentences.append({"sent_id": number, "sent": text, "raw": text.title(), "tokens": text.split()})
                 number += 1
-            own = 10 * place + thing
-            found.append(
+            number_in_picture = 10 * place + thing
+            rows.append(
                 {
-                    "ref_id": own,
-                    "ann_id": 100 + own,
+                    "ref_id": number_in_picture,
+                    "ann_id": 100 + number_in_picture,
                     "image_id": place,
                     "split": split,
                     "category_id": 1 + thing,
-                    "file_name": f"COCO_train2014_{place:012d}_{own}.jpg",
+                    "file_name": f"COCO_train2014_{place:012d}_{number_in_picture}.jpg",
                     "sent_ids": [sentence["sent_id"] for sentence in sentences],
                     "sentences": sentences,
                 }
             )
-    return found
+    return rows
 
 
 def instances(pictures: int = 4) -> dict:
@@ -85,14 +85,14 @@ def pictures(folder: Path, *names: str) -> None:
 
 
 def vqa_rows(split: str) -> tuple[list[dict], list[dict]]:
-    """Questions, and what ten people answered."""
+    """Questions and the answers of ten people."""
     first = {"train": 10, "val": 20, "test": 30}[split]
-    said = (["yes"] * 7 + ["no", "No.", "maybe"], ["2"] * 2 + ["two"] + ["3"] * 7, ["a dog"] * 10)
-    asked = ("Is it  red?", "How many?", "What is it?")
+    answers_by_question = (["yes"] * 7 + ["no", "No.", "maybe"], ["2"] * 2 + ["two"] + ["3"] * 7, ["a dog"] * 10)
+    question_texts = ("Is it  red?", "How many?", "What is it?")
     kinds = (("is it", "yes/no"), ("how many", "number"), ("what is", "other"))
     questions = [
         {"question_id": first + place, "image_id": first + place % 2, "question": text}
-        for place, text in enumerate(asked)
+        for place, text in enumerate(question_texts)
     ]
     answers = [
         {
@@ -103,10 +103,10 @@ def vqa_rows(split: str) -> tuple[list[dict], list[dict]]:
             "multiple_choice_answer": ("yes", "3", "a dog")[place],
             "answers": [
                 {"answer": answer, "answer_confidence": "yes", "answer_id": number}
-                for number, answer in enumerate(given, 1)
+                for number, answer in enumerate(person_answers, 1)
             ],
         }
-        for place, given in enumerate(said)
+        for place, person_answers in enumerate(answers_by_question)
     ]
     return questions, answers
 

@@ -1,6 +1,5 @@
-"""Learning and writing one token after the other, for models whose inputs say where their slots stand and what they
-add: X, y_<t and [MASK] are encoded anew for every t, without packing or a cache. `kit/naive.py` does without mmgen's
-rows."""
+"""Training and writing token by token, for models whose inputs set positions and add terms: X, y_<t and [MASK] are
+encoded again for every t, without packing or a cache. `kit/naive.py` works without mmgen's rows."""
 
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from mmgen.tensors import MASK, WRITTEN, Layout
 
 
 def after(model, example, written: list[int]) -> torch.Tensor:
-    """log P(y_t | X, y_<t), (V,). What is written has the term that inputs add behind them."""
+    """log P(y_t | X, y_<t), (V,). Written tokens have the term that inputs add to the tail."""
     prefix = model.prefix(Collator(model, model.inputs, ())([example]))
     ids = torch.tensor([[*written, model.backbone.mask_id]])
     times = torch.arange(1, len(written) + 2).unsqueeze(0)
@@ -26,8 +25,8 @@ def after(model, example, written: list[int]) -> torch.Tensor:
     return model.backbone.logits(model.backbone.encode(row).last[0, -1]).log_softmax(-1)
 
 
-def learns_and_writes_alike(model, examples) -> None:
-    """Packed learning and cached writing are `after`, token by token."""
+def assert_matches_reencoding(model, examples) -> None:
+    """Packed training and cached writing equal `after`, token by token."""
     expected = 0.0
     for example in examples:
         (target,) = model.generator.reader.targets(example)

@@ -26,22 +26,22 @@ NAMES = ("dog", "cat", "ball", "tree")
 
 
 def classes(regions=3, top=2, seed=0, names=NAMES):
-    """The surest classes of regions; of the last, none is known."""
+    """The most probable classes of regions; the last region has none."""
     chances = np.random.default_rng(seed).dirichlet(np.ones(len(names)), regions)
-    found = Classes.surest(names, chances, top)
-    found.ids[regions - 1 :], found.probabilities[regions - 1 :] = -1, 0
-    return found
+    surest = Classes.surest(names, chances, top)
+    surest.ids[regions - 1 :], surest.probabilities[regions - 1 :] = -1, 0
+    return surest
 
 
 def fill(path, records, dtype="float32", fingerprint=FINGERPRINT):
     with StoreWriter(path, fingerprint, dtype) as writer:
-        for each in records:
-            writer.add(each)
+        for new_record in records:
+            writer.add(new_record)
         writer.finish()
     return FeatureStore(path)
 
 
-def same(a, b):
+def assert_same_record(a, b):
     assert (a.key, a.labels) == (b.key, b.labels)
     for name in ("features", "boxes", "scores"):
         ours, theirs = getattr(a, name), getattr(b, name)

@@ -1,4 +1,4 @@
-"""Packages of third parties in an environment of their own: a child of this one, so that nothing is installed here.
+"""Third-party packages in a separate environment: a child of this one, so that nothing is installed here.
 
 What needs torch runs in a fork that has imported it (see `forked`), with the environment's packages on its path."""
 
@@ -43,29 +43,29 @@ for folder in folders:
 
 
 def settings(*sets: str) -> list[str]:
-    """`--set` before each."""
-    return [word for one in sets for word in ("--set", one)]
+    """Every setting with `--set` before it."""
+    return [word for setting in sets for word in ("--set", setting)]
 
 
 class Environment:
-    """A virtual environment that sees everything installed here, and its own besides."""
+    """A virtual environment that sees its own packages and everything installed here."""
 
     def __init__(self, folder: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         self.python = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-        own = subprocess.run(
+        result = subprocess.run(
             [self.python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"],
             capture_output=True,
             text=True,
             check=True,
         )
         here = sysconfig.get_paths()["purelib"]
-        self.packages = Path(own.stdout.strip())
+        self.packages = Path(result.stdout.strip())
         (self.packages / "parent.pth").write_text(f"import site; site.addsitedir({here!r})\n")
 
-    def install(self, folder: Path, *others: Path, editable: bool = False) -> None:
-        """What `pip install FOLDER` does, with nothing fetched. pip takes the first; the others are built by the same
-        backend and unpacked, since pip starts three interpreters for each."""
+    def install(self, folder: Path, *more_folders: Path, editable: bool = False) -> None:
+        """Does `pip install FOLDER` offline. pip installs the first; the rest are built by the same backend and
+        unpacked, since pip starts three interpreters for each."""
         pip = [
             sys.executable,
             "-m",
@@ -80,11 +80,11 @@ class Environment:
         ]
         done = subprocess.run([*pip, *["-e"] * editable, folder.resolve()], capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
-        if others:
+        if more_folders:
             wheels = self.packages / "wheels"
             wheels.mkdir()
             build = [sys.executable, "-c", BUILD, "build_editable" if editable else "build_wheel", wheels]
-            done = subprocess.run([*build, *map(Path.resolve, others)], capture_output=True, text=True)
+            done = subprocess.run([*build, *map(Path.resolve, more_folders)], capture_output=True, text=True)
             assert done.returncode == 0, done.stdout + done.stderr
             for wheel in wheels.iterdir():
                 zipfile.ZipFile(wheel).extractall(self.packages)
@@ -110,7 +110,7 @@ class Environment:
 
 
 def plugin(code: str, name: str = "audio", distribution: str = "mmgen-audio", version: str = "0.3"):
-    """A plugin as the registry is handed it: its source, and a module with this code."""
+    """A plugin as the registry gets it: its source, and a module with this code."""
     module = ModuleType(f"mmgen_{name}")
     exec(textwrap.dedent(code), vars(module))
     return Source(name, distribution, version), module

@@ -63,11 +63,13 @@ def model(backbone=Bert, max_tokens: int = 9, seed: int = 0, **sizes) -> Model:
     return composed.eval()
 
 
-def families(others=pytest.mark.exhaustive) -> list:
-    """Every encoder as a parameter: BERT for every commit, those unlike each other for the whole suite, and the others
-    with this mark."""
-    marks = dict.fromkeys(FAMILIES, (pytest.mark.slow, others)) | dict.fromkeys(UNLIKE, pytest.mark.slow) | {Bert: ()}
-    return [pytest.param(each, marks=marks[each], id=each.model_fields["type"].default) for each in FAMILIES]
+def families(rest_mark=pytest.mark.exhaustive) -> list:
+    """Every encoder as a parameter: BERT for every commit, those with different modules for the full suite, and the
+    rest with this mark."""
+    marks = (
+        dict.fromkeys(FAMILIES, (pytest.mark.slow, rest_mark)) | dict.fromkeys(UNLIKE, pytest.mark.slow) | {Bert: ()}
+    )
+    return [pytest.param(family, marks=marks[family], id=family.model_fields["type"].default) for family in FAMILIES]
 
 
 RECIPE = """\
@@ -104,9 +106,9 @@ type = "discovery"
 
 
 def recipe(**changes) -> str:
-    """The toy recipe as TOML, with other values. A table's keys are laid over the toy's, but inputs, steps and metrics
-    are those that are given; None takes a table away."""
-    tables = _laid_over(tomllib.loads(RECIPE), changes)
+    """The toy recipe as TOML, with other values. Tables are merged with the toy's, but inputs, steps and metrics are
+    replaced; None removes a table."""
+    tables = _merge(tomllib.loads(RECIPE), changes)
     return toml({name: table for name, table in tables.items() if table is not None})
 
 
@@ -121,10 +123,10 @@ def vlbert(**changes) -> str:
         "data": {"image_size": 64},
         "metrics": {},
     }
-    return recipe(**_laid_over(tables, changes))
+    return recipe(**_merge(tables, changes))
 
 
-def _laid_over(tables: dict, changes: dict) -> dict:
+def _merge(tables: dict, changes: dict) -> dict:
     for name, change in changes.items():
         laid_over = isinstance(change, dict) and name not in ("inputs", "steps", "metrics")
         tables[name] = {**tables.get(name, {}), **change} if laid_over else change
@@ -133,19 +135,19 @@ def _laid_over(tables: dict, changes: dict) -> dict:
 
 def toml(table: dict, path: str = "") -> str:
     """Nested tables of numbers, texts and lists as TOML; lists of tables too."""
-    own = "".join(f"{key} = {_value(value)}\n" for key, value in table.items() if not isinstance(value, dict))
+    values = "".join(f"{key} = {_value(value)}\n" for key, value in table.items() if not isinstance(value, dict))
     below = "".join(toml(value, f"{path}{key}.") for key, value in table.items() if isinstance(value, dict))
-    return (f"[{path.rstrip('.')}]\n{own}" if path and (own or not below) else own) + below
+    return (f"[{path.rstrip('.')}]\n{values}" if path and (values or not below) else values) + below
 
 
 def _value(value) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(inner)}" for key, inner in value.items()) + " }"
-    several = isinstance(value, list) and any(isinstance(each, dict) for each in value)
-    return "[\n" + "".join(f"  {_value(each)},\n" for each in value) + "]" if several else json.dumps(value)
+    has_tables = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+    return "[\n" + "".join(f"  {_value(item)},\n" for item in value) + "]" if has_tables else json.dumps(value)
 
 
-def pictured(output: Path, epochs: int, rate: float, train: int, val: int, test: int) -> str:
+def recipe_with_pictures(output: Path, epochs: int, rate: float, train: int, val: int, test: int) -> str:
     """A recipe with pictures: one step reads captions, the next one pictures too."""
     return recipe(
         output=str(output),
@@ -161,17 +163,17 @@ def pictured(output: Path, epochs: int, rate: float, train: int, val: int, test:
 
 
 def weights(folder: Path, step: str) -> dict[str, torch.Tensor]:
-    """What a step of the toy recipe has learnt, in the folder that its run was started from."""
+    """The trained weights of a step of the toy recipe, in the folder its run was started from."""
     return load_file(folder / PLACE / "steps" / step / "weights.safetensors")
 
 
 def mmgen(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """A command, in a process of its own from its very start, which takes seconds."""
+    """A command in a new process, which takes seconds to start."""
     return subprocess.run([sys.executable, "-m", "mmgen", *arguments], cwd=folder, capture_output=True, text=True)
 
 
 def mmgen_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """A command, in this process: starting one takes seconds."""
+    """A command in this process, since starting one takes seconds."""
     from click.testing import CliRunner
 
     from mmgen.cli import main

@@ -1,4 +1,4 @@
-"""One step of a toy model: its settings, its learner, what it logs; and a model that has memory for few pairs only."""
+"""One step of a toy model: its settings, its learner, its log; and a model with memory for few pairs only."""
 
 import json
 
@@ -13,7 +13,7 @@ from mmgen.training.learner import Learner
 from mmgen.training.train import make_material, train
 
 
-class Told(Progress):
+class RecordedProgress(Progress):
     def __init__(self):
         self.lines = []
 
@@ -21,9 +21,9 @@ class Told(Progress):
         self.lines.append(text)
 
 
-class Cramped:
-    """Stands for a model's generator; has memory for so many pairs at a time, and for `later` once `after` batches went
-    through."""
+class LimitedMemory:
+    """Replaces a model's `forward`; has memory for `pairs` pairs at a time, and for `later` pairs after `after`
+    batches."""
 
     def __init__(self, model, pairs, later=None, after=0):
         self.model, self.pairs, self.later, self.after, self.seen, self.tried = model, pairs, later, after, [], []
@@ -41,7 +41,7 @@ class Cramped:
 
 
 def step(**training):
-    chosen = {
+    step_config = {
         "batch_size": 12,
         "micro_batch_size": 6,
         "epochs": 2,
@@ -49,23 +49,27 @@ def step(**training):
         "precision": "fp32",
         **training,
     }
-    return Step(inputs=("caption",), train=("backbone",), training=Training(**chosen))
+    return Step(inputs=("caption",), train=("backbone",), training=Training(**step_config))
 
 
-def learn(folder, model, chosen=None, examples=None, told=None, validation=()):
+def train_step(folder, model, step_config=None, examples=None, progress=None, validation=()):
     folder.mkdir(exist_ok=True)
-    train(model, toys.context(folder, chosen or step(), told), [Source(examples or toys.examples(20), validation)])
+    train(
+        model,
+        toys.context(folder, step_config or step(), progress),
+        [Source(examples or toys.examples(20), validation)],
+    )
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def learner_of(model, folder, examples=None, chosen=None, validation=()):
+def build_learner(model, folder, examples=None, step_config=None, validation=()):
     """The learner of `step()`, as far as its checkpoint in the folder is."""
-    context = toys.context(folder, chosen or step())
+    context = toys.context(folder, step_config or step())
     return Learner(model, context, make_material(model, context, [Source(examples or toys.examples(20), validation)]))
 
 
-def apart(one, other):
-    """The largest difference of two models; but for keys' biases: their gradient is rounding alone, which Adam blows
-    up."""
-    ours, theirs = state(one), state(other)
+def largest_difference(first, second):
+    """The largest difference of two models, without keys' biases: their gradient is only rounding, which Adam
+    amplifies."""
+    ours, theirs = state(first), state(second)
     return max((ours[name] - theirs[name]).abs().max().item() for name in ours if not name.endswith("key.bias"))

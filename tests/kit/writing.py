@@ -1,4 +1,4 @@
-"""The texts that a toy model writes, and a model that has memory to write about few examples only."""
+"""The texts of a toy model, and a model with memory to write for few examples only."""
 
 import pytest
 import torch
@@ -10,35 +10,35 @@ from mmgen.recipe.tables import Step, Training
 from mmgen.storage import generations
 
 
-def short():
+def out_of_memory_error():
     return torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
 
-def cramp(model, most):
-    """The model has memory to write about so many examples at a time; -> how many it was asked for."""
-    whole, tried = model.generator.generate, []
+def limit_memory(model, most):
+    """Limits the model's memory to `most` examples at a time; returns the list of batch sizes tried."""
+    generate_all, tried = model.generator.generate, []
 
-    def cramped(model, batch, options):
+    def limited_generate(model, batch, options):
         tried.append(len(batch.ids))
-        found = whole(model, batch, options)  # half-way through, so that there is something to throw away
+        texts = generate_all(model, batch, options)  # half-way through, so that there is something to throw away
         if len(batch.ids) > most:
-            raise short()
-        return found
+            raise out_of_memory_error()
+        return texts
 
-    model.generator.generate = cramped
+    model.generator.generate = limited_generate
     return tried
 
 
-def written(folder, model, decoding=None, told=None, accelerator=None):
+def write_texts(folder, model, decoding=None, progress=None, accelerator=None):
     folder.mkdir(exist_ok=True)
     step = Step(inputs=("caption",), train=("backbone",), training=Training(precision="fp32"))
-    context = toys.context(folder, step, told, accelerator)
+    context = toys.context(folder, step, progress, accelerator)
     generate_split(model, context, toys.examples(13), decoding or Decoding(), batch_size=8)
     return generations.read(folder) if context.accelerator.is_main_process else []
 
 
-def alike(ours, theirs):
-    """The same texts; scores but for rounding, which depends on what is computed together."""
+def assert_same_texts(ours, theirs):
+    """Equal texts; equal scores up to rounding, which depends on the batch."""
     assert [[(text.id, text.text, text.tokens) for text in texts] for texts in ours] == [
         [(text.id, text.text, text.tokens) for text in texts] for texts in theirs
     ]

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from kit.asked import SCENES, AskedDataset, recipe_text, registry
+from kit.asked import SCENES, TaskDataset, recipe_text, registry
 from kit.browsers import CHROMIUM, browse
 from mmgen_tasks.vqa.card import AnswerCard
 
@@ -176,7 +176,7 @@ def test_words_that_name_an_object_have_the_number_of_its_box(finished_run, page
     assert '<span>why is <span class="means">person1<sub>1</sub></span> here ?</span>' in inner
     assert '<span class="means">it</span>' not in inner and '<span class="means">it<sub>2</sub></span> is near' in inner
     assert 'near the <span class="means">tree<sub>1, 2</sub></span>' in inner
-    things = AskedDataset("choices").scenes.split("test")[0].facts["things"]
+    things = TaskDataset("choices").scenes.split("test")[0].facts["things"]
     sides = re.findall(r'"object" x="(.*?)" y="(.*?)" width="(.*?)" height', inner)
     boxes = [tuple(map(float, numbers)) for numbers in sides]
     expected = [thing["box"] for thing in (things[1], things[0])]
@@ -217,7 +217,7 @@ def test_the_page_is_complete_without_pictures(finished_run, monkeypatch):
     def fail(self):
         raise DataError("no such folder <x>")
 
-    monkeypatch.setattr(AskedDataset, "pictures", fail)
+    monkeypatch.setattr(TaskDataset, "pictures", fail)
     page = write_page_text(*finished_run)
     assert page.count("No pictures: no such folder &lt;x&gt;") == 1 and "<img " not in page
     assert "overlap" in cards(page, 3)["3:test-1"] and "<rect" not in page

@@ -39,7 +39,7 @@ ABOUT = "Toys and questions about them"
 def load(folder: Path):
     from mmgen.recipe.load import load
 
-    recipe = toys.pictured(folder / "runs", epochs=6, rate=4e-3, train=24, val=4, test=6)
+    recipe = toys.recipe_with_pictures(folder / "runs", epochs=6, rate=4e-3, train=24, val=4, test=6)
     (folder / "toy.toml").write_text(f'description = "{ABOUT}"\n{recipe}')
     return load(folder / "toy.toml", installed())[0]
 

@@ -126,7 +126,7 @@ def working_folders() -> list[str]:
 @slow
 def test_several_processes_and_jobs_do_not_go_together(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
-    done = forked.together(2, forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
+    done = forked.run_together(2, forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
     assert done.returncode == 1
     assert "error: --jobs 2: this run learns in several processes already; leave --jobs out" in done.stderr
 

@@ -180,16 +180,16 @@ def suites() -> dict[str, set[str]]:
     ]
     kinds = {name: name for name in mmgen.testing.__all__ if name.endswith("Suite")}  # class -> its suite
     for _ in classes:  # until those that descend from others are found too
-        found = {
+        descendants = {
             node.name: kinds[name]
             for node in classes
             for base in node.bases
             if (name := ast.unparse(base).rpartition(".")[2]) in kinds
         }
-        if found.items() <= kinds.items():
+        if descendants.items() <= kinds.items():
             break
-        kinds |= found
-    tried: dict[str, set[str]] = {}
+        kinds |= descendants
+    tested: dict[str, set[str]] = {}
     for node in classes:
         for method in node.body:
             if node.name in kinds and isinstance(method, ast.FunctionDef) and method.name == "config":
@@ -198,19 +198,19 @@ def suites() -> dict[str, set[str]]:
                     for inner in ast.walk(method)
                     if isinstance(inner, ast.Name | ast.Constant)
                 }
-                tried.setdefault(kinds[node.name], set()).update(names)
-    return tried
+                tested.setdefault(kinds[node.name], set()).update(names)
+    return tested
 
 
 def test_every_part_has_its_suite():
     """Encoders are tried in test_testing.py, a family at a time."""
-    tried, ours = suites(), [part for part in installed().parts if part.source.distribution == "mmgen-framework"]
-    tried["BackboneSuite"] |= {family.__name__ for family in FAMILIES}
-    wanted = {kind: f"{kind.title()}Suite" for kind in KINDS}
-    assert {*wanted.values()} <= {*mmgen.testing.__all__}, "a kind of part has no suite"
+    tested, ours = suites(), [part for part in installed().parts if part.source.distribution == "mmgen-framework"]
+    tested["BackboneSuite"] |= {family.__name__ for family in FAMILIES}
+    suite_names = {kind: f"{kind.title()}Suite" for kind in KINDS}
+    assert {*suite_names.values()} <= {*mmgen.testing.__all__}, "a kind of part has no suite"
     without = [
-        f"{part.kind} '{part.name}': no {wanted[part.kind]} in tests/ whose config() is {part.config.__name__}"
+        f"{part.kind} '{part.name}': no {suite_names[part.kind]} in tests/ whose config() is {part.config.__name__}"
         for part in ours
-        if not {part.config.__name__, part.name} & tried.get(wanted[part.kind], set())
+        if not {part.config.__name__, part.name} & tested.get(suite_names[part.kind], set())
     ]
     assert len(ours) > 25 and not without, "\n".join(without)

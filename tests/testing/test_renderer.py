@@ -31,7 +31,7 @@ class Plain(mmgen.RendererConfig):
         return Shown()
 
 
-def found(card=None, line=None, **declared):
+def suite_failures(card=None, line=None, **declared):
     """What the suite finds of a renderer with another card, line or declaration: test -> what is wrong."""
     methods = {name: method for name, method in (("card", card), ("line", line)) if method}
     renderer = type("Other", (Shown,), methods)
@@ -45,7 +45,7 @@ def found(card=None, line=None, **declared):
 
 
 def test_a_good_one_passes():
-    assert found() == {}
+    assert suite_failures() == {}
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,11 @@ def test_a_good_one_passes():
     ],
 )
 def test_what_is_wrong_is_said(changes, test, problem):
-    assert problem in found(**changes)[test]
+    assert problem in suite_failures(**changes)[test]
 
 
 def test_predictions_of_other_kinds_must_be_given():
-    wrong = found(renders=frozenset({"label"}))
+    wrong = suite_failures(renders=frozenset({"label"}))
     assert wrong["test_lines"] == (
         "NotImplementedError: TestOther must define predictions(examples), which returns a mmgen.tensors.Prediction "
         "for each example"

@@ -154,7 +154,7 @@ def test_a_broken_part_is_caught_in_words(suite, test, words):
         extractor(Mean),
     ],
 )
-def test_what_the_broken_ones_are_made_from_passes(suite):
+def test_the_bases_of_broken_parts_pass(suite):
     assert failures(suite) == {}
 
 
@@ -207,8 +207,8 @@ def test_tests_can_be_added():
 
 
 def test_a_suite_without_a_config_says_what_to_define():
-    found = failures(type("Empty", (mmgen.testing.DatasetSuite,), {}))
-    assert set(found.values()) == {
+    messages = failures(type("Empty", (mmgen.testing.DatasetSuite,), {}))
+    assert set(messages.values()) == {
         "NotImplementedError: Empty must define config(), which returns the config of the part to test"
     }
 
@@ -237,16 +237,16 @@ class LossyHolder(Toy):
     inner: mmgen.DatasetConfig = Field(Scenes(train_size=3), description="another data set")
 
 
-def survives(config):
+def assert_survives_json(config):
     suite = type("Suite", (mmgen.testing.DatasetSuite,), {"config": lambda self: config})
     suite().test_config_survives_json()
 
 
 def test_parts_inside_a_config_survive_json():
-    survives(Holder())
-    survives(Regions(extractor=Roi(detector=FasterRcnn(weights="random"))))
+    assert_survives_json(Holder())
+    assert_survives_json(Regions(extractor=Roi(detector=FasterRcnn(weights="random"))))
     with pytest.raises(AssertionError, match=r"LossyHolder changes when read from the JSON of a run folder \(inner\)"):
-        survives(LossyHolder())
+        assert_survives_json(LossyHolder())
 
 
 PACKAGE = """
@@ -263,7 +263,7 @@ class Sum(mmgen.MetricConfig):
 @mmgen.hookimpl
 def {hook}(): return [{gives}]
 """
-WHOLE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum", "entry": "[mmgen]\nbrk = mmgen_brk\n"}
+COMPLETE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum", "entry": "[mmgen]\nbrk = mmgen_brk\n"}
 
 
 @pytest.mark.parametrize(
@@ -295,11 +295,11 @@ WHOLE = {"top": "", "name": "brk", "hook": "register_metrics", "gives": "Sum", "
         ),
     ],
 )
-def test_registration_is_looked_at(change, test, words, tmp_path, monkeypatch):
-    """A distribution made on the spot."""
-    made = {**WHOLE, **change}
-    entry = made.pop("entry")
-    (tmp_path / "mmgen_brk.py").write_text(PACKAGE.format(**made))
+def test_registration_is_checked(change, test, words, tmp_path, monkeypatch):
+    """With a distribution created by the test."""
+    values = {**COMPLETE, **change}
+    entry = values.pop("entry")
+    (tmp_path / "mmgen_brk.py").write_text(PACKAGE.format(**values))
     (tmp_path / "torch.py").write_text("")  # in place of the real one, which takes seconds
     (folder := tmp_path / "mmgen_brk-0.1.dist-info").mkdir()
     (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: mmgen-brk\nVersion: 0.1\n")

@@ -46,8 +46,8 @@ def changed(change) -> type[ProbeSuite]:
 
     class Changed(Sure):
         def run(self, subject, out):
-            told = super().run(subject, out)
-            return change(subject.steps[0].load(), out) or told
+            result = super().run(subject, out)
+            return change(subject.steps[0].load(), out) or result
 
     return suite(Changed)
 

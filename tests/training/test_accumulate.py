@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from kit import forked, toys
-from kit.training import Cramped, Told, apart, learn, learner_of, step
+from kit.training import LimitedMemory, RecordedProgress, build_learner, largest_difference, step, train_step
 
 from mmgen.errors import RunError
 from mmgen.oom import ADVICE_SMALLER
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.slow
 
 def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
     """Without dropout the pieces' gradients add up to the whole one's, so all that is learnt is the same."""
-    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
-    whole = learn(tmp_path / "free", free, step(length_bucket=1))
-    memory = Cramped(cramped, pairs=4)
-    cut = learn(tmp_path / "cramped", cramped, step(length_bucket=1), told=told)
-    assert apart(free, cramped) < 4e-6
+    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
+    whole = train_step(tmp_path / "free", free, step(length_bucket=1))
+    memory = LimitedMemory(cramped, pairs=4)
+    cut = train_step(tmp_path / "cramped", cramped, step(length_bucket=1), progress=told)
+    assert largest_difference(free, cramped) < 4e-6
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
     assert max(memory.seen) <= 4 and sum(memory.seen) > 0
     assert told.lines[:2] == [
@@ -38,15 +38,15 @@ def test_a_batch_too_large_is_cut_and_the_update_is_the_same(tmp_path):
 
 def cut_twice(model):
     """Memory that somebody else takes away: enough for 6 pairs, and some updates later for 2."""
-    return Cramped(model, pairs=6, later=2, after=30)
+    return LimitedMemory(model, pairs=6, later=2, after=30)
 
 
 def test_cuts_at_two_updates_change_neither_and_the_log_says_from_when(tmp_path):
-    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), Told()
-    whole = learn(tmp_path / "free", free)
+    free, cramped, told = toys.model(dropout=0.0), toys.model(dropout=0.0), RecordedProgress()
+    whole = train_step(tmp_path / "free", free)
     cut_twice(cramped)
-    cut = learn(tmp_path / "cramped", cramped, told=told)
-    assert apart(free, cramped) < 2e-6
+    cut = train_step(tmp_path / "cramped", cramped, progress=told)
+    assert largest_difference(free, cramped) < 2e-6
     assert [record["loss"] for record in cut] == pytest.approx([record["loss"] for record in whole], abs=1e-5)
     at = [
         int(re.match(r"step 's', update (\d+): out of memory", line)[1])
@@ -63,7 +63,7 @@ def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
     """The second cut comes after the resume, in pieces that draw dropout of their own."""
     whole, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
     cut_twice(whole)
-    expected = learn(tmp_path / "whole", whole)
+    expected = train_step(tmp_path / "whole", whole)
     cuts = [record.get("halved", 0) for record in expected]
     memory, second = cut_twice(stopped), cuts.index(max(cuts))
     assert second > 1 and cuts[second - 1]
@@ -76,27 +76,30 @@ def test_a_resume_between_two_cuts_gives_the_same_bits(tmp_path):
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
         patch.setattr(Learner, "update", stops)
-        learn(tmp_path / "stopped", stopped, step(checkpoint_every=1))
-    Cramped(again, pairs=6, later=2, after=memory.after - len(memory.seen))
-    assert learn(tmp_path / "stopped", again, step(checkpoint_every=1)) == expected and apart(again, whole) == 0
+        train_step(tmp_path / "stopped", stopped, step(checkpoint_every=1))
+    LimitedMemory(again, pairs=6, later=2, after=memory.after - len(memory.seen))
+    assert (
+        train_step(tmp_path / "stopped", again, step(checkpoint_every=1)) == expected
+        and largest_difference(again, whole) == 0
+    )
 
 
 def test_pieces_draw_dropout_of_their_own_and_it_is_the_same_every_time(tmp_path):
     models = [toys.model(dropout=0.3) for _ in range(3)]
     for number, model in enumerate(models[:2]):
-        Cramped(model, pairs=4)
-        learn(tmp_path / str(number), model)
-    learn(tmp_path / "2", models[2])
-    assert apart(models[0], models[1]) == 0
-    assert apart(models[0], models[2]) > 1e-4
+        LimitedMemory(model, pairs=4)
+        train_step(tmp_path / str(number), model)
+    train_step(tmp_path / "2", models[2])
+    assert largest_difference(models[0], models[1]) == 0
+    assert largest_difference(models[0], models[2]) > 1e-4
 
 
 def test_a_resume_cuts_as_before(tmp_path):
     whole, stopped = toys.model(dropout=0.3), toys.model(dropout=0.3)
-    Cramped(whole, pairs=4)
-    expected = learn(tmp_path / "whole", whole)
+    LimitedMemory(whole, pairs=4)
+    expected = train_step(tmp_path / "whole", whole)
 
-    memory = Cramped(stopped, pairs=4)
+    memory = LimitedMemory(stopped, pairs=4)
     after, forward = [], stopped.forward
 
     def killed(batch):
@@ -108,32 +111,32 @@ def test_a_resume_cuts_as_before(tmp_path):
     stopped.forward = killed
     chosen = step(checkpoint_every=1)
     with pytest.raises(KeyError):
-        learn(tmp_path / "stopped", stopped, chosen)
+        train_step(tmp_path / "stopped", stopped, chosen)
     assert json.loads(read_tensors(tmp_path / "stopped/checkpoint.safetensors")[1]["cursor"])["halved"] == 2
     again = toys.model(dropout=0.3)
-    memory = Cramped(again, pairs=4)
-    log = learn(tmp_path / "stopped", again, chosen)
+    memory = LimitedMemory(again, pairs=4)
+    log = train_step(tmp_path / "stopped", again, chosen)
     assert memory.tried == memory.seen  # it knew
-    assert log == expected and apart(again, whole) == 0
+    assert log == expected and largest_difference(again, whole) == 0
 
 
 def test_one_pair_that_is_too_large_is_named(tmp_path):
     model = toys.model()
-    Cramped(model, pairs=0)
+    LimitedMemory(model, pairs=0)
     with pytest.raises(
         RunError, match=r"^step 's', update 0: out of memory with a single pair \(example 'e\d+'\); use shorter inputs"
     ):
-        learn(tmp_path / "s", model)
+        train_step(tmp_path / "s", model)
 
 
 def test_validation_is_cut_as_well(tmp_path):
     model, examples = toys.model(), toys.examples(9)
-    learner = learner_of(model, tmp_path, examples, validation=examples)
+    learner = build_learner(model, tmp_path, examples, validation=examples)
     expected = validate(learner)["validation_loss"]
-    memory = Cramped(model, pairs=5)
+    memory = LimitedMemory(model, pairs=5)
     assert validate(learner)["validation_loss"] == pytest.approx(expected, abs=1e-6)
     assert max(memory.seen) <= 5
-    Cramped(model, pairs=0)
+    LimitedMemory(model, pairs=0)
     with pytest.raises(
         RunError,
         match=r"^step 's', validation: out of memory with a single example \('e\d+'\); use shorter .* is kept$",
@@ -147,18 +150,20 @@ SMALL = """
     import torch
     from kit import toys
     from mmgen.errors import RunError
-    from kit.training import Told, learn, step
+    from kit.training import RecordedProgress, step, train_step
     torch.set_num_threads(1)
-    learn(Path("warm"), toys.model(hidden_size=64), step(batch_size=2, micro_batch_size=2, epochs=1), toys.examples(2))
+    warm = step(batch_size=2, micro_batch_size=2, epochs=1)
+    train_step(Path("warm"), toys.model(hidden_size=64), warm, toys.examples(2))
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (taken + (120 << 20), resource.RLIM_INFINITY))
-    told = Told()
+    progress = RecordedProgress()
     try:
         settings = step(batch_size=2000, micro_batch_size=800, epochs=1)
-        print(learn(Path("s"), toys.model(hidden_size=64), settings, toys.examples(400), told=told)[-1].get("halved"))
+        log = train_step(Path("s"), toys.model(hidden_size=64), settings, toys.examples(400), progress=progress)
+        print(log[-1].get("halved"))
     except RunError as error:
         print(error)
-    print(told.lines[0])
+    print(progress.lines[0])
     # Libraries ask for memory while they leave, and one that gets none may end in a crash.
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 """
@@ -197,7 +202,7 @@ def test_memory_that_ends_where_nothing_can_be_cut_is_told_in_a_line(tmp_path, m
 
     monkeypatch.setattr(place, short)
     with pytest.raises(RunError) as error:
-        learn(tmp_path / "s", toys.model())
+        train_step(tmp_path / "s", toys.model())
     todo = (
         "use a smaller encoder, or a larger device"
         if "optimiser" in where

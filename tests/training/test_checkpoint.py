@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from kit import toys
-from kit.training import learn, learner_of
+from kit.training import build_learner, train_step
 from safetensors.torch import save_file
 
 from mmgen.errors import RunError
@@ -68,7 +68,7 @@ def test_the_logs_rate_is_the_one_that_was_used():
 
 def test_padding_is_what_the_rows_hold(tmp_path):
     model = toys.model()
-    learner = learner_of(model, tmp_path)
+    learner = build_learner(model, tmp_path)
     batch = learner.material.pools[0].batch(learner.material.cut(0, 0, 0)[0])
     learner.update(0, [(0, batch)])
     rows, _ = model.rows(batch, batch.tail)
@@ -82,4 +82,4 @@ def test_a_damaged_checkpoint_is_told(tmp_path):
         RunError,
         match=r"s/checkpoint.safetensors: the checkpoint or log.jsonl is damaged: .*; delete the checkpoint to train",
     ):
-        learn(tmp_path / "s", toys.model())
+        train_step(tmp_path / "s", toys.model())

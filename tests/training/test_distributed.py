@@ -13,8 +13,8 @@ from kit import forked, toys
 from kit.processes import PATHS, RECIPE, WATCHED, log, several
 from kit.toys import PLACE, weights
 from kit.toys import mmgen_here as mmgen
-from kit.training import Cramped, learn
-from kit.writing import alike, written
+from kit.training import LimitedMemory, train_step
+from kit.writing import assert_same_texts, write_texts
 
 from mmgen.data.datasets import Datasets
 from mmgen.inference.load import load_run
@@ -44,20 +44,20 @@ CRAMPED = """
     import os, sys
     from pathlib import Path
     from kit import toys
-    from kit.training import Cramped, step
-    from kit.writing import cramp, written
+    from kit.training import LimitedMemory, step
+    from kit.writing import limit_memory, write_texts
     from mmgen.data.sources import Source
     from mmgen.training import distributed
     from mmgen.training.train import train
     model = toys.model(dropout=0.0)
     accelerator = distributed.start()
     if accelerator.process_index == 1:
-        Cramped(model, pairs=4)
+        LimitedMemory(model, pairs=4)
     train(model, toys.context(Path("learnt"), step(), accelerator=accelerator), [Source(toys.examples(20))])
     model = toys.model()
     if accelerator.process_index == 1:
-        cramp(model, most=3)
-    written(Path("written"), model, accelerator=accelerator)
+        limit_memory(model, most=3)
+    write_texts(Path("written"), model, accelerator=accelerator)
 """
 
 
@@ -205,8 +205,8 @@ def cramped(tmp_path_factory) -> tuple[Path, str]:
 
 def test_one_process_out_of_memory_makes_all_of_them_cut(cramped, tmp_path):
     model = toys.model(dropout=0.0)
-    Cramped(model, pairs=4)
-    alone = learn(tmp_path / "alone", model)
+    LimitedMemory(model, pairs=4)
+    alone = train_step(tmp_path / "alone", model)
     together = log(cramped[0] / "learnt")
     assert alone[-1]["halved"] and together[-1]["halved"]
     for ours, theirs in zip(alone, together, strict=True):
@@ -217,6 +217,6 @@ def test_one_process_out_of_memory_makes_all_of_them_cut(cramped, tmp_path):
 
 def test_while_writing_one_process_cuts_alone(cramped, tmp_path):
     folder, said = cramped
-    alike(generations.read(folder / "written"), written(tmp_path / "whole", toys.model()))
+    assert_same_texts(generations.read(folder / "written"), write_texts(tmp_path / "whole", toys.model()))
     line = "step 's', writing, process 1: out of memory; from here on 2 examples at a time"
     assert said.count(line) == said.count("writing, process") == 1

@@ -14,7 +14,7 @@ from kit import toys
 from kit.processes import RECIPE, WATCHED, log, several
 from kit.toys import PLACE, weights
 from kit.toys import mmgen_here as mmgen
-from kit.training import Cramped, Told, apart, learn, learner_of, step
+from kit.training import LimitedMemory, RecordedProgress, build_learner, largest_difference, step, train_step
 from mmgen_encoders import Albert, Bert, DistilBert, Electra, SqueezeBert
 from mmgen_masked import Masked
 from mmgen_text import Text
@@ -146,7 +146,7 @@ def in_slices(folder: Path, names: list[str]) -> None:
         assert [type(module) for module in model.modules()] == modules and len(model.state_dict()) == tied
         assert not [parameter for parameter in model.parameters() if isinstance(parameter, DTensor)]
         load_weights(written := make(), folder / name / "weights.safetensors")
-        assert apart(model, written) == 0, name  # in every process, whoever wrote the file
+        assert largest_difference(model, written) == 0, name  # in every process, whoever wrote the file
     bf16 = context("bf16", step(shard=True, epochs=1, precision="bf16"))
     train(toys.model(dropout=0.0), bf16, [Source(toys.examples(20))])
     often = step(shard=True, checkpoint_every=1)
@@ -217,7 +217,7 @@ def with_little_memory(folder: Path) -> None:
     """Learns, with memory in the first process only, and notes what the processes say in the end."""
     model, accelerator = toys.model(), distributed.start()
     if accelerator.process_index == 1:
-        Cramped(model, pairs=0)
+        LimitedMemory(model, pairs=0)
     try:
         with distributed.peer_failures(accelerator):
             cramped = toys.context(folder / "cramped", step(shard=True), accelerator=accelerator)
@@ -231,7 +231,7 @@ def starting(name):
     """A model; it has little memory where its micro-batches are to be halved."""
     model = toys.model(dropout=0.3)
     if name == "halved":
-        Cramped(model, pairs=4)
+        LimitedMemory(model, pairs=4)
     return model
 
 
@@ -248,7 +248,7 @@ def slices(torch_can, tmp_path_factory, pytestconfig) -> Path:
     for name, more in RESUMED.items():
         with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyError):
             stop(patch)
-            learn(folder / name, starting(name), step(checkpoint_every=1, **more), validation=VALIDATION)
+            train_step(folder / name, starting(name), step(checkpoint_every=1, **more), validation=VALIDATION)
     names = [name for name in MODELS if name not in MORE or pytestconfig.getoption("exhaustive")]
     done = several(2, folder, SLICES, *names)
     assert done.returncode == 0, done.stderr
@@ -277,7 +277,8 @@ def close(ours: dict, theirs: dict) -> None:
 )
 def test_slices_learn_what_the_whole_learns(name, slices, tmp_path):
     alike(
-        log(slices / name), learn(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION)
+        log(slices / name),
+        train_step(tmp_path / "s", MODELS[name](), chosen(name), examples(name), validation=VALIDATION),
     )
     close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
     assert {path.name for path in (slices / name).iterdir()} == {path.name for path in (tmp_path / "s").iterdir()}
@@ -296,7 +297,7 @@ def test_the_best_weights_are_kept(slices):
     assert losses[-1] > min(losses)
     model = bent()
     load_weights(model, slices / "best/weights.safetensors")
-    learner = learner_of(model, slices, chosen=chosen("best"), validation=VALIDATION)
+    learner = build_learner(model, slices, step_config=chosen("best"), validation=VALIDATION)
     assert validate(learner)["validation_loss"] == pytest.approx(min(losses), abs=1e-5)
 
 
@@ -310,7 +311,7 @@ def test_what_is_frozen_by_name_stays_in_slices_too(slices):
 @pytest.mark.parametrize("name", RESUMED)
 def test_two_processes_with_slices_go_on_from_a_checkpoint_of_one(name, slices, tmp_path):
     """Where that one had to cut its micro-batches, they go on with the pieces."""
-    expected = learn(tmp_path / "s", starting(name), step(**RESUMED[name]), validation=VALIDATION)
+    expected = train_step(tmp_path / "s", starting(name), step(**RESUMED[name]), validation=VALIDATION)
     alike(log(slices / name), expected)
     assert ("halved" in expected[-1]) == (name == "halved")
     close(load_file(slices / name / "weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
@@ -322,13 +323,13 @@ def test_a_checkpoint_of_slices_is_whole_and_one_process_goes_on_from_it(slices,
     shapes = {name: parameter.shape for name, parameter in toys.model().named_parameters()}
     for kind in ("model", "optimizer.exp_avg", "optimizer.exp_avg_sq"):
         assert {name: tensors[f"{kind}.{name}"].shape for name in shapes} == shapes
-    expected = learn(tmp_path / "s", toys.model(dropout=0.3), validation=VALIDATION)
-    alike(learn(slices / "stopped", toys.model(dropout=0.3), validation=VALIDATION), expected)
+    expected = train_step(tmp_path / "s", toys.model(dropout=0.3), validation=VALIDATION)
+    alike(train_step(slices / "stopped", toys.model(dropout=0.3), validation=VALIDATION), expected)
     close(load_file(slices / "stopped/weights.safetensors"), load_file(tmp_path / "s/weights.safetensors"))
 
 
 def test_bf16_is_gathered_as_bf16_and_learnt_in_full(slices, tmp_path):
-    whole = learn(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
+    whole = train_step(tmp_path / "s", toys.model(dropout=0.0), step(epochs=1, precision="bf16"))
     assert [record["loss"] for record in log(slices / "bf16")] == pytest.approx(
         [record["loss"] for record in whole], rel=0.01
     )
@@ -382,17 +383,20 @@ def test_out_of_memory_ends_the_run_with_one_line_of_what_to_do(slices):
 
 def test_out_of_memory_while_validating_too(tmp_path):
     model = toys.model()
-    learner = learner_of(model, tmp_path, validation=VALIDATION)
-    learner.sharded = type("InSlices", (), {"loss": Cramped(model, pairs=0)})()
+    learner = build_learner(model, tmp_path, validation=VALIDATION)
+    learner.sharded = type("InSlices", (), {"loss": LimitedMemory(model, pairs=0)})()
     with pytest.raises(RunError) as error:
         validate(learner)
     assert str(error.value) == f"step 's', validation: {TOO_LARGE}"
 
 
 def test_one_process_says_that_it_has_nobody_to_share_with(tmp_path):
-    plain, asked, told = toys.model(), toys.model(), Told()
-    expected = learn(tmp_path / "plain", plain)
-    assert learn(tmp_path / "asked", asked, step(shard=True), told=told) == expected and apart(plain, asked) == 0
+    plain, asked, told = toys.model(), toys.model(), RecordedProgress()
+    expected = train_step(tmp_path / "plain", plain)
+    assert (
+        train_step(tmp_path / "asked", asked, step(shard=True), progress=told) == expected
+        and largest_difference(plain, asked) == 0
+    )
     assert (
         told.lines[0]
         == "s: training.shard has no effect in one process; start several with `torchrun --nproc-per-node N -m mmgen "

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from kit import toys
-from kit.training import apart
+from kit.training import largest_difference
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords, SentenceImage
@@ -159,7 +159,10 @@ def test_a_resume_at_any_update_gives_the_same_bits(tmp_path, monkeypatch):
             learn(folder, model(dropout=0.3), checkpoint_every=1)
         monkeypatch.setattr(Learner, "update", update)
         again = model(dropout=0.3)
-        assert learn(folder, again, checkpoint_every=1, num_workers=last % 2) == expected and apart(again, whole) == 0
+        assert (
+            learn(folder, again, checkpoint_every=1, num_workers=last % 2) == expected
+            and largest_difference(again, whole) == 0
+        )
 
 
 @pytest.mark.slow

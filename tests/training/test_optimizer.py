@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 from kit import toys
-from kit.training import apart, learn, step
+from kit.training import largest_difference, step, train_step
 
 from mmgen.data.plan import Plan
 from mmgen.errors import RunError
@@ -109,7 +109,7 @@ def test_the_log_says_rates_and_what_was_clipped(tmp_path):
     chosen = step(
         **{**SGD, "learning_rate": 1e-3}, clip="each", lr_scheduler="steps", lr_milestones=(1,), warmup_updates=2
     )
-    log = learn(tmp_path, toys.model(), chosen)
+    log = train_step(tmp_path, toys.model(), chosen)
     second = [record["lr"] for record in log if record["epoch"] >= 1]
     assert log[0]["lr"] == pytest.approx(5e-4) and second == pytest.approx([1e-4] * len(second)) and second
     assert all(0 <= record["clipped"] <= 1 for record in log) and any(0 < record["clipped"] < 1 for record in log)
@@ -124,7 +124,7 @@ def test_the_log_says_rates_and_what_was_clipped(tmp_path):
 def test_a_resume_gives_the_same_bits(tmp_path, monkeypatch, training):
     chosen = step(**training, checkpoint_every=1, freeze=("*.LayerNorm.*",))
     whole, stopped, again = (toys.model(dropout=0.3) for _ in range(3))
-    expected = learn(tmp_path / "whole", whole, chosen)
+    expected = train_step(tmp_path / "whole", whole, chosen)
     update = Learner.update
 
     def stops(learner, number, *arguments, **more):
@@ -134,14 +134,14 @@ def test_a_resume_gives_the_same_bits(tmp_path, monkeypatch, training):
 
     with monkeypatch.context() as patch, pytest.raises(KeyError):
         patch.setattr(Learner, "update", stops)
-        learn(tmp_path / "stopped", stopped, chosen)
-    assert learn(tmp_path / "stopped", again, chosen) == expected and apart(again, whole) == 0
+        train_step(tmp_path / "stopped", stopped, chosen)
+    assert train_step(tmp_path / "stopped", again, chosen) == expected and largest_difference(again, whole) == 0
 
 
 def test_what_is_frozen_by_name_stays_to_the_bit(tmp_path):
     model = toys.model()
     before = {name: tensor.clone() for name, tensor in state(model).items()}
-    learn(tmp_path / "s", model, step(freeze=("*.LayerNorm.*", "backbone.model.bert.embeddings.position_*")))
+    train_step(tmp_path / "s", model, step(freeze=("*.LayerNorm.*", "backbone.model.bert.embeddings.position_*")))
     same = {name for name, tensor in state(model).items() if tensor.equal(before[name])}
     names = {name for name, _ in model.named_parameters()}
     meant = {name for name in names if ".LayerNorm." in name or ".position_embeddings." in name}
@@ -168,7 +168,7 @@ def test_a_pattern_that_freezes_nothing_is_a_mistake(pattern, meant):
 
 def test_a_step_that_freezes_all_it_learns_is_a_mistake(tmp_path):
     with pytest.raises(RunError, match="trains backbone has no trainable parameters that training.freeze leaves$"):
-        learn(tmp_path, toys.model(), step(freeze=("*",)))
+        train_step(tmp_path, toys.model(), step(freeze=("*",)))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from kit import toys
-from kit.training import apart, learn, learner_of, step
+from kit.training import build_learner, largest_difference, step, train_step
 
 from mmgen.data.collate import Collator
 from mmgen.data.plan import Plan, PlanOptions, Pool
@@ -33,7 +33,7 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
 
     model.forward = spoilt
     with pytest.raises(RunError) as error:
-        learn(tmp_path / "s", model, step(checkpoint_every=1))
+        train_step(tmp_path / "s", model, step(checkpoint_every=1))
     number = json.loads(read_tensors(tmp_path / "s/checkpoint.safetensors")[1]["cursor"])["done"]
     said = str(error.value)
     assert said.startswith(f"step 's', update {number}: the {what} is not finite (examples {seen[5][0]}")
@@ -41,7 +41,7 @@ def test_a_loss_that_is_not_finite_names_its_examples_and_keeps_the_checkpoint(t
         "lower learning_rate or look at their features with `mmgen data check`; the last checkpoint is kept"
     )
     again = toys.model()
-    learner_of(again, tmp_path / "s")
+    build_learner(again, tmp_path / "s")
     assert all(tensor.isfinite().all() for tensor in state(again).values())
 
 
@@ -58,23 +58,23 @@ def test_a_gradient_that_is_not_finite_stops_too(tmp_path):
     weight = model.backbone.model.get_input_embeddings().weight
     weight.register_hook(lambda gradient: gradient * torch.inf)
     with pytest.raises(RunError, match=r"update 0: the gradient is not finite \(examples e"):
-        learn(tmp_path / "s", model)
+        train_step(tmp_path / "s", model)
     assert all(tensor.equal(before[name]) for name, tensor in state(model).items())
 
 
 def test_clipping_is_in_the_log(tmp_path):
-    log = learn(tmp_path / "s", toys.model(), step(max_grad_norm=1.0))
+    log = train_step(tmp_path / "s", toys.model(), step(max_grad_norm=1.0))
     assert [record["clipped"] for record in log] == [record["grad_norm"] > 1.0 for record in log]
     ends = [record for record in log if "epoch_clipped" in record]
     assert len(ends) == 2 and ends[-1] is log[-1]
     of_last = [record for record in log if record["epoch"] >= 1]
     assert ends[-1]["epoch_clipped"] == sum(record["clipped"] for record in of_last) / len(of_last)
-    assert "clipped" not in learn(tmp_path / "t", toys.model(), step(max_grad_norm=None))[0]
+    assert "clipped" not in train_step(tmp_path / "t", toys.model(), step(max_grad_norm=None))[0]
 
 
 def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
     whole, stopped, seen = toys.model(), toys.model(), []
-    expected = learn(tmp_path / "whole", whole)
+    expected = train_step(tmp_path / "whole", whole)
     forward = stopped.forward
 
     def interrupted(batch):
@@ -85,10 +85,10 @@ def test_ctrl_c_waits_for_the_update_and_keeps_it(tmp_path):
 
     stopped.forward = interrupted
     with pytest.raises(KeyboardInterrupt):
-        learn(tmp_path / "stopped", stopped)
+        train_step(tmp_path / "stopped", stopped)
     assert len(whole_updates(plan(16), seen)) == done_in(tmp_path / "stopped") < len(expected)  # that one, and no more
     again = toys.model()
-    assert learn(tmp_path / "stopped", again) == expected and apart(again, whole) == 0
+    assert train_step(tmp_path / "stopped", again) == expected and largest_difference(again, whole) == 0
 
 
 def whole_updates(plan, passes):
@@ -109,7 +109,7 @@ def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypa
     """It is made up for when the step goes on: the same log, the same best weights, the same bits."""
     chosen, validation = step(keep=keep, learning_rate=0.05), toys.examples(5, seed=1)
     whole, stopped, again, validated = toys.model(dropout=0.3), toys.model(dropout=0.3), toys.model(dropout=0.3), []
-    expected = learn(tmp_path / "whole", whole, chosen, validation=validation)
+    expected = train_step(tmp_path / "whole", whole, chosen, validation=validation)
     end = plan(16).epochs[epoch]
     update = Learner.update
 
@@ -121,11 +121,11 @@ def test_a_stop_at_an_epochs_end_does_not_wait_for_validation(tmp_path, monkeypa
     monkeypatch.setattr(Learner, "update", interrupted)
     monkeypatch.setattr("mmgen.training.train.validate", lambda *arguments: validated.append(1) or validate(*arguments))
     with pytest.raises(KeyboardInterrupt):
-        learn(tmp_path / "stopped", stopped, chosen, validation=validation)
+        train_step(tmp_path / "stopped", stopped, chosen, validation=validation)
     assert len(validated) == epoch and done_in(tmp_path / "stopped") == end
     monkeypatch.setattr(Learner, "update", update)
-    assert learn(tmp_path / "stopped", again, chosen, validation=validation) == expected and len(validated) == 2
-    assert apart(again, whole) == 0
+    assert train_step(tmp_path / "stopped", again, chosen, validation=validation) == expected and len(validated) == 2
+    assert largest_difference(again, whole) == 0
     assert {path.name for path in (tmp_path / "stopped").iterdir()} == {"log.jsonl", "weights.safetensors"}
 
 
@@ -136,6 +136,6 @@ def test_a_stop_while_validating_is_not_put_off_by_an_update(tmp_path, monkeypat
 
     monkeypatch.setattr("mmgen.training.train.validate", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        learn(tmp_path / "s", toys.model(), validation=toys.examples(5, seed=1))
+        train_step(tmp_path / "s", toys.model(), validation=toys.examples(5, seed=1))
     assert done_in(tmp_path / "s") == plan(16).epochs[0]
     assert "validation_loss" in json.loads((tmp_path / "s/log.jsonl").read_text().splitlines()[-1])

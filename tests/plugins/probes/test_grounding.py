@@ -551,7 +551,7 @@ def done(tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("probes")
     (folder / "toy.toml").write_text(
-        toys.pictured(folder / "runs", epochs=1, rate=1e-3, train=16, val=2, test=5) + PROBES
+        toys.recipe_with_pictures(folder / "runs", epochs=1, rate=1e-3, train=16, val=2, test=5) + PROBES
     )
     return run(load(folder / "toy.toml", installed())[0]).path
 

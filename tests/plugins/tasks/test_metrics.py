@@ -1,7 +1,7 @@
 """Predictions that the tasks' metrics cannot judge are refused in a line."""
 
 import pytest
-from kit.judged import EXPRESSIONS, FAR, ITEMS, PHRASES, STATEMENTS, made
+from kit.judged import EXPRESSIONS, FAR, ITEMS, PHRASES, STATEMENTS, predictions_of
 from mmgen_tasks import BoxAccuracy, ChoiceAccuracy, PairAccuracy, PhraseRecall
 
 from mmgen.errors import DataError
@@ -26,5 +26,5 @@ from mmgen.tensors import Example
 )
 def test_predictions_of_another_kind_are_a_line(config, value, example, words):
     with pytest.raises(DataError) as caught:
-        config().build().score(made([value], [example]), [example])
+        config().build().score(predictions_of([value], [example]), [example])
     assert str(caught.value).startswith(f"example '{example.id}': {words}")

@@ -349,7 +349,7 @@ def test_packed_training_and_cached_generation_equal_the_naive_ones(fuse):
     prefix = model.prefix(batch)
     words = (prefix.slots.layout.real & (prefix.slots.positions >= 0)).sum(1)
     assert prefix.free.squeeze(1).tolist() == words.tolist()
-    reencoded.learns_and_writes_alike(model, some)
+    reencoded.assert_matches_reencoding(model, some)
 
 
 # --- mentions, pictures, errors -------------------------------------------------------------------------------------

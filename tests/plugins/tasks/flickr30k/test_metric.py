@@ -1,7 +1,7 @@
 """Recall of phrases' boxes."""
 
 import pytest
-from kit.judged import BOXES, FAR, PHRASES, Judges, made
+from kit.judged import BOXES, FAR, PHRASES, Judges, predictions_of
 from mmgen_tasks import PhraseRecall
 
 
@@ -17,7 +17,7 @@ class TestPhraseRecall(Judges):
 
 def test_recall_of_phrases():
     ranked = [[BOXES[0]], [FAR] * 5 + [BOXES[1]], [FAR] * 12 + [BOXES[2]]]
-    found = PhraseRecall(by_phrase_type=True).build().score(made(ranked, PHRASES), PHRASES)
+    found = PhraseRecall(by_phrase_type=True).build().score(predictions_of(ranked, PHRASES), PHRASES)
     third = pytest.approx(100 / 3)
     assert found.values == {
         "animals": 50,
@@ -27,5 +27,5 @@ def test_recall_of_phrases():
         "R@10": pytest.approx(200 / 3),
         "upper bound": 100,
     }
-    assert PhraseRecall().build().score(made([[FAR], [], [FAR]], PHRASES), PHRASES).values["upper bound"] == 0
+    assert PhraseRecall().build().score(predictions_of([[FAR], [], [FAR]], PHRASES), PHRASES).values["upper bound"] == 0
     assert PhraseRecall().build().references(PHRASES).values == {"chance_R@1": pytest.approx(200 / 3)}

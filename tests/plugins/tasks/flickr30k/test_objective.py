@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from kit.objectives import (
-    OfATask,
+    TaskObjectiveSuite,
     batch_of,
     examples,
     iou,
@@ -24,7 +24,7 @@ from mmgen.errors import DataError
 pytestmark = pytest.mark.slow
 
 
-class TestPhraseRegions(OfATask):
+class TestPhraseRegions(TaskObjectiveSuite):
     def config(self):
         return PhraseRegions()
 

@@ -1,7 +1,7 @@
 """NLVR2's accuracy and consistency, as the official script counts."""
 
 import pytest
-from kit.judged import STATEMENTS, Judges, made
+from kit.judged import STATEMENTS, Judges, predictions_of
 from mmgen_tasks import PairAccuracy
 
 from mmgen.tensors import Example
@@ -20,7 +20,7 @@ class TestPairAccuracy(Judges):
 def test_pairs_and_their_consistency():
     """As the official script counts: a sentence is consistent where none of its pairs is wrong."""
     says = ["True", "False", "true", "True", "False", "True", "False"]
-    found = PairAccuracy().build().score(made([{"label": label} for label in says], STATEMENTS), STATEMENTS)
+    found = PairAccuracy().build().score(predictions_of([{"label": label} for label in says], STATEMENTS), STATEMENTS)
     right, consistent = 0, {}
     for label, example in zip(says, STATEMENTS, strict=True):
         _, set_, _, sentence = example.id.split("-")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 import torch.nn.functional as F
-from kit.objectives import OfATask, batch_of, examples, loss_of, model, predictions, record, regions
+from kit.objectives import TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions, record, regions
 from mmgen_tasks import TrueOrFalse
 from mmgen_text import Text
 
@@ -14,7 +14,7 @@ from mmgen.tensors import All
 pytestmark = pytest.mark.slow
 
 
-class TestTrueOrFalse(OfATask):
+class TestTrueOrFalse(TaskObjectiveSuite):
     def config(self):
         return TrueOrFalse(dropout=0.0)
 

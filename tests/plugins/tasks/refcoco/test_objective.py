@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from kit.objectives import (
     WORDS,
     D,
-    OfATask,
+    TaskObjectiveSuite,
     batch_of,
     examples,
     iou,
@@ -35,7 +35,7 @@ from mmgen.tensors import Example, Prediction
 pytestmark = pytest.mark.slow
 
 
-class TestRegionChoice(OfATask):
+class TestRegionChoice(TaskObjectiveSuite):
     def config(self):
         return RegionChoice(dropout=0.0)
 
@@ -94,7 +94,7 @@ def test_the_whole_picture_is_chosen_only_where_that_is_wanted(whole):
             assert sorted(told.value) == sorted(boxes)
             continue
         with torch.no_grad():
-            logits = made.objective("own").logits(made, batch_of(made, [example], asks=True))
+            logits = made.objective("own").logits(made, batch_of(made, [example], predicting=True))
         assert logits.isinf().tolist()[0] == [not with_whole] + [False] * (len(labels) - 1)
         assert with_whole or told.value["index"] > 0
 

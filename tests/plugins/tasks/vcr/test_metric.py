@@ -1,7 +1,7 @@
 """VCR's accuracies: of answers, of rationales, and of both."""
 
 import pytest
-from kit.judged import ITEMS, Judges, made
+from kit.judged import ITEMS, Judges, predictions_of
 from mmgen_tasks import ChoiceAccuracy
 
 from mmgen.tensors import Example
@@ -28,7 +28,7 @@ class TestChoiceAccuracy(Judges):
 
 def test_answers_rationales_and_both():
     chosen = [0, 1, 2, 0, 0, 0]  # both right; the answer right; the rationale right
-    found = ChoiceAccuracy().build().score(made([{"choice": each} for each in chosen], ITEMS), ITEMS)
+    found = ChoiceAccuracy().build().score(predictions_of([{"choice": each} for each in chosen], ITEMS), ITEMS)
     assert found.values == {
         "Q->A": pytest.approx(200 / 3),
         "QA->R": pytest.approx(200 / 3),
@@ -45,13 +45,17 @@ def test_answers_rationales_and_both():
 def test_answers_alone_have_no_columns_of_rationales():
     answers = ITEMS[::2]
     metric = ChoiceAccuracy().build()
-    assert [*metric.score(made([{"choice": 0}] * 3, answers), answers).values] == ["Q->A"]
+    assert [*metric.score(predictions_of([{"choice": 0}] * 3, answers), answers).values] == ["Q->A"]
     assert metric.references(answers).values == {"chance_Q->A": 25}
 
 
 def test_rationales_of_answers_that_are_wrong_are_not_scored():
     given = Example("v-0-rationale-2", {}, facts={"asks": "rationale", "item": "v-0"}, labels={"choices": ("a",) * 4})
     examples = [*ITEMS[:2], given]
-    found = ChoiceAccuracy().build().score(made([{"choice": 0}, {"choice": 1}, {"choice": 3}], examples), examples)
+    found = (
+        ChoiceAccuracy()
+        .build()
+        .score(predictions_of([{"choice": 0}, {"choice": 1}, {"choice": 3}], examples), examples)
+    )
     assert found.values == {"Q->A": 100, "QA->R": 100, "Q->AR": 100}
     assert found.notes == ("1 of 3 examples have no label that says which choice is right, and are not scored",)

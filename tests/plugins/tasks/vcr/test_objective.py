@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 import torch.nn.functional as F
-from kit.objectives import WORDS, OfATask, batch_of, examples, loss_of, model, predictions, regions
+from kit.objectives import WORDS, TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions, regions
 from mmgen_encoders import Bert
 from mmgen_masked import Masked
 from mmgen_objectives import MaskedWords
@@ -21,7 +21,7 @@ from mmgen.tensors import All
 pytestmark = pytest.mark.slow
 
 
-class TestMultipleChoice(OfATask):
+class TestMultipleChoice(TaskObjectiveSuite):
     def config(self):
         return MultipleChoice(dropout=0.0)
 

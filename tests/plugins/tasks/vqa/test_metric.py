@@ -1,7 +1,7 @@
 """VQA's accuracy by types of questions and answers, and what people reach."""
 
 import pytest
-from kit.judged import QUESTIONS, TEN, Judges, asked, made
+from kit.judged import QUESTIONS, TEN, Judges, predictions_of, question_example
 from mmgen_tasks import VqaAccuracy
 
 from mmgen.tensors import Example, Generation
@@ -24,7 +24,7 @@ class TestVqaAccuracyOfTexts(TestVqaAccuracy):
 
 
 def test_vqa_accuracy_by_type_of_labels_and_texts():
-    labels = made([{"label": text} for text in ("yes", "no", "2", "dark red", "green")], QUESTIONS)
+    labels = predictions_of([{"label": text} for text in ("yes", "no", "2", "dark red", "green")], QUESTIONS)
     found = VqaAccuracy(by_question_type=True).build().score(labels, QUESTIONS)
     assert {name: round(value, 6) for name, value in found.values.items()} == {
         "accuracy": 78.0,
@@ -44,8 +44,8 @@ def test_vqa_accuracy_by_type_of_labels_and_texts():
 
 
 def test_a_question_type_that_is_called_like_an_answer_type_has_a_column_of_its_own():
-    examples = [asked(0, TEN, "number", "number"), asked(1, TEN, "other", "accuracy")]
-    found = VqaAccuracy(by_question_type=True).build().score(made([{"label": "red"}] * 2, examples), examples)
+    examples = [question_example(0, TEN, "number", "number"), question_example(1, TEN, "other", "accuracy")]
+    found = VqaAccuracy(by_question_type=True).build().score(predictions_of([{"label": "red"}] * 2, examples), examples)
     assert [*found.values] == ["accuracy", "number", "other", "accuracy (question)", "number (question)"]
 
 
@@ -55,7 +55,7 @@ def test_what_people_and_the_most_common_answers_reach():
     assert found.values["other"] == pytest.approx(10 * (6 + 3 * 2 / 3))
     assert found.per_example["yes/no"][:2] == [100, pytest.approx(10 * (5 + 4))]
     assert found.values["chance_accuracy"] == pytest.approx(100)  # yes, 2 and red are said by four or more
-    assert VqaAccuracy().build().references([asked(0, TEN), asked(1, ("blue",) * 10)]).values == {
+    assert VqaAccuracy().build().references([question_example(0, TEN), question_example(1, ("blue",) * 10)]).values == {
         "accuracy": pytest.approx((80 + 100) / 2),
         "other": pytest.approx((80 + 100) / 2),
         "chance_accuracy": 50,  # blue, of twenty answers the most common
@@ -65,9 +65,9 @@ def test_what_people_and_the_most_common_answers_reach():
 
 def test_questions_that_nobody_has_answered_are_not_scored():
     examples = [*QUESTIONS[:1], Example("q9", {"image": "2"})]
-    found = VqaAccuracy().build().score(made([{"label": "yes"}] * 2, examples), examples)
+    found = VqaAccuracy().build().score(predictions_of([{"label": "yes"}] * 2, examples), examples)
     assert found.values == {"accuracy": 100, "yes/no": 100} and found.per_example["accuracy"] == [100, None]
     assert found.notes == ("1 of 2 examples have no answers of people, and are not scored",)
-    assert VqaAccuracy().build().score(made([{"label": "yes"}], examples[1:]), examples[1:]).values == {
+    assert VqaAccuracy().build().score(predictions_of([{"label": "yes"}], examples[1:]), examples[1:]).values == {
         "accuracy": None
     }

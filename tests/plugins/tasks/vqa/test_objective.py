@@ -2,14 +2,14 @@
 
 import pytest
 import torch
-from kit.objectives import KNOWN, QUESTION, OfATask, batch_of, examples, loss_of, model, predictions
+from kit.objectives import KNOWN, QUESTION, TaskObjectiveSuite, batch_of, examples, loss_of, model, predictions
 from mmgen_encoders import Bert, Roberta
 from mmgen_tasks import AnswerClasses
 
 pytestmark = pytest.mark.slow
 
 
-class TestAnswerClasses(OfATask):
+class TestAnswerClasses(TaskObjectiveSuite):
     def config(self):
         return AnswerClasses(dropout=0.0, loss="bce", transform=True)
 
