@@ -1,4 +1,4 @@
-"""What modules of commands share, the core's and those of plugins: options, quiet libraries, how a command goes on."""
+"""Shared by all modules of commands, also those of plugins: arguments, options, silenced libraries, the resume hint."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import click
 
 recipe_argument = click.argument("recipe", type=click.Path(path_type=Path))
 run_argument = click.argument("run", type=click.Path(path_type=Path))
-profile_option = click.option("--profile", help="Which of the recipe's profiles to lay over it.")
+profile_option = click.option("--profile", help="The profile of the recipe to apply.")
 set_option = click.option(
-    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML. May be repeated."
+    "--set", "sets", multiple=True, metavar="A.B=VALUE", help="Override one setting; VALUE as in TOML. May be repeated."
 )
 
 steps_option = click.option("--step", "steps", multiple=True, metavar="NAME", help="Only this step. May be repeated.")
 
 Decorator = Callable[[Any], Any]
 
-LEARNING = "mmgen.learning"  # the logger of parts' notes that only commands show which learn
-GOES_ON = "mmgen.goes_on"  # where a click context keeps what `goes_on` says
+LEARNING = "mmgen.learning"  # the logger of notes of parts; only commands that train show them
+GOES_ON = "mmgen.goes_on"  # the key of a click context under which `goes_on` keeps its hint
 
 
 def together(*decorators: Decorator) -> Decorator:
-    """Several arguments and options as one decorator, in the order in which help lists them."""
+    """Combine several arguments and options into one decorator, in the order of the help."""
 
     def decorate(command: Any) -> Any:
-        for each in reversed(decorators):
-            command = each(command)
+        for decorator in reversed(decorators):
+            command = decorator(command)
         return command
 
     return decorate
 
 
-asked_arguments = together(  # of commands that ask a finished run
+query_arguments = together(  # of the commands that query a finished run
     run_argument,
     click.argument("sources", nargs=-1, type=click.Path(path_type=Path)),
     click.option(
@@ -43,26 +43,28 @@ asked_arguments = together(  # of commands that ask a finished run
         "pairs",
         multiple=True,
         metavar="NAME=VALUE",
-        help="The value of an input, by its name: a text, a picture's path, a key of its features. Given again for the "
-        "same input, several pictures are shown together.",
+        help="The value of one input: a text, the path of a picture, or a key of the feature store. Repeat the option "
+        "for one input to query about several pictures together.",
     ),
 )
-jsonl_option = click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write JSONL to this file.")
+jsonl_option = click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the answers to this file, as JSONL."
+)
 
 
 @contextlib.contextmanager
 def goes_on(how: str) -> Iterator[None]:
-    """Decorates a command that need not begin anew: whoever stops it reads how it goes on."""
+    """Decorate a command that can resume: the message of a stopped command ends with `how`."""
     click.get_current_context().meta[GOES_ON] = how
     yield
 
 
 def quiet() -> None:
-    """Silence the bars and hints of libraries, which would break ours."""
+    """Silence the progress bars and hints of libraries; they would break the progress bars of mmgen."""
     import logging
 
     from transformers.utils import logging as hf
 
     hf.set_verbosity_error()
     hf.disable_progress_bar()
-    logging.getLogger("huggingface_hub").propagate = False  # it has a handler of its own: lines would come twice
+    logging.getLogger("huggingface_hub").propagate = False  # its own handler prints each line a second time

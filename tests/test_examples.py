@@ -103,7 +103,7 @@ def test_they_stand_beside_everybody_else(environment, folder):
 
 def test_their_recipes_hold(environment, folder):
     done = environment.mmgen("check", *RECIPES, "../mmgen_modernbert/recipe.toml", cwd=folder / AUDIO.name)
-    assert done.stdout == "4 set-ups in 3 recipes: all well\n", done.stderr
+    assert done.stdout == "4 configurations in 3 recipes: no errors\n", done.stderr
 
 
 def test_a_third_partys_encoder_learns_and_writes(ran, folder):
@@ -157,8 +157,8 @@ def test_a_sound_is_asked_about_from_the_command_line(ran, environment, folder):
     done = environment.several([(str(place), arguments) for arguments in asked])
     assert done.stdout.splitlines()[::2][:2] == ["sound", "sound and image and caption"], done.stderr
     assert done.stderr.splitlines() == [
-        "written by the step 'sound', which reads sound",
-        "written by the step 'all', which reads image and sound and caption",
+        "written by step 'sound', which reads sound",
+        "written by step 'all', which reads image and sound and caption",
         "error: sounds/no-such-sound.wav: no such file",
     ]
 

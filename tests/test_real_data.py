@@ -38,7 +38,7 @@ def test_a_broken_picture_stops_a_run_before_it_learns_and_mending_it_lets_it_go
     command = ["run", str(tmp_path / "toy.toml"), "--set", f'output="{tmp_path / "runs"}"']
     for _ in range(2):  # the store is there the second time, and the picture is named all the same
         told = CliRunner().invoke(main, command, catch_exceptions=False).output
-        assert f"image: picture '3' was skipped: {tmp_path}/3.png: not a readable image" in told
+        assert f"image: skipped picture '3': {tmp_path}/3.png: not a readable image" in told
         assert "no features for 1 of 4 images ('3')" in told and "learning" not in told
     Image.new("RGB", (40, 30)).save(tmp_path / "3.png")
     told = CliRunner().invoke(main, command, catch_exceptions=False).output
@@ -52,10 +52,13 @@ def test_requests_that_ask_about_nothing_are_told_with_their_line(tmp_path, monk
     Path("r.jsonl").write_text("")
     with pytest.raises(DataError) as error:
         read_sources([Path("r.jsonl")])
-    assert str(error.value) == 'r.jsonl: nothing to ask about; give a JSON object a line, like {"image": "photo.jpg"}'
+    assert str(error.value) == 'r.jsonl: no queries; write one JSON object per line, such as {"image": "photo.jpg"}'
     Path("r.jsonl").write_text('{"image": "a.jpg"}\n{"id": "b"}\n')
     good, bad = read_sources([Path("r.jsonl")])
-    assert (good.problem, bad.problem) == ("", 'r.jsonl:2: not a line like {"image": "photo.jpg"}: it gives no input')
+    assert (good.problem, bad.problem) == (
+        "",
+        'r.jsonl:2: invalid line (the object has no inputs); write a JSON object such as {"image": "photo.jpg"}',
+    )
 
 
 def test_a_folder_to_write_questions_to_is_refused_before_any_is_asked(tmp_path):

@@ -1,4 +1,4 @@
-"""The command line. Heavy imports wait inside the commands, so that help and plugins answer at once."""
+"""The command line. Heavy imports are inside the commands, so that `--help` and `mmgen plugins` start quickly."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from ..progress import tell
 from ..training.signals import handling
 from .lookup import Lookup
 
-NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what a disk says, of no file by name
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # errors of a disk that name no file
 
 
 class Commands(Lookup):
-    """Errors that a person can cause, and being stopped: a line with what is noted on them, no traceback, exit code
-    1."""
+    """The group of all commands. A user's mistake or a stop prints one line with its notes, not a traceback; the exit
+    code is 1."""
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        with contextlib.suppress(OSError, RuntimeError, AttributeError):  # stderr is not a file of the system
-            faulthandler.enable()  # a crash in a plugin or a library prints where it was
-        with _errors_in_a_line(context):  # `--help` is written here
+        with contextlib.suppress(OSError, RuntimeError, AttributeError):  # stderr has no file descriptor
+            faulthandler.enable()  # a crash in a plugin or a library prints its place
+        with _errors_in_a_line(context):  # `--help` prints here
             return super().parse_args(context, args)
 
     def invoke(self, context: click.Context) -> Any:
@@ -46,32 +46,32 @@ def _errors_in_a_line(context: click.Context) -> Iterator[None]:
             yield
     except KeyboardInterrupt as stop:
         how = context.meta.get(GOES_ON)
-        _say(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
+        _print_error(f"stopped; {how}" if how else "stopped", stop.__cause__ or stop)
         context.exit(1)
     except MmgenError as error:
-        _say(str(error), error)
+        _print_error(str(error), error)
         context.exit(1)
     except click.UsageError as error:
-        told = error.format_message()
-        ours = printable(told) + (hint(error) if isinstance(error, click.NoSuchOption) else "")
-        if ours == told:
+        message = error.format_message()
+        shown_message = printable(message) + (hint(error) if isinstance(error, click.NoSuchOption) else "")
+        if shown_message == message:
             raise
-        raise click.UsageError(ours, error.ctx) from None
+        raise click.UsageError(shown_message, error.ctx) from None
     except BrokenPipeError:
-        context.exit(1)  # whoever read us has gone
+        context.exit(1)  # the reader of standard output has closed it
     except OSError as error:
-        if error.filename is None and error.errno not in NOT_WRITTEN:
+        if error.filename is None and error.errno not in DISK_ERRORS:
             raise
-        what = error.filename or "standard output, or a file that was being written"
-        _say(shown(f"{what}: {error.strerror}"), error)
+        what = error.filename or "standard output or an output file"
+        _print_error(shown(f"{what}: {error.strerror}"), error)
         context.exit(1)
     finally:
-        _settle_output()
+        _flush_output()
 
 
-def _settle_output() -> None:
-    """What standard output has not taken yet leads nowhere where it cannot be written to: Python would fail at its end,
-    also after a run that has gone on without it."""
+def _flush_output() -> None:
+    """Flush standard output. Where that fails, discard the rest: otherwise Python fails at exit, even after a run that
+    went on without standard output."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -81,7 +81,7 @@ def _settle_output() -> None:
 
 
 def hint(error: click.NoSuchOption) -> str:
-    """How a key of a recipe is set, where somebody took it for an option; empty elsewhere."""
+    """How to set a recipe key that was written as an option; "" for any other unknown option."""
     from ..recipe.tables import TABLES, Recipe
 
     options = error.ctx.command.params if error.ctx else []
@@ -89,57 +89,57 @@ def hint(error: click.NoSuchOption) -> str:
         return ""
     key = error.option_name.lstrip("-").replace("-", "_")
     if key == "profile":  # a key of the recipe, which --set refuses
-        return " `mmgen check` checks every profile; `mmgen run` and `mmgen show` choose one."
+        return " `mmgen check` checks every profile; `mmgen run` and `mmgen show` have --profile."
     homes = [f"{table}.{key}" for table, config in TABLES.items() if key in config.model_fields]
     homes += [key] if key in Recipe.model_fields else []
-    return f" It is a key of the recipe: --set {homes[0]}=VALUE." if homes else " A recipe's keys: --set A.B=VALUE."
+    return f" '{key}' is a recipe key: --set {homes[0]}=VALUE." if homes else " Set recipe keys with --set A.B=VALUE."
 
 
-def _say(what: str, error: BaseException) -> None:
+def _print_error(what: str, error: BaseException) -> None:
     notes = map(shown, getattr(error, "__notes__", ()))
     tell(f"error: {'; '.join([what, *notes])}", err=True)
 
 
 class Printable(logging.Formatter):
-    """A message as it may be shown."""
+    """Formats log messages without characters that a terminal must not receive."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
 
 class Stopped(KeyboardInterrupt):
-    """By a signal. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if nobody had caught
-    it.)"""
+    """A signal asked the command to stop. (After a plain KeyboardInterrupt inside some `exec`, Python exits as if
+    nobody had caught the exception.)"""
 
 
 @contextlib.contextmanager
 def _stoppable() -> Iterator[None]:
-    """A signal that asks to stop (see `training.signals`) ends what is inside, as Ctrl-C does."""
-    asked = threading.Event()
+    """A stop signal (see `training.signals`) ends the block as Ctrl-C does."""
+    stop_requested = threading.Event()
 
     def stop() -> None:
-        asked.set()
+        stop_requested.set()
         raise Stopped
 
     try:
         with handling(stop):
             yield
     except Exception as error:
-        if not asked.is_set():
+        if not stop_requested.is_set():
             raise
-        raise Stopped from error  # libraries make errors of their own of what comes up while they are imported
+        raise Stopped from error  # a library that is being imported may turn the stop into an error of the library
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="mmgen-framework", prog_name="mmgen")
 def main() -> None:
-    """Pretrained encoders as generators: BERT-gen and visual question generation."""
+    """Train pretrained encoders to generate text: BERT-gen and visual question generation."""
     if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # letters that its encoding has not are spelt out
+        sys.stdout.reconfigure(errors="backslashreplace")  # characters outside its encoding are escaped
     handler = logging.StreamHandler()
     handler.setFormatter(Printable())
     logging.basicConfig(handlers=[handler])
     logging.getLogger("mmgen").setLevel(logging.INFO)
-    logging.getLogger(LEARNING).setLevel(logging.WARNING)  # what concerns only those who learn
+    logging.getLogger(LEARNING).setLevel(logging.WARNING)  # these notes matter only to commands that train
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch starts; see `mmgen.training.threads`

@@ -1,4 +1,4 @@
-"""What commands share that ask a finished run: answers of every query, shown or written line by line."""
+"""Shared by the commands that query a finished run: print the answers, or write them line by line."""
 
 from __future__ import annotations
 
@@ -20,33 +20,37 @@ def answer_all(
     queries: Sequence[Query],
     begin: Callable[[int], tuple[Predictor, Iterable[Answer]]],
     verbs: tuple[str, str],
-    show: Callable[[Mapping[str, Any]], None],
+    show: Callable[[Mapping[str, Any], str], None],
     out: Path | None,
 ) -> list[Answer]:
-    """A line of JSON for every query, into the file `out` or else to `show`; then what a person should know of it.
+    """Write the answer to each query as one JSON line to the file `out`, or else call `show`. Print the remarks.
 
-    begin  loads a step, and begins to answer so many queries at a time
+    begin  batch size -> the predictor, and an iterator of its answers
     verbs  what the step does, and has done: ("writing", "written")
+    show   prints an answer: its line of JSON, and the kind of the step's answers
 
-    Raises MmgenError where the only query cannot be read, or none of them."""
+    Raises MmgenError if the only query, or every query, cannot be read."""
     from ..inference.answers import answers_file
     from ..progress import Bars, Progress
 
     answers, progress = [], Bars() if out else Progress()
-    with answers_file(out) if out else contextlib.nullcontext(show) as add:
+    with answers_file(out) if out else contextlib.nullcontext() as add:
         predictor, coming = begin(16 if out else 1)
         with progress.task(f"{predictor.step}: {verbs[0]}", len(queries), "examples") as advance:
             for query, answer in zip(queries, coming, strict=True):
                 if answer.error and len(queries) == 1 and not out:
                     raise MmgenError(answer.error)
                 answers.append(answer)
-                add(answer.as_json())
+                if add:
+                    add(answer.as_json())
+                else:
+                    show(answer.as_json(), predictor.kind)
                 for remark in answer.remarks:
                     tell(f"{query.where}: {remark}", err=True)
                 advance()
     if out:
         tell(f"{out}: {len(queries)} line{'s' * (len(queries) != 1)}")
-    tell(f"{verbs[1]} by the step '{predictor.step}', which reads {predictor.names.reads}", err=True)
+    tell(f"{verbs[1]} by step '{predictor.step}', which reads {predictor.names.reads}", err=True)
     if all(answer.error for answer in answers):
         raise MmgenError("could not read any of the input")
     return answers

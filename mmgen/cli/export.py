@@ -1,4 +1,4 @@
-"""The command that writes a data set in a published format: data export."""
+"""The command `mmgen data export`: write a data set in a published format."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @click.command("export")
 @recipe_argument
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--as", "form", required=True, help="The format, such as vqa2 or vqg; one that there is not lists all.")
-@click.option("--step", help="The data that this step brings, in place of the recipe's own.")
-@click.option("--features/--no-features", default=True, help="Whether to write region features too.")
+@click.option("--as", "form", required=True, help="The format, such as vqa2 or vqg; an unknown name lists all formats.")
+@click.option("--step", help="Export the data set of this step instead of the recipe's.")
+@click.option("--features/--no-features", default=True, help="Whether to export region features too.")
 @profile_option
 @set_option
 def export_(
@@ -36,33 +36,33 @@ def export_(
     profile: str | None,
     sets: tuple[str, ...],
 ) -> None:
-    """Write RECIPE's data set into FOLDER as others are published.
+    """Write the data set of RECIPE into FOLDER, in a published format.
 
-    Pictures are written too, and the features of their regions as bottom-up-attention's TSV, where the recipe has an
-    input of such features. Drawn scenes become a miniature of every format.
+    The pictures are written too. If the recipe has an input of region features, these are written as the TSV of
+    bottom-up-attention. Drawn scenes become a small data set in any format.
     """
     chosen, _ = load(recipe, profile, sets)
     quiet()
     from ..registry import installed
-    from ..runs.export import FEATURES, export, exporter
+    from ..runs.export import FEATURES, export, find_exporter
 
-    writer = exporter(form, installed())
+    writer = find_exporter(form, installed())
     done = export(chosen, _data(chosen, step, writer.labels), writer, folder, features, Bars())
     counts = ", ".join(f"{count:,} in {split}" for split, count in done.examples.items())
     tell(f"{folder}: examples: {counts}; {done.pictures:,} pictures")
     if done.features:
         tell(f"{folder / FEATURES}: features of {done.features:,} pictures; `mmgen features import` reads them")
-    tell("a recipe reads it with:\n[data]")
+    tell("to use the export, put this into a recipe:\n[data]")
     for key, value in {**done.data, "folder": str(folder)}.items():
         tell(f"{key} = {json.dumps(value, ensure_ascii=False)}")
 
 
 def _data(recipe: Recipe, step: str | None, labels: Sequence[str]) -> DatasetConfig:
-    """The recipe's data, or what a step brings; of several the first with these labels."""
+    """The data set of the recipe, or of a step; of several, the first with these labels."""
     if step is None:
         return recipe.data
     if step not in recipe.steps:
-        raise MmgenError(f"--step {step}: no such step{did_you_mean(step, recipe.steps)}")
-    own = recipe.steps[step].data
-    several = [source.data for source in own] if isinstance(own, tuple) else [own or recipe.data]
-    return next((data for data in several if set(labels) <= set(data.labels)), several[0])
+        raise MmgenError(f"--step {step}: the recipe has no such step{did_you_mean(step, recipe.steps)}")
+    step_data = recipe.steps[step].data
+    datasets = [source.data for source in step_data] if isinstance(step_data, tuple) else [step_data or recipe.data]
+    return next((data for data in datasets if set(labels) <= set(data.labels)), datasets[0])

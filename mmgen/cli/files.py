@@ -1,4 +1,4 @@
-"""Commands about files: features (import, extract, info) and data (check, and export)."""
+"""Commands about files: features (import, extract, info) and data (check, export)."""
 
 from __future__ import annotations
 
@@ -20,33 +20,37 @@ if TYPE_CHECKING:
 
 @click.group()
 def features() -> None:
-    """Feature stores: fill them from published files or from raw images, and look into them."""
+    """Create feature stores from published files or from raw images, and inspect them."""
 
 
 set_extractor = click.option(
-    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting of the extractor; VALUE as in TOML."
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Set one key of the extractor; VALUE as in TOML. May be repeated.",
 )
 with_store_options = together(
     click.argument("source", type=click.Path(path_type=Path)),
     click.argument("store", type=click.Path(path_type=Path)),
-    click.option("--type", "kind", required=True, help="The extractor; `mmgen plugins` lists them."),
+    click.option("--type", "kind", required=True, help="The extractor; `mmgen plugins` lists all."),
     set_extractor,
-    click.option("--float32", is_flag=True, help="Keep 32 bits a number; by default 16."),
+    click.option("--float32", is_flag=True, help="Store features as float32; the default is float16."),
 )
-kept = goes_on("the images so far are kept, and the same command goes on with the others")
+resumable = goes_on("the images so far are kept; run the same command again to continue")
 
 
 @features.command("import")
 @with_store_options
-@kept
+@resumable
 def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
-    """Fill STORE from SOURCE, features that somebody published.
+    """Import published features from SOURCE into STORE.
 
-    SOURCE is a file or a folder. The same command goes on where it was stopped.
+    SOURCE is a file or a folder. A stopped import continues when the same command runs again.
 
-    A run on imported features is asked about keys of its store (mmgen generate RUN --input image=KEY) and about
-    features of your own. About another picture it can be asked only where the extractor that made them is installed:
-    --set inputs.image.extractor.type=NAME.
+    A run on imported features answers queries about keys of its store (mmgen generate RUN --input image=KEY) and about
+    your own features. Queries about other pictures need the extractor that made the features: --set
+    inputs.image.extractor.type=NAME.
     """
     config = _extractor(kind, sets)
     if getattr(config, "source", "pictures") != "file":
@@ -58,10 +62,11 @@ def import_(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 
 @features.command()
 @with_store_options
-@kept
+@resumable
 def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32: bool) -> None:
-    """Fill STORE from SOURCE, a folder of raw images. Broken images are listed and skipped; the same command
-    goes on where it was stopped."""
+    """Extract features from the images in the folder SOURCE into STORE.
+
+    Broken images are listed and skipped. A stopped extraction continues when the same command runs again."""
     from ..features.extract import folder_pictures
 
     config = _extractor(kind, sets)
@@ -73,31 +78,34 @@ def extract(source: Path, store: Path, kind: str, sets: tuple[str, ...], float32
 @features.command()
 @click.argument("store", type=click.Path(path_type=Path))
 def info(store: Path) -> None:
-    """Show what STORE holds, and what made it.
+    """Show what STORE contains and which extractor made its features.
 
-    A folder or a pattern ("regions/*.h5") stands for all its files together."""
+    STORE is a file, or a folder or pattern ("regions/*.h5") whose files are read as one store."""
     from ..features.multi_file import open_store
 
     for name, value in open_store(store).describe().items():
-        for number, line in enumerate(_told(name, value)):
+        for number, line in enumerate(_format_value(name, value)):
             tell(f"{'' if number else name:<24}{line}")
 
 
-def _told(name: str, value: Any) -> list[str]:
-    """What a store says of itself, as a person reads it."""
+def _format_value(name: str, value: Any) -> list[str]:
+    """The lines that show one entry of a store's description."""
     if name == "bytes":
         return [f"{value:,} ({value / 1e6:,.1f} MB)"]
     if name == "regions per image":
         return [f"{value[0]} to {value[2]}, {value[1]} on average"]
     if isinstance(value, dict):
-        return [f"{key}: {json.dumps(each) if isinstance(each, dict | list) else each}" for key, each in value.items()]
+        return [
+            f"{key}: {json.dumps(detail) if isinstance(detail, dict | list) else detail}"
+            for key, detail in value.items()
+        ]
     if isinstance(value, list):
         return [", ".join(map(str, value))]
     return [f"{value:,}" if isinstance(value, int) else str(value)]
 
 
 def _extractor(kind: str, sets: tuple[str, ...]) -> ExtractorConfig:
-    """The extractor's config from its name and settings, checked as in a recipe."""
+    """The checked config of an extractor, from its name and settings."""
     from ..configs import ExtractorConfig
     from ..recipe.load import part_from
     from ..registry import installed
@@ -114,23 +122,23 @@ def _fill(config, source, store: Path, float32: bool) -> None:
     done = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
     for key, reason in done.broken:
         progress.say(f"skipped {key}: {reason}")
-    more = [
-        f"{done.skipped} were there",
+    candidates = [
+        f"{done.skipped} already in the store",
         f"{len(done.broken)} broken",
         f"{done.duplicates} duplicates",
-        f"boxes of {done.clipped} images cut to the image",
+        f"boxes of {done.clipped} images clipped to the image",
     ]
-    told = [
+    notes = [
         text
-        for text, count in zip(more, (done.skipped, len(done.broken), done.duplicates, done.clipped), strict=True)
+        for text, count in zip(candidates, (done.skipped, len(done.broken), done.duplicates, done.clipped), strict=True)
         if count
     ]
-    progress.say(f"{store}: {done.written} images written" + "".join(f", {text}" for text in told))
+    progress.say(f"{store}: {done.written} images written" + "".join(f", {text}" for text in notes))
 
 
 @click.group()
 def data() -> None:
-    """Data sets: look before you run, and write them as others are published."""
+    """Inspect data sets, and export them in published formats."""
 
 
 data.add_command(export_)
@@ -142,19 +150,19 @@ data.add_command(export_)
 @set_option
 @click.option(
     "--list-missing",
-    "listed",
+    "missing_file",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write what is missing to this file: split, what, and image or example, with tabs between them.",
+    help="Write a list of missing items to this file, in tab-separated columns: split, what, and image or example.",
 )
-def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], listed: Path | None) -> None:
-    """Count what RECIPE's data set holds and what is missing.
+def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_file: Path | None) -> None:
+    """Count the examples of RECIPE's data set, and what they lack.
 
-    Token lengths, overlaps and three examples follow. The exit code is 1 where something is missing without which
-    `mmgen run` would stop.
+    The output also has token lengths, overlaps between splits, and three examples. The exit code is 1 if missing data
+    would stop `mmgen run`.
     """
     from ..files import refuse_overwriting, write_text
 
-    refuse_overwriting("--list-missing", listed, [recipe])
+    refuse_overwriting("--list-missing", missing_file, [recipe])
     chosen, _ = load(recipe, profile, sets)
     quiet()
     from ..runs.data_summary import DataSummary
@@ -162,9 +170,9 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], listed: Pat
     summary = DataSummary(chosen)
     for line in summary.lines():
         tell(line)
-    if listed:
+    if missing_file:
         rows = [("split", "what", "image or example"), *summary.missing]
-        write_text(listed, "".join("\t".join(row) + "\n" for row in rows))
-        tell(f"\n{listed}: {len(summary.missing):,} missing")
+        write_text(missing_file, "".join("\t".join(row) + "\n" for row in rows))
+        tell(f"\n{missing_file}: {len(summary.missing):,} missing")
     if summary.problems:
-        raise MmgenError("\n  ".join(["a run would stop, because data are missing:", *summary.problems]))
+        raise MmgenError("\n  ".join(["missing data would stop a run:", *summary.problems]))

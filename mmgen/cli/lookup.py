@@ -1,4 +1,4 @@
-"""Which commands there are: the core's own, and those of plugins. Each is imported when it is called."""
+"""Lookup of commands, of the core and of plugins. A command's module is imported when the command is called."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from ..errors import MmgenError, PluginError
 from ..progress import tell
 from ..registry import Part, Registry, conflict, installed
 
-OWN = {  # heading in the help -> command -> the module of this folder that has it, what it is for
+CORE_COMMANDS = {  # heading in the help -> command -> its module in this folder, its summary
     "Start": {
-        "run": ("runs", "Learn, write and score every step of a recipe."),
-        "init": ("runs", "Copy the recipes that come with mmgen into a folder."),
+        "run": ("runs", "Train every step of a recipe, write its texts and score them."),
+        "init": ("runs", "Copy mmgen's example recipes into a folder."),
         "check": ("runs", "Check recipes without running anything."),
-        "show": ("runs", "Print a recipe with all its layers, and where each value is from."),
-        "report": ("reports", "Write a finished run's table, curves and pictures into one page."),
+        "show": ("runs", "Print a recipe with merged layers and the origin of each value."),
+        "report": ("reports", "Write the table, curves and pictures of a run into one HTML page."),
     },
-    "Own data": {
-        "data": ("files", "Count what a data set holds, or write it as others are published."),
-        "features": ("files", "Make, import and look into files of image features."),
+    "Your data": {
+        "data": ("files", "Check a data set, or export it in a published format."),
+        "features": ("files", "Extract, import and inspect image features."),
     },
-    "Ask a finished run": {
-        "generate": ("runs", "Write about your own pictures and texts."),
-        "predict": ("predict", "Predict labels, choices, regions or boxes for your own."),
-        "write": ("write", "Write the test split again with another decoding."),
-        "probe": ("probe", "See what words look at, and what is alike inside the model."),
+    "Use a trained run": {
+        "generate": ("runs", "Generate texts for your own pictures and texts."),
+        "predict": ("predict", "Predict labels, choices, regions or boxes for your own inputs."),
+        "write": ("write", "Generate the test texts again with another decoding."),
+        "probe": ("probe", "Analyse attention and representations inside the model."),
     },
     "Evaluate": {
         "score": ("score", "Score any file of predictions, or a finished run."),
-        "compare": ("reports", "Set runs side by side, and say how their recipes differ."),
+        "compare": ("reports", "Compare the scores and recipes of several runs."),
     },
     "Extend": {
-        "plugins": ("parts", "List every part that is installed, or show a part's keys."),
-        "plugin": ("plugin", "Begin a plugin of your own."),
+        "plugins": ("parts", "List all installed parts, or show the keys of a part."),
+        "plugin": ("plugin", "Create the package of a new plugin."),
         "schema": ("plugin", "Print the JSON schema of recipes, for editors."),
     },
 }
-MODULES = {name: module for commands in OWN.values() for name, (module, _) in commands.items()}
-MEANT = {  # what commands are called elsewhere
+MODULES = {name: module for commands in CORE_COMMANDS.values() for name, (module, _) in commands.items()}
+SYNONYMS = {  # names of such commands in other programs
     **dict.fromkeys(("train", "learn", "fit", "start"), "run"),
     **dict.fromkeys(("ask", "infer", "caption"), "generate"),
     **dict.fromkeys(("evaluate", "eval", "metrics"), "score"),
@@ -54,43 +54,44 @@ MEANT = {  # what commands are called elsewhere
 
 
 class Lookup(click.Group):
-    """A group that finds its commands by name. A broken plugin, or two commands of one name, stops no other command."""
+    """A group that finds its commands by name. A broken plugin or a duplicate name disables no other command."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         return sorted({*MODULES, *(part.name for part in installed().of_kind("command"))})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """The command, or None where there is none. Raises PluginError for one that cannot be had."""
+        """The command of this name, or None. Raises PluginError for a command that fails to load."""
         if name in MODULES:
-            return own(name)
+            return core_command(name)
         try:
-            return built(installed(), name)
+            return plugin_command(installed(), name)
         except PluginError:
-            if context.resilient_parsing:  # a shell asks what it could complete; it has no place for errors
+            if context.resilient_parsing:  # shell completion cannot show errors
                 return click.Command(name)
             raise
 
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """click's own, but an unknown name is said with what may be meant and which plugins are broken."""
+        """As in click, but the error for an unknown name suggests a command and lists broken plugins."""
         name = args[0]
         command = self.get_command(context, name)
         if command is not None:
             return name, command, args[1:]
         if context.resilient_parsing or name.startswith("-"):
             return super().resolve_command(context, args)
-        close = difflib.get_close_matches(name, [*self.list_commands(context), *MEANT], n=1)
-        meant = f"; did you mean '{MEANT.get(close[0], close[0])}'?" if close else "; `mmgen --help` lists them"
+        close = difflib.get_close_matches(name, [*self.list_commands(context), *SYNONYMS], n=1)
+        suggestion = (
+            f"; did you mean '{SYNONYMS.get(close[0], close[0])}'?" if close else "; `mmgen --help` lists all commands"
+        )
         raise PluginError(
-            "\n".join([f"no command is called '{name}'{meant}", *(f"  {one}" for one in installed().broken)])
+            "\n".join([f"no command is named '{name}'{suggestion}", *(f"  {error}" for error in installed().broken)])
         )
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Every name with its summary, in groups. Nothing of the commands is imported: those of plugins are in their
-        configs."""
+        """Write every name with its summary, in groups, without an import of the commands."""
         registry = installed()
-        groups = {heading: {name: text for name, (_, text) in some.items()} for heading, some in OWN.items()}
+        groups = {heading: {name: text for name, (_, text) in some.items()} for heading, some in CORE_COMMANDS.items()}
         for part in registry.of_kind("command"):
             if part.name not in MODULES:
                 groups.setdefault(getattr(part.config, "group", ""), {})[part.name] = part.summary
@@ -102,18 +103,17 @@ class Lookup(click.Group):
             tell(f"error: {problem}", err=True)
 
 
-def own(name: str) -> click.Command:
-    """One of the core's commands."""
+def core_command(name: str) -> click.Command:
+    """The core's command of this name."""
     return getattr(importlib.import_module(f"{__package__}.{MODULES[name]}"), name)
 
 
-def built(registry: Registry, name: str) -> click.Command | None:
-    """A plugin's command of this name, None where no plugin has one. Raises PluginError: two have it, or it cannot be
-    built."""
+def plugin_command(registry: Registry, name: str) -> click.Command | None:
+    """A plugin's command of this name, or None. Raises PluginError if two plugins have one, or if it fails to load."""
     parts = [part for part in registry.of_kind("command") if part.name == name]
     if not parts:
         return None
-    part = registry.get("command", name)  # raises where there are two
+    part = registry.get("command", name)  # raises if two plugins have it
     assert issubclass(part.config, CommandConfig)
     try:
         with calling(f"the command '{name}' ({part.source})"):
@@ -131,7 +131,7 @@ def built(registry: Registry, name: str) -> click.Command | None:
 
 
 def problems(registry: Registry) -> Iterator[str]:
-    """A line each: plugins that failed to load, and commands that more than one provides."""
+    """One line for each plugin that failed to load, and for each command that several plugins provide."""
     yield from map(str, registry.broken)
     groups: dict[str, list[Part]] = {}
     for part in registry.of_kind("command"):
@@ -139,6 +139,6 @@ def problems(registry: Registry) -> Iterator[str]:
     for name, parts in groups.items():
         if name in MODULES:
             owners = " and ".join(str(part.source) for part in parts)
-            yield f"the command '{name}' is mmgen's own; the one of {owners} is not used"
+            yield f"the command '{name}' belongs to mmgen; the command '{name}' of {owners} is ignored"
         elif len(parts) > 1:
             yield conflict(parts)

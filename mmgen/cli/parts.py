@@ -1,4 +1,4 @@
-"""The plugins command: every part that is installed, and the keys of one."""
+"""The command `mmgen plugins`: list all installed parts, or the keys of one part."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ NAMES = 22  # columns for names
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--paths", is_flag=True, help="Show the file and line of every part too.")
-@click.option("--strict-plugins", is_flag=True, help="Exit with 1 when any plugin is broken or in conflict.")
+@click.option("--paths", is_flag=True, help="Also show the file and line of every part.")
+@click.option("--strict-plugins", is_flag=True, help="Exit with code 1 if a plugin is broken or two plugins conflict.")
 def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
-    """List every part that is installed, and what failed to load; or show the keys of the parts called NAME."""
+    """List all installed parts and the plugins that failed to load, or show the keys of the parts named NAME."""
     registry = installed()
     lines = [line for name in names for line in _keys(registry, name, paths)] if names else _list(registry, paths)
     for line in lines:
@@ -35,7 +35,7 @@ def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
 
 
 def _list(registry: Registry, paths: bool) -> Iterator[str]:
-    """Parts by kind, under where their names go. Those of other packages say whose they are."""
+    """Lines that list the parts by kind. Parts of other packages are shown with their package."""
     from ..recipe.reference import place
 
     for kind in KINDS:
@@ -53,16 +53,17 @@ def _list(registry: Registry, paths: bool) -> Iterator[str]:
 
 
 def _keys(registry: Registry, name: str, paths: bool) -> Iterator[str]:
-    """What a part is for, and its keys with their values and defaults. Raises PluginError for an unknown name."""
+    """Lines that describe the parts of this name, with keys, values and defaults. Raises PluginError for an unknown
+    name."""
     from ..recipe.reference import about, keys, place
 
-    found = [part for part in registry.parts if part.name == name]
-    if not found:
+    parts = [part for part in registry.parts if part.name == name]
+    if not parts:
         raise PluginError(
-            f"no part is called '{name}'{did_you_mean(name, [part.name for part in registry.parts])}; `mmgen plugins` "
-            "lists them"
+            f"no part is named '{name}'{did_you_mean(name, [part.name for part in registry.parts])}; `mmgen plugins` "
+            "lists all parts"
         )
-    for part in found:
+    for part in parts:
         yield f"{part.name}: {part.kind}, {place(part.kind)}"
         yield from _under("", about(part.config), 0)
         yield f"  From {part.source}."
@@ -75,7 +76,7 @@ def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]
     if part.config.usage:
         yield f"  {part.config.usage.format(name=part.name)}"
     elif not keys:
-        yield "  It has no keys of its own."
+        yield "  This part has no keys."
     for name, value, default, description in keys:
         yield from _under(name + (f" = {default}" if default else ""), value.replace("`", ""), NAMES)
         yield from _under("", description, 4)
@@ -83,7 +84,7 @@ def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]
 
 
 def _under(name: str, text: str, columns: int) -> list[str]:
-    """A name, and a text in a column beside it, as wide as the terminal."""
+    """Lines with a name and, in a column beside it, a text wrapped to the width of the terminal."""
     begin = f"  {name:<{columns}}" if len(name) < columns or not name else f"  {name}  "
     wide = width(sys.stdout)
     if wide is None or not text:

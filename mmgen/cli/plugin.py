@@ -1,4 +1,4 @@
-"""Commands for those who extend mmgen: plugin new, schema."""
+"""Commands for authors of plugins: plugin new, schema."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ..scaffold import KINDS
 
 @click.group()
 def plugin() -> None:
-    """Write plugins of your own."""
+    """Create plugins."""
 
 
 @plugin.command()
 @click.argument("name")
-@click.option("--kind", required=True, type=click.Choice(KINDS), help="What it provides.")
+@click.option("--kind", required=True, type=click.Choice(KINDS), help="The kind of part.")
 @click.option(
     "--in",
     "parent",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="Where its folder goes; by default here.",
+    help="The folder in which to create the package; by default the current folder.",
 )
 def new(name: str, kind: str, parent: Path) -> None:
-    """Write a package with a part called NAME.
+    """Create a Python package with a part named NAME.
 
-    It installs, passes its tests, and runs at once."""
+    The package can be installed, passes its tests and runs as it is."""
     import shlex
 
     from ..errors import PluginError
@@ -37,7 +37,7 @@ def new(name: str, kind: str, parent: Path) -> None:
     from .lookup import MODULES
 
     if kind == "command" and name in MODULES:
-        raise PluginError(f"'{name}' is a command of mmgen's own; choose another name")
+        raise PluginError(f"'{name}' is a command of mmgen; choose another name")
     written = create(name, kind, parent, installed())
     for path in written:
         tell(path)
@@ -47,9 +47,10 @@ def new(name: str, kind: str, parent: Path) -> None:
 
 
 @click.command()
-@click.option("--markdown", is_flag=True, help="Print every key as a page to read instead.")
+@click.option("--markdown", is_flag=True, help="Print a Markdown page of all keys instead.")
 def schema(markdown: bool) -> None:
-    """Print the JSON schema of recipes, with every installed part, so that editors complete and check them."""
+    """Print the JSON schema of recipes, with every installed part. Editors use the schema to complete and check
+    recipes."""
     import json
 
     from ..recipe.json_schema import schema

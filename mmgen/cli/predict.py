@@ -1,41 +1,41 @@
-"""The command that answers with a label, a choice, a region or boxes: predict."""
+"""The command `mmgen predict`: predict a label, a choice, a region or boxes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
-from ..commands import asked_arguments, jsonl_option, quiet
+from ..commands import jsonl_option, query_arguments, quiet
 from ..errors import MmgenError
 from ..progress import tell
 from .asking import answer_all
 
-SHOWN = 5  # labels of a prediction that the terminal shows
+SHOWN = 5  # labels, choices or boxes of a prediction that the terminal shows
 
 
 @click.command()
-@asked_arguments
+@query_arguments
 @click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="A.B=VALUE",
-    help="An input's extractor (inputs.image.extractor.type=roi); with --as the data's keys too (data.NAME=VALUE). May "
-    "be repeated.",
+    help="Override the extractor of an input (inputs.image.extractor.type=roi) or, with --as, a key of the data "
+    "(data.NAME=VALUE). May be repeated.",
 )
 @click.option(
     "--step",
     "steps",
     multiple=True,
-    help="Which step's weights; by default the last that predicts and reads what is given. May be repeated with --as.",
+    help="The step whose weights to use; by default the last one that predicts and reads the given inputs. With --as, "
+    "may be repeated.",
 )
-@click.option(
-    "--as", "form", help="Predict for a split of the data, and write --out as the result file of this task (a name)."
-)
-@click.option("--split", help="With --as: which split; by default the one that the step is scored on.")
+@click.option("--as", "form", help="Predict for a split of the data, and write --out in this result format of a task.")
+@click.option("--split", help="With --as: the split; by default the split on which the step is scored.")
 @jsonl_option
 def predict(
     run: Path,
@@ -47,22 +47,22 @@ def predict(
     split: str | None,
     out: Path | None,
 ) -> None:
-    """Predict labels, choices, regions or boxes with the model of RUN (a run folder) for SOURCES: images, folders of
-    images, JSONL files whose fields are inputs; or for what --input gives.
+    """Predict labels, choices, regions or boxes with the model in the run folder RUN. SOURCES are images, folders of
+    images, or JSONL files whose fields are inputs. --input also gives inputs.
 
-    With --as, predict for a whole split of RUN's data, and write the file that the task's evaluation reads.
+    With --as, predict for a full split of RUN's data, and write the result file that the task's evaluation reads.
     """
     if form:
         if out is None:
-            raise MmgenError(f"--as {form}: needs --out FILE")
+            raise MmgenError(f"--as {form}: requires --out FILE")
         if sources or pairs:
-            raise MmgenError(f"--as {form}: takes no pictures and no --input; it predicts for a split of the data")
+            raise MmgenError(f"--as {form}: predicts for a split of the data; leave out pictures and --input")
         _write_result_file(run, form, steps, split, sets, out)
         return
     if split or len(steps) > 1:
-        raise MmgenError("--split, and --step more than once: only with --as, for a split of the run's own data")
+        raise MmgenError("--split, and --step more than once, require --as; without --as, give one --step")
     if not sources and not pairs:
-        raise MmgenError("give a picture, a folder or a JSONL file of them, or --input NAME=VALUE")
+        raise MmgenError("no input; give a picture, a folder, a JSONL file, or --input NAME=VALUE")
     quiet()
     from ..inference.load import load_for
     from ..inference.query import named_values, read_sources, refuse_overwriting
@@ -92,26 +92,52 @@ def _write_result_file(
     tell(f"{out}: written")
 
 
-def _print(line: Mapping) -> None:
-    from ..cards import corners
-
+def _print(line: Mapping[str, Any], kind: str) -> None:
+    """Print the line of an answer. `kind`: the kind of the prediction (`mmgen.tensors.Prediction`)."""
     tell(line["id"])
     if "error" in line:
         tell(f"    skipped: {line['error']}", err=True)
         return
-    value = line["value"]
-    if isinstance(value, dict) and "probabilities" in value:
-        shares = value["probabilities"]  # by label, or one for each choice
-        named = shares.items() if isinstance(shares, dict) else enumerate(shares)
-        for label, share in sorted(named, key=lambda each: -each[1])[:SHOWN]:
-            tell(f"    {share:6.1%}  {label}")
-    elif isinstance(value, list):  # boxes
-        sure = f"{line['score']:6.1%}"
-        for place, box in enumerate(value[:SHOWN]):
-            tell(f"    {sure if not place else '':6}  {corners(box)}")
-        if len(value) > SHOWN:
-            tell(f"            and {len(value) - SHOWN} more")
-    else:
-        of = f" of picture {value['picture'] + 1}" if isinstance(value, dict) and "picture" in value else ""
-        told = f"{corners(value['box'])}, region {value['index']}{of}" if "box" in value else json.dumps(value)
-        tell(f"    {line['score']:6.1%}  {told}")
+    value, score = line["value"], line["score"]
+    try:
+        lines = FORMATS[kind](value, score)
+    except (LookupError, TypeError, ValueError, AttributeError):  # a plugin's own kind, or its own form of value
+        lines = [f"{score:6.1%}  {json.dumps(value)}"]
+    for text in lines:
+        tell(f"    {text}")
+
+
+def _format_label(value: Any, score: float) -> list[str]:
+    return _format_probabilities(value["probabilities"].items())
+
+
+def _format_choice(value: Any, score: float) -> list[str]:
+    return _format_probabilities(enumerate(value["probabilities"]))
+
+
+def _format_probabilities(probabilities: Iterable[tuple[Any, float]]) -> list[str]:
+    """The most probable labels or choices, one per line."""
+    ranked = sorted(probabilities, key=lambda item: -item[1])
+    return [f"{probability:6.1%}  {name}" for name, probability in ranked[:SHOWN]]
+
+
+def _format_region(value: Any, score: float) -> list[str]:
+    from ..cards import corners
+
+    picture = f" of picture {value['picture'] + 1}" if "picture" in value else ""
+    return [f"{score:6.1%}  {corners(value['box'])}, region {value['index']}{picture}"]
+
+
+def _format_boxes(value: Any, score: float) -> list[str]:
+    from ..cards import corners
+
+    lines = [f"{'' if place else f'{score:6.1%}':6}  {corners(box)}" for place, box in enumerate(value[:SHOWN])]
+    return lines + [f"{'':6}  and {len(value) - SHOWN} more"] * (len(value) > SHOWN)
+
+
+FORMATS: Mapping[str, Callable[[Any, float], list[str]]] = {
+    "label": _format_label,
+    "choice": _format_choice,
+    "region": _format_region,
+    "boxes": _format_boxes,
+}

@@ -1,4 +1,4 @@
-"""The probe command: looks into a finished run."""
+"""The command `mmgen probe`: analyse the models of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..progress import tell
     "names",
     multiple=True,
     metavar="NAME",
-    help="Which: of the recipe's, or any installed one. By default all of the recipe's. May be repeated.",
+    help="A probe of the recipe, or any installed probe. By default all probes of the recipe. May be repeated.",
 )
 @steps_option
 @click.option(
@@ -26,21 +26,23 @@ from ..progress import tell
     "sets",
     multiple=True,
     metavar="PROBE.KEY=VALUE",
-    help="A setting of a probe; VALUE as in TOML. May be repeated.",
+    help="Set one key of a probe; VALUE as in TOML. May be repeated.",
 )
 def probe(run: Path, names: tuple[str, ...], steps: tuple[str, ...], sets: tuple[str, ...]) -> None:
-    """Look into the steps of RUN (a run folder): what words look at, how alike pictures and captions are inside, which
-    heads ground words in regions. Tables and plots are written into RUN/probes; `mmgen report RUN` shows them too."""
+    """Analyse the trained steps in the run folder RUN: what words attend to, how similar the representations of
+    pictures and captions are, which attention heads link words to regions.
+
+    Tables and plots are written into RUN/probes; `mmgen report RUN` also shows them."""
     quiet()
     from ..evaluation.probes import text
     from ..progress import Bars
     from ..runs.probe import probe
 
-    found = probe(run, names, steps=steps, sets=sets, progress=Bars())
-    for name, findings in found.items():
+    results = probe(run, names, steps=steps, sets=sets, progress=Bars())
+    for name, findings in results.items():
         if isinstance(findings, MmgenError):
             tell(f"\n{name}: {findings}", err=True)
         else:
-            tell(f"\n{text(findings)}\n\n{name}: everything is in {run / 'probes' / name}")
-    if all(isinstance(findings, MmgenError) for findings in found.values()):
+            tell(f"\n{text(findings)}\n\n{name}: all files are in {run / 'probes' / name}")
+    if all(isinstance(findings, MmgenError) for findings in results.values()):
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""Commands that show what runs have: report, compare."""
+"""Commands that show the results of runs: report, compare."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..progress import tell
 @click.command()
 @run_argument
 @click.option(
-    "--pictures", default=200, show_default=True, type=click.IntRange(1, 5000), help="How many test examples to show."
+    "--pictures", default=200, show_default=True, type=click.IntRange(1, 5000), help="Number of test examples to show."
 )
 def report(run: Path, pictures: int) -> None:
-    """Write report.html into RUN (a run folder): its table, curves, pictures and attention, in one page.
+    """Write report.html into the run folder RUN: the table, curves, pictures and attention on one page.
 
-    The folder that several seeds are in stands for the first of them; the table is over all."""
+    For a folder of several seeds, the page shows the first seed, and its table is over all seeds."""
     quiet()
     from ..progress import Bars
     from ..runs.run import report_on
@@ -29,9 +29,10 @@ def report(run: Path, pictures: int) -> None:
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
 def compare(runs: tuple[Path, ...]) -> None:
-    """Set RUNS side by side: run folders, or folders of seeds (mean and spread).
+    """Compare RUNS: run folders, or folders of seeds (mean and spread).
 
-    Says how much more each reaches than the first, with 95 % intervals, and how their recipes differ."""
+    The output has the scores, their differences from the first run with 95 % intervals, and the differences between
+    the recipes."""
     from .. import report
 
     tell(report.compare(runs))

@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ..commands import (
     LEARNING,
-    asked_arguments,
     goes_on,
     jsonl_option,
     profile_option,
+    query_arguments,
     quiet,
     recipe_argument,
     set_option,
@@ -27,28 +28,28 @@ from .asking import answer_all
 @recipe_argument
 @profile_option
 @set_option
-@click.option("--step", help="Only this step, and what it starts from.")
-@click.option("--seed", type=int, help="The same as --set seed=N.")
+@click.option("--step", help="Run only this step and the steps from which it starts.")
+@click.option("--seed", type=int, help="Shorthand for --set seed=N.")
 @click.option(
     "--seeds",
     type=click.IntRange(1),
     default=1,
-    help="How many runs, with seeds that follow one another; the table then has mean and spread.",
+    help="Number of runs, with consecutive seeds; the table then shows mean and spread.",
 )
-@click.option("--fresh", is_flag=True, help="Throw away what the run folder holds and begin anew.")
+@click.option("--fresh", is_flag=True, help="Delete the contents of the run folder and start over.")
 @click.option(
     "--threads",
     type=click.IntRange(1, 1024),
-    help="Processor threads to learn and write with; by default OMP_NUM_THREADS, else one for a small encoder and all "
-    "for a larger one.",
+    help="Number of CPU threads; by default OMP_NUM_THREADS, or else one for a small encoder and all cores for a "
+    "larger one.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(1, 64),
-    help="How many steps may be learnt at a time, each in a process of its own; by default as many as the recipe "
-    "says. The weights are the same.",
+    help="Number of steps that may train at the same time, each in its own process; by default the recipe's value. The "
+    "weights do not depend on this option.",
 )
-@goes_on("the same command goes on from the last checkpoint")
+@goes_on("run the same command again to resume from the last checkpoint")
 def run(
     recipe: Path,
     profile: str | None,
@@ -60,19 +61,19 @@ def run(
     threads: int | None,
     jobs: int | None,
 ) -> None:
-    """Learn, write and score every step of RECIPE; goes on where an earlier run stopped."""
+    """Train every step of RECIPE, write its texts and score them. A stopped run resumes where it stopped."""
     chosen, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
     if step is not None and step not in chosen.steps:
-        raise MmgenError(f"--step: there is no step '{step}'; there are: {', '.join(chosen.steps)}")
+        raise MmgenError(f"--step: the recipe has no step '{step}'; available: {', '.join(chosen.steps)}")
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
     from ..runs.run import run as run_recipe
     from ..training.threads import AUTO
 
-    for each in range(chosen.seed, chosen.seed + seeds):
+    for run_seed in range(chosen.seed, chosen.seed + seeds):
         run_recipe(
-            chosen.model_copy(update={"seed": each}),
+            chosen.model_copy(update={"seed": run_seed}),
             only=step,
             fresh=fresh,
             progress=Bars(),
@@ -87,7 +88,7 @@ def run(
 @profile_option
 @set_option
 def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
-    """Print RECIPE with all its layers merged, and where each value comes from."""
+    """Print RECIPE with all layers merged, and the origin of each value."""
     from ..recipe.show import toml
 
     chosen, layers = load(recipe, profile, sets)
@@ -98,7 +99,7 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
 @click.argument("recipes", nargs=-1, required=True, type=click.Path(path_type=Path))
 @set_option
 def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
-    """Check RECIPES, each with every one of its profiles, without running anything."""
+    """Check RECIPES, with all of their profiles, without running anything."""
     from ..recipe.layers import profiles
     from ..recipe.weight_files import weight_file_errors
 
@@ -114,13 +115,13 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
                 problems.append(str(error))
     if problems:
         raise MmgenError("\n".join(dict.fromkeys(problems)))
-    tell(f"{count} set-up{'s' * (count > 1)} in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: all well")
+    tell(f"{count} configuration{'s' * (count > 1)} in {len(recipes)} recipe{'s' * (len(recipes) > 1)}: no errors")
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("recipes"))
 def init(folder: Path) -> None:
-    """Copy the recipes that come with mmgen into FOLDER (by default ./recipes)."""
+    """Copy mmgen's example recipes into FOLDER (default: ./recipes)."""
     from importlib.resources import files
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -128,24 +129,27 @@ def init(folder: Path) -> None:
     for source in sorted(come_with, key=lambda file: file.name):
         target = folder / source.name
         if target.exists():
-            tell(f"{target}: there already, left alone")
+            tell(f"{target}: already exists; skipped")
         else:
             target.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
             tell(target)
 
 
 @click.command()
-@asked_arguments
-@click.option("--caption", help="The same as --input caption=TEXT.")
-@click.option("--n", default=None, type=click.IntRange(1, 20), help="How many different texts of each.  [default: 1]")
+@query_arguments
+@click.option("--caption", help="Shorthand for --input caption=TEXT.")
+@click.option(
+    "--n", default=None, type=click.IntRange(1, 20), help="Number of different texts per query.  [default: 1]"
+)
 @click.option(
     "--set",
     "sets",
     multiple=True,
     metavar="A.B=VALUE",
-    help="A setting of decoding, or an input's extractor (inputs.image.extractor.type=roi). May be repeated.",
+    help="Override a key of decoding (decoding.num_beams=4), or the extractor of an input "
+    "(inputs.image.extractor.type=roi). May be repeated.",
 )
-@click.option("--step", help="Which step's weights; by default the last that reads what is given.")
+@click.option("--step", help="The step whose weights to use; by default the last one that reads the given inputs.")
 @jsonl_option
 def generate(
     run: Path,
@@ -157,10 +161,10 @@ def generate(
     step: str | None,
     out: Path | None,
 ) -> None:
-    """Write texts with the model of RUN (a run folder) about SOURCES: images, folders of images, JSONL files whose
-    fields are inputs; or about what --input gives."""
+    """Generate texts with the model in the run folder RUN. SOURCES are images, folders of images, or JSONL files whose
+    fields are inputs. --input also gives inputs."""
     if not sources and not pairs and not caption:
-        raise MmgenError("give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption")
+        raise MmgenError("no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption")
     quiet()
     from ..evaluation.collapse import collapsed
     from ..inference.load import load_for, search_options
@@ -179,7 +183,7 @@ def generate(
         tell(remark, err=True)
 
 
-def _print(line: Mapping) -> None:
+def _print(line: Mapping[str, Any], kind: str) -> None:
     tell(line["id"])
     if "error" in line:
         tell(f"    skipped: {line['error']}", err=True)

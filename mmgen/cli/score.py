@@ -1,4 +1,4 @@
-"""The score command: anybody's predictions against anybody's references, or what the steps of a finished run gave."""
+"""The command `mmgen score`: score any predictions against any references, or the results of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..tensors import Example
 
 
-MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
+MOST = 1_000_000  # resamples and shuffles; more take too long and add no precision
 
 
 @click.command()
@@ -32,7 +32,8 @@ MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
 @click.option(
     "--references",
     type=click.Path(path_type=Path),
-    help="COCO captions, VQA questions, JSONL, JSON, CSV, TSV; or a recipe (.toml) or run folder, for its data set's.",
+    help="A file of COCO captions or VQA questions, JSONL, JSON, CSV or TSV; or a recipe (.toml) or run folder, whose "
+    "data set has the references.",
 )
 @click.option(
     "--references-per",
@@ -40,64 +41,75 @@ MOST = 1_000_000  # resamples and shuffles: more say no more, and never end
     type=click.Choice(["image", "question"]),
     default="image",
     show_default=True,
-    help="A text against all references of its image, as the papers do, or against every question by itself; the two "
-    "cannot be compared.",
+    help="Score a text against all references of its image, as the papers do, or against each question separately; the "
+    "two kinds of scores are not comparable.",
 )
-@click.option("--profile", help="Of the recipe that --references names.")
-@click.option("--split", help="Of that recipe's data set; by default the one it evaluates on.")
-@click.option("--step", help="Of that recipe, where the data that a step brings of its own are meant.")
+@click.option("--profile", help="The profile of the recipe in --references.")
+@click.option("--split", help="The split of that recipe's data set; by default its evaluation split.")
+@click.option("--step", help="Use the data set of this step of that recipe, if the step has its own.")
 @click.option(
     "--train",
     type=click.Path(path_type=Path),
-    help="What was learnt from, for the share of unseen texts; a recipe's own is known.",
+    help="The training texts, to compute the share of unseen texts; a recipe's training texts are known.",
 )
 @click.option(
     "--metric",
     "names",
     multiple=True,
-    help="Which; by default all installed ones for texts that need no setting, and of a run its recipe's. May be "
-    "repeated.",
+    help="The metric to use; by default all installed metrics for texts that need no settings, and for a run the "
+    "metrics of its recipe. May be repeated.",
 )
 @click.option(
-    "--set", "sets", multiple=True, metavar="METRIC.KEY=VALUE", help="A setting of a metric; VALUE as in TOML."
+    "--set", "sets", multiple=True, metavar="METRIC.KEY=VALUE", help="Set one key of a metric; VALUE as in TOML."
 )
 @click.option(
-    "--against", type=click.Path(path_type=Path), help="Other predictions for the same examples: the paired difference."
+    "--against",
+    type=click.Path(path_type=Path),
+    help="Other predictions for the same examples; adds the paired difference.",
 )
-@click.option("--partial", is_flag=True, help="Score only what has both a prediction and references.")
+@click.option("--partial", is_flag=True, help="Score only examples with both a prediction and references.")
 @click.option(
     "--resamples",
     default=1000,
     show_default=True,
     type=click.IntRange(0, MOST),
-    help="Of the bootstrap; 0 for no intervals.",
+    help="Number of bootstrap resamples; 0 for no intervals.",
 )
 @click.option(
-    "--corpus-intervals", is_flag=True, help="Intervals for corpus scores too (BLEU, METEOR): scores 20 times more."
+    "--corpus-intervals",
+    is_flag=True,
+    help="Also compute intervals for corpus scores (BLEU, METEOR), which takes 20 more scorings.",
 )
 @click.option(
     "--randomisations",
     default=0,
     show_default=True,
     type=click.IntRange(0, MOST),
-    help="p of the difference for corpus scores too, by as many shuffles (1000, say): scores twice for each.",
+    help="Also compute p of the difference for corpus scores, with this many shuffles (such as 1000); each shuffle "
+    "takes two scorings.",
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the bootstrap and the shuffles.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Random seed of the bootstrap and the shuffles.",
+)
 @click.option(
     "--json",
     "out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write everything, every example's scores too, to this file.",
+    help="Write all results, with the scores of every example, to this file.",
 )
 @click.pass_context
 def score(context: click.Context, **_: Any) -> None:
-    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, CSV, TSV, or what mmgen wrote; or
-    results of a task in its published form, with --metric for the task's metric.
+    """Score PREDICTIONS: JSONL or JSON of {"id": ..., "text": ...}, COCO results, CSV, TSV, or a file that mmgen wrote;
+    or results in the published format of a task, with --metric for the task's metric.
 
-    An id may have several texts: the first one counts, and oracle@n tells what the best would reach.
+    An id may have several texts: the first one counts, and oracle@n is the score of the best one.
 
-    Or score RUN, a run folder, without --references: what its steps wrote or predicted, with its recipe's metrics or
-    with --metric. Nothing in the folder is changed; --json keeps the scores.
+    Or score the run folder RUN, without --references: the texts and predictions of its steps, with the metrics of its
+    recipe or with --metric. The folder is not changed; --json saves the scores.
     """
     quiet()
     request = ScoreRequest(**context.params)
@@ -108,111 +120,120 @@ def score(context: click.Context, **_: Any) -> None:
 
 
 def _score_files(request: ScoreRequest) -> None:
-    """Anybody's predictions against anybody's references."""
+    """Score a file of predictions against references, and print the table."""
     from .. import scoring
     from ..progress import Bars
     from ..registry import installed
 
     references, train, against = request.references, request.train, request.against
     if references is None:
-        raise click.UsageError("Missing option '--references'; only a run folder is scored without.")
+        raise click.UsageError("Missing option '--references'; only a run folder can be scored without references.")
     refuse_overwriting("--json", request.out, (request.predictions, references, train, against))
-    named = request.profile or request.split or request.step
-    if named and not (references.is_dir() or references.suffix == ".toml"):
-        raise MmgenError(f"--references {references}: only a recipe or a run folder has profiles, splits and steps")
+    recipe_option = request.profile or request.split or request.step
+    if recipe_option and not (references.is_dir() or references.suffix == ".toml"):
+        raise MmgenError(
+            f"--references {references}: is a file; --profile, --split and --step need a recipe or a run folder"
+        )
     if request.randomisations and not against:
-        raise MmgenError("--randomisations: tests a difference; give the other predictions with --against")
+        raise MmgenError("--randomisations: needs two systems; give the other predictions with --against")
     registry = installed()
     configs = scoring.metrics(request.names, request.sets, registry)
-    kinds, form = _judged(configs), _form(configs, request.per)
-    wanted = scoring.read_references(
+    kinds, form = _common_kinds(configs), _result_format(configs, request.per)
+    expected = scoring.read_references(
         references, registry, request.per, request.profile, request.split, request.step, form
     )
-    learnt = scoring.read_references(train, registry, request.per, request.profile).examples if train else ()
-    told = frozenset(text for example in learnt for text in example.targets) if train else wanted.seen
-    seen = told if kinds == {"text"} and not form else None
+    trained_on = scoring.read_references(train, registry, request.per, request.profile).examples if train else ()
+    training_texts = frozenset(text for example in trained_on for text in example.targets) if train else expected.seen
+    seen = training_texts if kinds == {"text"} and not form else None
     files = [request.predictions, *([against] if against else [])]
-    read = [scoring.read_predictions(file, request.per, kinds, form, wanted.examples) for file in files]
-    pairs = [scoring.pair(each, wanted, file, request.partial) for each, file in zip(read, files, strict=True)]
+    predictions = [scoring.read_predictions(file, request.per, kinds, form, expected.examples) for file in files]
+    pairs = [
+        scoring.pair(file_predictions, expected, file, request.partial)
+        for file_predictions, file in zip(predictions, files, strict=True)
+    ]
     systems, examples = _systems(files, pairs)
     uncertainty = scoring.Uncertainty(request.resamples, request.corpus_intervals, request.randomisations, request.seed)
-    found = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
-    if request.out:  # before anything is shown: standard output may be closed
-        score_table.write(request.out, found, [example.id for example in examples])
-    tell(score_table.shown(found, systems))
-    for note in score_table.notes(found, systems, len(examples), len(wanted.examples), request, form is None):
+    comparison = scoring.compare(systems, examples, configs, seen=seen, uncertainty=uncertainty, progress=Bars())
+    if request.out:  # before anything is printed: standard output may be closed
+        score_table.write(request.out, comparison, [example.id for example in examples])
+    tell(score_table.format_table(comparison, systems))
+    for note in score_table.notes(comparison, systems, len(examples), len(expected.examples), request, form is None):
         tell(note)
     if request.out:
         tell(f"{request.out}: written")
 
 
-def _judged(configs: Mapping[str, MetricConfig]) -> frozenset[str]:
-    """The kinds of predictions that all of these metrics judge. Raises MmgenError where there is none."""
+def _common_kinds(configs: Mapping[str, MetricConfig]) -> frozenset[str]:
+    """The kinds of predictions that all of these metrics judge. Raises MmgenError if no kind is common."""
     first = next(iter(configs), "")
     kinds = frozenset({"text"}) if not configs else frozenset(configs[first].judges)
     for name, config in configs.items():
         if not kinds & config.judges:
-            told = [" or ".join(sorted(judged)) for judged in (kinds, config.judges)]
-            raise MmgenError(f"--metric: {first} judges {told[0]}, and {name} {told[1]}; score with one at a time")
+            kind_names = [" or ".join(sorted(judged)) for judged in (kinds, config.judges)]
+            raise MmgenError(
+                f"--metric: {first} judges {kind_names[0]}, and {name} {kind_names[1]}; use one metric at a time"
+            )
         kinds &= config.judges
     return kinds
 
 
-def _form(configs: Mapping[str, MetricConfig], per: str) -> ResultFiles | None:
-    """The files in which predictions are exchanged that these metrics judge. Raises MmgenError."""
+def _result_format(configs: Mapping[str, MetricConfig], per: str) -> ResultFiles | None:
+    """The result files of the task of these metrics, or None. Raises MmgenError for metrics of several tasks."""
     forms = {form.name: form for config in configs.values() if (form := config.result_files())}
     if len(forms) > 1:
         raise MmgenError(
-            f"--metric: these are of several tasks ({', '.join(forms)}); score with those of one at a time"
+            f"--metric: the metrics are for several tasks ({', '.join(forms)}); use the metrics of one task at a time"
         )
     if forms and per == "question":
-        raise MmgenError("--references-per question: is for texts; a prediction of a task has all its references")
+        raise MmgenError("--references-per question: only for texts; leave it out for predictions of a task")
     return next(iter(forms.values()), None)
 
 
 def _score_run(request: ScoreRequest) -> None:
-    """What the steps of a finished run wrote or predicted."""
+    """Score the texts and predictions of a run's steps, and print the tables."""
     from ..progress import Bars
     from ..runs.rescore import rescore
 
-    plain = {option.name: option.default for option in dataclasses.fields(request)}
+    defaults = {option.name: option.default for option in dataclasses.fields(request)}
     for name, flag in ONLY_FILES.items():
-        if getattr(request, name) != plain[name]:
+        if getattr(request, name) != defaults[name]:
             run = request.predictions
             raise MmgenError(
-                f"{flag}: is for files of predictions, such as {run}/steps/STEP/generations.jsonl --references {run}; "
-                "a run folder takes --metric, --set and --json"
+                f"{flag}: only for files of predictions, such as {run}/steps/STEP/generations.jsonl --references "
+                f"{run}; a run folder accepts --metric, --set and --json"
             )
     if request.out and request.out.resolve().is_relative_to(request.predictions.resolve()):
-        raise MmgenError(f"--json {request.out}: lies in the run, which stays as it is; name a file elsewhere")
-    found = rescore(request.predictions, request.names, request.sets, Bars())
+        raise MmgenError(f"--json {request.out}: is inside the run folder, which is read-only; name a file elsewhere")
+    scores = rescore(request.predictions, request.names, request.sets, Bars())
     if request.out:
-        score_table.write_rows(request.out, found)
-    tell(found.table)
+        score_table.write_rows(request.out, scores)
+    tell(scores.table)
     if request.out:
         tell(f"{request.out}: written")
     else:
-        tell("nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew")
+        tell("scores are not saved; use --json FILE, or change [metrics] and run `mmgen run` to score the run again")
 
 
 def _systems(files: list[Path], pairs) -> tuple[list[System], list[Example]]:
-    """What each file predicts for the examples that all of them have, and these examples."""
+    """The systems, one per file, with texts for the examples that all files have; and these examples."""
     from ..scoring import System
 
-    shared = set.intersection(*({example.id for example, _ in each} for each in pairs))
+    shared = set.intersection(*({example.id for example, _ in file_pairs} for file_pairs in pairs))
     if not shared:
-        raise MmgenError(f"{' and '.join(map(str, files))}: no example has a prediction in both")
-    pairs = [[(example, texts) for example, texts in each if example.id in shared] for each in pairs]
-    labels = _labels(files)
-    systems = [System(label, [texts for _, texts in each]) for label, each in zip(labels, pairs, strict=True)]
+        raise MmgenError(f"{' and '.join(map(str, files))}: the files have no example in common")
+    pairs = [[(example, texts) for example, texts in file_pairs if example.id in shared] for file_pairs in pairs]
+    labels = _system_names(files)
+    systems = [
+        System(label, [texts for _, texts in file_pairs]) for label, file_pairs in zip(labels, pairs, strict=True)
+    ]
     return systems, [example for example, _ in pairs[0]]
 
 
-def _labels(files: list[Path]) -> list[str]:
-    """Names of the systems: the file, or what tells two files apart."""
+def _system_names(files: list[Path]) -> list[str]:
+    """Names of the systems: the file, or the parts in which two paths differ."""
     from ..report.labels import tell_apart
 
     if len(files) == 1:
         return [str(files[0])]
-    one, other = tell_apart(files)
-    return [one, other if one != other else f"{other} (again)"]
+    first, second = tell_apart(files)
+    return [first, second if first != second else f"{second} (again)"]

@@ -1,4 +1,4 @@
-"""What the score command is asked: its options as one thing."""
+"""The options of `mmgen score`, as one object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class ScoreRequest:
-    """What is scored, and how: the command's options under their names."""
+    """What to score, and how: the options of the command by name."""
 
     predictions: Path
     references: Path | None = None
@@ -29,7 +29,7 @@ class ScoreRequest:
     out: Path | None = None
 
 
-ONLY_FILES = {  # option that means nothing for a run folder -> how it is written
+ONLY_FILES = {  # field whose option is only for files of predictions -> the option
     "per": "--references-per",
     "profile": "--profile",
     "split": "--split",

@@ -1,4 +1,4 @@
-"""What the score command shows and writes."""
+"""The output of `mmgen score`: the table, the notes and the JSON file."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ if TYPE_CHECKING:
     from ..scoring import Comparison
 
 
-def shown(found: Comparison, systems) -> str:
-    """The table, a row a metric."""
+def format_table(comparison: Comparison, systems) -> str:
+    """The table, with one row per metric."""
     names = [system.name for system in systems] + (["difference"] if len(systems) == 2 else [])
     rows = [["metric"]]
     for name in names:
         rows[0] += [name if len(names) > 1 else "value", "95 %"]
-        rows[0] += [_oracle_name(systems, name)] if name in found.oracle else []
-    rows[0] += ["p"] if found.probabilities else []
-    for metric in found.values[names[0]]:
+        rows[0] += [_oracle_name(systems, name)] if name in comparison.oracle else []
+    rows[0] += ["p"] if comparison.probabilities else []
+    for metric in comparison.values[names[0]]:
         row = [metric]
         for name in names:
-            span = found.intervals.get(name, {}).get(metric)
-            row += [number(found.values[name].get(metric)), "-" if span is None else " to ".join(map(number, span))]
-            row += [number(found.oracle[name].get(metric))] if name in found.oracle else []
+            span = comparison.intervals.get(name, {}).get(metric)
+            row += [
+                number(comparison.values[name].get(metric)),
+                "-" if span is None else " to ".join(map(number, span)),
+            ]
+            row += [number(comparison.oracle[name].get(metric))] if name in comparison.oracle else []
         row += (
-            [f"{found.probabilities[metric]:.3f}" if metric in found.probabilities else "-"]
-            if found.probabilities
+            [f"{comparison.probabilities[metric]:.3f}" if metric in comparison.probabilities else "-"]
+            if comparison.probabilities
             else []
         )
         rows.append(row)
@@ -41,63 +44,69 @@ def _oracle_name(systems, name: str) -> str:
     return f"oracle@{max(map(len, texts))}"
 
 
-def notes(found: Comparison, systems, count: int, total: int, request: ScoreRequest, texts: bool = True):
-    """The lines below the table. `texts`: whether texts were scored, which have references by image or question."""
+def notes(comparison: Comparison, systems, count: int, total: int, request: ScoreRequest, texts: bool = True):
+    """The lines below the table. `texts`: whether texts were scored; texts have references per image or question."""
     per, resamples, corpus = request.per, request.resamples, request.corpus_intervals
     yield ""
     if len(systems) == 2:
-        told = {
+        test_names = {
             "bootstrap": "paired bootstrap, two-sided",
             "jackknife": "paired jackknife, two-sided t-test over 20 blocks",
             "randomisation": f"approximate randomisation, two-sided, {request.randomisations} shuffles",
         }
-        names = {test: ", ".join(name for name, own in found.tests.items() if own == test) for test in told}
-        tests = [how + f" for {names[test]}" * (test != "bootstrap") for test, how in told.items() if names[test]]
+        names = {
+            test: ", ".join(name for name, metric_test in comparison.tests.items() if metric_test == test)
+            for test in test_names
+        }
+        tests = [how + f" for {names[test]}" * (test != "bootstrap") for test, how in test_names.items() if names[test]]
         yield f"difference: {systems[0].name} minus {systems[1].name}" + (f"; p: {'; '.join(tests)}" if tests else "")
     left = f" of {total}" if total != count else ""
     yield (
         f"{count}{left} examples"
         + f", references per {per}" * texts
         + (
-            "; not to be compared with scores per image, and a text counts once for every question of its image"
+            "; do not compare these scores with scores per image: a text counts once for every question of its image"
             if per == "question"
             else ""
         )
     )
-    yield from found.notes
-    own = found.intervals.get(systems[0].name, {})
+    yield from comparison.notes
+    intervals = comparison.intervals.get(systems[0].name, {})
     missing = [
-        metric for metric, value in found.values[systems[0].name].items() if value is not None and metric not in own
+        metric
+        for metric, value in comparison.values[systems[0].name].items()
+        if value is not None and metric not in intervals
     ]
-    if resamples and not own:
-        yield "no intervals: the examples are all of one image, and nothing tells how much others would vary"
+    if resamples and not intervals:
+        yield "no intervals: all examples have the same image, so the variation between images is unknown"
     elif resamples:
         yield f"95 %: bootstrap over examples, {resamples} times" + "; corpus scores by the jackknife, 20 blocks" * (
             corpus and not missing
         )
         if missing:
-            why = "the jackknife takes 20 images" if corpus else "--corpus-intervals scores again and again for one"
-            yield f"no interval for {', '.join(missing)}: no mean over examples; {why}"
-    if found.oracle:
-        yield "oracle: for every example the text that the metric itself likes best"
+            advice = "the jackknife needs 20 images" if corpus else "use --corpus-intervals (slower)"
+            yield f"no interval for {', '.join(missing)}: not a mean over examples; {advice}"
+    if comparison.oracle:
+        yield "oracle: the best text of each example, chosen by the metric"
 
 
-def write(out: Path, found: Comparison, ids: list[str]) -> None:
+def write(out: Path, comparison: Comparison, ids: list[str]) -> None:
     from dataclasses import asdict
 
     from ..files import write_json
 
-    each = {
+    per_example = {
         system: [
-            {"id": own, **{name: values[place] for name, values in columns.items()}} for place, own in enumerate(ids)
+            {"id": example_id, **{name: values[place] for name, values in columns.items()}}
+            for place, example_id in enumerate(ids)
         ]
-        for system, columns in found.per_example.items()
+        for system, columns in comparison.per_example.items()
     }
-    write_json(out, {**asdict(found), "per_example": each})
+    write_json(out, {**asdict(comparison), "per_example": per_example})
 
 
-def write_rows(out: Path, found: Rescored) -> None:
-    """Scores of a run's rows: values and notes, and every example's."""
+def write_rows(out: Path, rescored: Rescored) -> None:
+    """Write the scores of a run's rows: values, notes, and the scores of every example."""
     from ..files import write_json
 
     rows = {
@@ -105,10 +114,10 @@ def write_rows(out: Path, found: Rescored) -> None:
             "values": dict(scores.values),
             "notes": list(scores.notes),
             "per_example": [
-                {"id": own, **{name: values[place] for name, values in scores.per_example.items()}}
-                for place, own in enumerate(found.ids[label])
+                {"id": example_id, **{name: values[place] for name, values in scores.per_example.items()}}
+                for place, example_id in enumerate(rescored.ids[label])
             ],
         }
-        for label, scores in found.rows.items()
+        for label, scores in rescored.rows.items()
     }
     write_json(out, rows)

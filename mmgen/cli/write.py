@@ -1,4 +1,4 @@
-"""The write command: a finished run writes again, with another decoding."""
+"""The command `mmgen write`: generate the test texts of a run again, with another decoding."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..commands import goes_on, quiet, run_argument, steps_option
     "sets",
     multiple=True,
     metavar="decoding.KEY=VALUE",
-    help="An option of decoding, such as decoding.num_beams=4. May be repeated.",
+    help="Override one key of decoding, such as decoding.num_beams=4. May be repeated.",
 )
 @steps_option
-@click.option("--name", help="What the decoding is called; by default after its options: num_beams-4.")
-@goes_on("the same command goes on where it stopped")
+@click.option("--name", help="The name of the decoding; by default its options, such as num_beams-4.")
+@goes_on("run the same command again to continue")
 def write(run: Path, sets: tuple[str, ...], steps: tuple[str, ...], name: str | None) -> None:
-    """Write again with the steps of RUN (a run folder) and another decoding, score that, and show the table.
+    """Generate the test texts in the run folder RUN again, with another decoding; score them and show the table.
 
-    Nothing is learnt. The first texts stay; the new ones are in RUN/steps/STEP/decodings/NAME.
+    No step is trained. The first texts stay; the new texts are in RUN/steps/STEP/decodings/NAME.
     """
     quiet()
     from ..progress import Bars

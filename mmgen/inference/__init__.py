@@ -1,1 +1,1 @@
-"""Inference: a finished run is asked about what it has never seen."""
+"""Inference: queries to a trained run."""

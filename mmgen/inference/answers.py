@@ -1,4 +1,4 @@
-"""Answers: what a step says to a query, and the file that answers are written to, line by line."""
+"""Answers to queries, and the file to which they are written line by line."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..tensors import Generation, Prediction
 
 @dataclass(frozen=True)
 class Answer:
-    """What a step says to one query.
+    """The answer of a step to one query.
 
-    id          of the query
-    texts       best first, of a step that writes
-    prediction  of a step that predicts a label, a choice, a region or boxes
-    remarks     what a person should know: words that were cut off or are unknown, a text that repeats itself
-    error       why the query could not be read; then there are neither texts nor a prediction
+    id          the id of the query
+    texts       the texts of a step that writes, best first
+    prediction  the prediction of a step that predicts a label, a choice, a region or boxes
+    remarks     hints for the user: truncated texts, unknown words, a text that repeats itself
+    error       why the query could not be read; such an answer has no texts and no prediction
     """
 
     id: str
@@ -36,25 +36,25 @@ class Answer:
 
     @property
     def best(self) -> Generation | Prediction:
-        """The best text, or the prediction. Raises DataError with `error` where there is neither."""
+        """The best text, or the prediction. Raises DataError with `error` if the query could not be read."""
         if self.error:
             raise DataError(self.error)
         best = self.texts[0] if self.texts else self.prediction
-        assert best is not None  # without an error there is one of them
+        assert best is not None  # an answer without an error has texts or a prediction
         return best
 
     @property
     def value(self) -> Any:
-        """The best text, or what is predicted (`mmgen.tensors.Prediction`). Raises DataError with `error`."""
+        """The best text, or the predicted value (`mmgen.tensors.Prediction`). Raises DataError with `error`."""
         return self.best.value
 
     @property
     def score(self) -> float:
-        """Of the best text, the mean log-probability of its tokens; of a prediction, its probability."""
+        """The mean log-probability of the tokens of the best text, or the probability of the prediction."""
         return self.best.score
 
     def as_json(self) -> dict[str, Any]:
-        """The answer as a line of JSON; "remarks" where there are any."""
+        """The answer as a JSON object; "remarks" only if the answer has some."""
         line: dict[str, Any] = {"id": self.id}
         if self.error:
             line["error"] = self.error
@@ -67,10 +67,11 @@ class Answer:
 
 @contextlib.contextmanager
 def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Calls of what it yields add lines to `.<name>.partial` beside `path`, each at once, and it takes the file's name
-    when all are there. Whatever stops that, the lines so far stay in it, an older file stays as it is, and a note on
-    the exception says so. Raises RunError when something cannot be written, at first before there is anything to
-    add."""
+    """Yield a function that appends a line to `.<name>.partial` beside `path`; at the end, rename that file to `path`.
+
+    Each line is written immediately. If the block raises, the partial file keeps its lines, an older file at `path` is
+    unchanged, and a note on the exception names the partial file. Raises RunError if a file cannot be written; a first
+    check runs before the block."""
     partial, lines = path.with_name(f".{path.name}.partial"), 0
 
     def add(line: Mapping[str, Any]) -> None:
@@ -81,7 +82,7 @@ def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
 
     with _as_run_error(path):
         if path.exists() and not path.is_file():
-            raise OSError(errno.EINVAL, "it is not a file")
+            raise OSError(errno.EINVAL, "not a file")
         path.parent.mkdir(parents=True, exist_ok=True)
         file = partial.open("ab")
     with file:
@@ -99,22 +100,22 @@ def answers_file(path: Path) -> Iterator[Callable[[Mapping[str, Any]], None]]:
 
 
 def _claim(file: BinaryIO, partial: Path, path: Path) -> None:
-    """The file is this process's, and empty. Raises RunError where another process writes it."""
-    # `files.locked` writes into its file who holds it, so it needs a file of its own, which stays beside the answers;
-    # here the lines themselves are locked
+    """Lock the file for this process, and empty it. Raises RunError if another process writes it."""
+    # `files.locked` writes the holder of the lock into a separate lock file, which would stay beside the answers;
+    # here the file of answers itself is locked
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not partial.exists() or os.fstat(file.fileno()).st_ino != partial.stat().st_ino:
-            raise BlockingIOError  # it has just become the answers of another process
+            raise BlockingIOError  # another process has just renamed it
     except BlockingIOError:
-        raise RunError(f"{path}: another command is writing it; wait for it, or name another file") from None
+        raise RunError(f"{path}: another command is writing this file; wait for it, or choose another file") from None
     except OSError:
         pass  # a file system without locks
     file.truncate(0)
 
 
 def _append(path: Path, line: str) -> None:
-    """A whole line or nothing. Lone surrogates are written as \\uXXXX escapes."""
+    """Append a complete line or nothing. Lone surrogates are written as \\uXXXX escapes."""
     before = path.stat().st_size
     try:
         with path.open("ab") as file:

@@ -1,5 +1,5 @@
-"""Features of what a query gives to inputs that read them from a store: pictures go through the extractor that made the
-training features."""
+"""Features of queries, for inputs that read features from a store: the extractor of the training features also extracts
+the features of a query's pictures."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from .query import Query
 
 
 class QueryFeatures:
-    """The inputs of a step whose features come from a store. An extractor is built when its first picture comes, and
-    kept; any number of threads may call.
+    """Resolves the values of inputs whose features come from a store. An extractor is built for its first picture, and
+    reused. Safe to call from several threads.
 
-    inputs  the step's, by name
-    where   what errors begin with
+    inputs  the step's inputs, by name
+    where   the prefix of error messages
     """
 
     def __init__(self, model: Model, inputs: Mapping[str, EmbedderConfig], where: str) -> None:
         embedders = {name: model.embedders[name] for name in inputs if name in model.embedders}
-        self.embedders = {name: each for name, each in embedders.items() if isinstance(each, StoredEmbedder)}
+        self.embedders = {
+            name: embedder for name, embedder in embedders.items() if isinstance(embedder, StoredEmbedder)
+        }
         self.inputs, self.where = inputs, where
         self._extractors: dict[str, Extractor] = {}
         self._lock = threading.Lock()
@@ -40,46 +42,46 @@ class QueryFeatures:
         return name in self.embedders
 
     def of(self, name: str, value: object, query: Query) -> Record | str | All:
-        """What the reader of an input takes of a picture, a key or features; of several, all of them. Raises DataError,
-        and UnavailableError where a picture cannot become features."""
+        """The value for an input's reader, from a picture, a key or features, or from several of them. Raises
+        DataError, and UnavailableError if the extractor for a picture is not available."""
         several = value.values if isinstance(value, All) else value
         if isinstance(several, list | tuple):
-            return All(tuple(self._of_one(name, element, query) for element in several))
-        return self._of_one(name, value, query)
+            return All(tuple(self._resolve_one(name, element, query) for element in several))
+        return self._resolve_one(name, value, query)
 
-    def _of_one(self, name: str, value: object, query: Query) -> Record | str:
+    def _resolve_one(self, name: str, value: object, query: Query) -> Record | str:
         try:
             picture = as_picture(value, query.id, query.folder)
             if picture is not None:
-                return self._extracted(name, picture)
+                return self._extract(name, picture)
             record = as_record(value, query.id)
         except (ValueError, TypeError) as error:
             raise DataError(f"{name}: {error}") from None
         reader = self.embedders[name].reader
         if record is not None:
             if record.boxes is None and reader.boxes:
-                raise DataError(f'{name}: the model reads boxes; give "boxes", one for each row of features')
+                raise DataError(f'{name}: the model needs boxes; add "boxes", with one box per row of features')
             return record
         if not isinstance(value, str):
-            raise DataError(f"{name}: give a picture, a key or features, not {str(value)[:40]}")
+            raise DataError(f"{name}: expected a picture, a key or features, but got {str(value)[:40]}")
         if reader.path is None or not reader.path.exists() or value not in reader.store:
-            keys = f", and no key of {reader.path}" if reader.path and reader.path.exists() else ""
+            keys = f", and not a key of {reader.path}" if reader.path and reader.path.exists() else ""
             raise DataError(f"{query.folder / value}: no such file{keys}")
         return value
 
-    def _extracted(self, name: str, picture: Picture) -> Record:
-        """A picture's features. Raises DataError for a picture that cannot be read."""
+    def _extract(self, name: str, picture: Picture) -> Record:
+        """The features of a picture. Raises DataError for a picture that cannot be read."""
         extractor = self.extractor(name)
-        with self._lock:  # plugins' extractors need not be fit for several threads
+        with self._lock:  # an extractor of a plugin may not be thread-safe
             record = next(iter(extractor.records([picture])), None)
         if record is None or isinstance(record, FailedImage):
-            raise DataError(record.reason if record else f"{picture.key}: its extractor gave no features")
+            raise DataError(record.reason if record else f"{picture.key}: the extractor returned no features")
         if picture.boxes is not None and (record.boxes is None or len(record.boxes) != len(picture.boxes)):
-            raise DataError(f"{picture.key}: the extractor of '{name}' chooses boxes by itself; leave them out")
+            raise DataError(f"{picture.key}: the extractor of '{name}' chooses the boxes; leave out \"boxes\"")
         return record
 
     def extractor(self, name: str) -> Extractor:
-        """What makes an input's features from a picture, as they were made for training. Raises UnavailableError."""
+        """The extractor that made the training features of an input. Raises UnavailableError."""
         with self._lock:
             if name not in self._extractors:
                 self._extractors[name] = self._build(name)
@@ -90,9 +92,8 @@ class QueryFeatures:
         source = trained.get("extractor", "unknown")
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.extractor.source == "file":
             raise UnavailableError(
-                f"{self.where}: '{name}' was trained on features of {source}, which cannot be made from a picture "
-                "here; give a key of its features, or the extractor that made them: --set "
-                f"inputs.{name}.extractor.type=NAME"
+                f"{self.where}: '{name}' was trained on features of {source}, whose extractor is not known here; give "
+                f"a key of the feature store, or name the extractor: --set inputs.{name}.extractor.type=NAME"
             )
         extractor = config.extractor.build()
         here = dict(extractor.fingerprint)
@@ -100,16 +101,15 @@ class QueryFeatures:
             same = here.get("extractor") == source
             changes = difference(trained, here, ("in training", "here")) if same else f"{source} in training"
             raise UnavailableError(
-                f"{self.where}: the extractor of '{name}' makes features that differ from the training features "
-                f"({changes}); use the same extractor and settings"
+                f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "
+                "use the same extractor and settings"
             )
         return extractor
 
     def warm(self, name: str) -> Record:
-        """Features of a blank picture, after the extractor is built; or zeros, where keys or features alone are
-        asked."""
+        """Features of a blank picture, so that the extractor is built; zeros if the input takes no pictures."""
         try:
-            return self._extracted(name, Picture("warm", partial(Image.new, "RGB", (64, 64))))
+            return self._extract(name, Picture("warm", partial(Image.new, "RGB", (64, 64))))
         except (UnavailableError, DataError):
             width = self.embedders[name].width
             return Record("warm", np.zeros((1, width), np.float32), np.array([[0, 0, 1, 1]], np.float32))

@@ -1,4 +1,4 @@
-"""Names: by which a query gives values to one step of a run; what it lacks, and what the step does not read."""
+"""Names in queries: match the values of a query to the inputs and labels of one step; find missing and unread names."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ PICTURE = ""  # the name of `Query.picture` among names of values
 
 @dataclass(frozen=True)
 class Bound:
-    """A query's values, sorted by what a step does with them.
+    """The values of a query, matched to the inputs and labels of a step.
 
     inputs    input name -> field that it reads -> value
     labels    label -> value
-    optional  field that an input reads where it is there -> value
+    optional  optional field of an input -> value
     missing   names that the step needs and the query does not give
     unread    names that the query gives and the step does not read
     """
@@ -33,17 +33,17 @@ class Bound:
 
 
 class StepNames:
-    """What a query of one step may give, and by which names.
+    """The names that a query to one step may use.
 
     A value under an input's name is for that input. A value under a field's name is for every input that reads the
-    field and is not given by its own name; a field that is called like an input which does not read it cannot be given.
-    A picture without a name is for the one input that takes pictures.
+    field, unless the query names the input. If an input has the name of a field that it does not read, a query cannot
+    give that field. A picture without a name is for the only input that takes pictures.
 
     inputs    the step's inputs
-    required  those of them that a query must give: the objective that predicts fills the others itself
-    labels    by which a query tells what is asked (the choices, the phrase)
-    optional  field -> the config of the input that reads it of examples that have it
-    filled    fields that each row of the objective has its own value of: a query gives a list
+    required  the inputs that a query must give; the objective that predicts fills the other inputs
+    labels    the labels that a query may give (the choices, the phrase)
+    optional  optional field -> config of the input that reads the field
+    filled    fields with one value per row of the objective; a query gives a list
     """
 
     def __init__(self, recipe: Recipe, step: str) -> None:
@@ -63,91 +63,91 @@ class StepNames:
         self._known = list(dict.fromkeys([*recipe.inputs, *sorted(self._fields), *labels, *optional]))
 
     def bind(self, query: Query) -> Bound:
-        """The query's values. Raises DataError for a name that no step of the recipe knows, and for a value that is
-        given twice."""
-        given = {name: value for name, value in query.inputs.items() if value is not None}
+        """Match the query's values. Raises DataError for a name that no step of the recipe knows, and for a duplicate
+        value."""
+        query_values = {name: value for name, value in query.inputs.items() if value is not None}
         self.check_known(query)
         values: dict[str, dict[str, Any]] = {}
         used: set[str] = set()
         for name, config in self.inputs.items():
             for field_ in config.fields:
-                key = name if name in given and len(config.fields) == 1 else field_
-                if key in given and (key == name or self._gives_field(key)):
-                    values.setdefault(name, {})[field_] = given[key]
+                key = name if name in query_values and len(config.fields) == 1 else field_
+                if key in query_values and (key == name or self._gives_field(key)):
+                    values.setdefault(name, {})[field_] = query_values[key]
                     used.add(key)
         if query.picture is not None and len(self.pictures) == 1:
             (name,) = self.pictures
             if name in values:
-                raise DataError(f"{query.where}: '{name}' is given twice, by its name and as the picture; remove one")
+                raise DataError(f"{query.where}: got two values for '{name}', by name and as the picture; remove one")
             values[name] = {self.inputs[name].fields[0]: query.picture}
             used.add(PICTURE)
-        labels = {name: given[name] for name in self.labels if name in given}
-        optional = {name: given[name] for name in self.optional if name in given}
+        labels = {name: query_values[name] for name in self.labels if name in query_values}
+        optional = {name: query_values[name] for name in self.optional if name in query_values}
         missing = [
             name if len(self.inputs[name].fields) == 1 else field_
             for name in self.required
             for field_ in self.inputs[name].fields
             if field_ not in values.get(name, {})
         ]
-        names = [*given, *([PICTURE] if query.picture is not None else [])]
+        names = [*query_values, *([PICTURE] if query.picture is not None else [])]
         unread = [name for name in names if name not in {*used, *labels, *optional}]
         return Bound(values, labels, optional, list(dict.fromkeys(missing)), unread)
 
-    def checked(self, query: Query) -> Bound:
-        """The query's values, which are just those that the step reads. Raises DataError."""
+    def bind_exactly(self, query: Query) -> Bound:
+        """Match the query's values, which must be exactly the step's. Raises DataError for missing and unread names."""
         query.check()
         bound = self.bind(query)
         if PICTURE in bound.unread and len(self.pictures) > 1:
             raise DataError(
-                f"{query.where}: the step '{self.step}' has {len(self.pictures)} inputs that take pictures; give the "
-                f"picture by name: {' or '.join(f'{name}=PICTURE' for name in self.pictures)}"
+                f"{query.where}: step '{self.step}' has {len(self.pictures)} inputs for pictures; name the input of "
+                f"the picture: {' or '.join(f'{name}=PICTURE' for name in self.pictures)}"
             )
         if bound.missing:
             name = bound.missing[0]
             raise DataError(
-                f"{query.where}: '{name}' is missing: the step '{self.step}' reads {self.reads}; give it with --input "
-                f'{name}=VALUE, or as "{name}" in a line'
+                f"{query.where}: '{name}' is missing: step '{self.step}' reads {self.reads}; add --input "
+                f'{name}=VALUE, or the field "{name}" in a line'
             )
         if bound.unread:
             raise DataError(
-                f"{query.where}: {called(bound.unread[0])} is not read by the step '{self.step}'; leave it out, or "
-                f"choose another step: {steps_read(self.recipe, list(self.recipe.steps))}"
+                f"{query.where}: step '{self.step}' does not read {quote_name(bound.unread[0])}; leave it out, or "
+                f"choose another step: {describe_steps(self.recipe, list(self.recipe.steps))}"
             )
         return bound
 
     @property
     def reads(self) -> str:
-        """The step's inputs, in words."""
+        """The step's inputs, as text."""
         return " and ".join(self.inputs)
 
     def _gives_field(self, name: str) -> bool:
-        """Whether a value of this name is a field's: not where an input is called so that does not read it."""
+        """Whether this name means a field: False if an input has the name but does not read the field."""
         return name not in self.inputs or name in self.inputs[name].fields
 
     def check_known(self, query: Query) -> None:
-        """Raises DataError for a name that is nothing in the recipe, and for an input of several fields."""
+        """Raises DataError for a name that the recipe does not have, and for the name of an input of several fields."""
         for name in query.inputs:
             reads = self.recipe.inputs[name].fields if name in self.recipe.inputs else ()
             if len(reads) > 1 and name not in self._fields:
-                raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these by their names")
+                raise DataError(f"{query.where}: '{name}' reads {' and '.join(reads)}; give these fields separately")
             if name not in self._known:
-                there = ", ".join(self._known)
+                known = ", ".join(self._known)
                 raise DataError(
-                    f"{query.where}: no input is called '{name}'{did_you_mean(name, self._known)}; there are: {there}"
+                    f"{query.where}: unknown input '{name}'{did_you_mean(name, self._known)}; available: {known}"
                 )
 
 
 def _objective(recipe: Recipe, step: str) -> ObjectiveConfig | None:
-    """The objective that makes a step's predictions; None where it writes."""
+    """The objective that makes a step's predictions; None for a step that writes texts."""
     predicts = recipe.predicts(step)
     return None if predicts is None or predicts[0] == GENERATOR else recipe.objectives[predicts[0]]
 
 
-def called(name: str) -> str:
+def quote_name(name: str) -> str:
     """The name of a value, for errors."""
     return "the picture" if name == PICTURE else f"'{name}'"
 
 
-def steps_read(recipe: Recipe, steps: Sequence[str]) -> str:
-    """What each of these steps reads, for errors."""
+def describe_steps(recipe: Recipe, steps: Sequence[str]) -> str:
+    """The inputs of each of these steps, for errors."""
     return "; ".join(f"'{name}' reads {' and '.join(recipe.steps[name].inputs)}" for name in steps)

@@ -1,4 +1,4 @@
-"""The predictor: one step of a finished run that answers queries. The command line, Python and services stand on it."""
+"""The predictor: answers queries with one step of a run. Used by the command line, by scripts and by services."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ from .features import QueryFeatures
 from .names import Bound, StepNames
 from .query import Query, from_json, is_many, queries_of
 
-MOST_TEXTS = 100  # of one query
-UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # what readers raise for values of other types
+MOST_TEXTS = 100  # per query
+UNREADABLE = (TypeError, ValueError, AttributeError, LookupError)  # readers raise these for values of a wrong type
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A query on its way to an answer. `read`: its example, read; None where `answer` says already why not."""
+    """A query before its answer is computed. `read`: the example with its inputs read; None if `answer` has an
+    error."""
 
     answer: Answer
     read: ReadExample | None = None
 
 
 class Predictor:
-    """A model with the weights of one step, ready to answer. Any number of threads may call; extractors are built when
-    the first picture comes, and kept.
+    """A model with the weights of one step. Safe to call from several threads. Extractors are built for the first
+    picture, and reused.
 
         run = load_run("runs/first/default/seed-0", step="both")
         run.ask("photo.jpg", caption="a dog on a beach", n=3).texts
         [answer.value for answer in run.ask(["a.jpg", "b.jpg"], caption="a dog")]
 
-    model   the model; it is put into eval mode
-    recipe  its recipe, as the run has it
-    step    the step whose inputs it reads, and whose kind of answer it gives
-    folder  the run's folder, where there is one
+    model   the model; the predictor sets it to eval mode
+    recipe  the recipe of the run
+    step    the name of the step
+    folder  the run folder, or None
     """
 
     def __init__(self, model: Model, recipe: Recipe, step: str, folder: RunFolder | None = None) -> None:
@@ -66,7 +67,7 @@ class Predictor:
 
     @property
     def where(self) -> str:
-        """What errors begin with: the run's folder."""
+        """The prefix of error messages: the run folder."""
         return str(self.folder.path) if self.folder else self.recipe.name
 
     @overload
@@ -89,23 +90,26 @@ class Predictor:
     def ask(
         self, query: Any = None, /, *, n: int = 1, options: Decoding | None = None, batch_size: int = 16, **inputs: Any
     ) -> Answer | list[Answer]:
-        """`n` different texts about a picture, or whatever else the step reads; of a list, an answer for each element.
+        """Write `n` different texts about a picture, or about the other inputs of the step. A list gives a list of
+        answers.
 
-        query       a picture for the one input that takes pictures, a dict of values by input, a `Query`, or an
-                    `Example` of a data set. A list of these, or a split's examples, is that many queries
-        n           how many different texts, 1 to 100: by diverse beam search where the generator knows it
-        options     another search instead, with its own num_return_sequences
-        batch_size  queries that are answered together
-        inputs      values by the names of inputs, for every query that does not give its own
+        query       a picture for the only input that takes pictures, a dict from input names to values, a `Query`, or
+                    an `Example` of a data set. A list of these, or the examples of a split, are several queries
+        n           number of different texts, 1 to 100; by diverse beam search if the generator supports it
+        options     decoding options to use instead, with their own num_return_sequences
+        batch_size  number of queries in a batch
+        inputs      values by input name, for every query that does not give its own
 
         A picture is a path, a key of the run's features, bytes, a file opened for reading, a PIL image, an array
         (H, W, 3) of uint8, or features (`mmgen.parts.Record`). Several pictures for one input are `All((a, b))`.
 
-        Raises DataError for a query that cannot be read; of a list, such a query has an `Answer.error` instead. Raises
-        RunError for a step that predicts something else, and UnavailableError where a picture cannot become the
-        features that were trained on."""
+        Raises DataError for a query that cannot be read; in a list, such a query gets an `Answer.error` instead. Raises
+        RunError for a step that does not write texts, and UnavailableError if the extractor of the training features is
+        not available for a picture."""
         if self.kind != "text":
-            raise RunError(f"{self.where}: the step '{self.step}' predicts a {self.kind}; use predict")
+            raise RunError(
+                f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
+            )
         return self._call(query, inputs, options or self.decoding(n), batch_size)
 
     @overload
@@ -117,8 +121,8 @@ class Predictor:
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer: ...
 
     def predict(self, query: Any = None, /, *, batch_size: int = 16, **inputs: Any) -> Answer | list[Answer]:
-        """What the step predicts (a label, a choice, a region, boxes; of a step that writes, one text): `Answer.value`
-        and `Answer.score`. All else is as in `ask`."""
+        """Predict a label, a choice, a region or boxes (a step that writes gives one text): `Answer.value` and
+        `Answer.score`. Parameters and errors are those of `ask`."""
         return self._call(query, inputs, None, batch_size)
 
     def _call(
@@ -127,8 +131,8 @@ class Predictor:
         for name in self.names.pictures:
             if isinstance(inputs.get(name), list | tuple):
                 raise DataError(
-                    f"{name}: a list of pictures may be several queries or several pictures of one; write {name}=All("
-                    "(a, b)) for one query about both (mmgen.tensors.All), or a list of queries as the first argument"
+                    f"{name}: a list of pictures is ambiguous; write {name}=All((a, b)) for one query about both "
+                    "pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
                 )
         queries = queries_of(query, inputs)
         if not is_many(query):
@@ -141,8 +145,8 @@ class Predictor:
     def answers(
         self, queries: Iterable[Query | Example], options: Decoding | None = None, batch_size: int = 16
     ) -> Iterator[Answer]:
-        """An answer for every query, in their order; one that cannot be read has its reason as `Answer.error`.
-        `batch_size`: queries that are answered together, which is quicker, and later for the first."""
+        """Answer every query, in order; the answer to a query that cannot be read has an `Answer.error`.
+        `batch_size`: larger batches are faster in total, but delay the first answer."""
         if not isinstance(batch_size, int) or batch_size < 1:
             raise DataError(f"batch_size must be a positive integer, not {batch_size!r:.60}")
         writes = self.kind == "text"
@@ -151,16 +155,16 @@ class Predictor:
         while batch := [self.prepare(query) for query in itertools.islice(coming, batch_size)]:
             ready = [query.read for query in batch if query.read is not None]
             pieces = retry.over(ready, lambda piece: self._outcomes(piece, options or Decoding()))
-            outcomes = iter([outcome for _, made in pieces for outcome in made])
+            outcomes = iter([outcome for _, results in pieces for outcome in results])
             for query in batch:
-                yield query.answer if query.read is None else _with(query.answer, next(outcomes))
+                yield query.answer if query.read is None else _add_outcome(query.answer, next(outcomes))
 
     def prepare(self, query: Query | Example) -> Prepared:
-        """A query as a resolved example, whose inputs are read, once."""
+        """Resolve a query to an example, and read its inputs once."""
         bound = None
         try:
             if isinstance(query, Query):
-                bound = self.names.checked(query)
+                bound = self.names.bind_exactly(query)
             example = self._example(query, bound) if isinstance(query, Query) and bound else query
             assert isinstance(example, Example)
             read = self._collator.read(example)
@@ -168,23 +172,23 @@ class Predictor:
             return Prepared(Answer(query.id, error=self._reason(error, bound)))
         except UNREADABLE as error:
             return Prepared(Answer(query.id, error=f"{self.names.reads}: cannot be read: {error}"))
-        found = [
+        query_remarks = [
             remark
             for name, config in self.names.inputs.items()
             for row in read.rows[:1]
             for remark in remarks(name, config, self.model.backbone, row.example.seen_by(name))
         ]
-        return Prepared(Answer(query.id, remarks=tuple(found)), read)
+        return Prepared(Answer(query.id, remarks=tuple(query_remarks)), read)
 
     @torch.inference_mode()
     def _outcomes(
         self, examples: Sequence[ReadExample], options: Decoding
     ) -> Sequence[list[Generation] | Prediction | str]:
-        """Texts, a prediction or an error for each."""
+        """Texts, a prediction or an error message for each example."""
         try:
             batch = self._collator.batch(examples)
         except (DataError, *UNREADABLE) as error:
-            if len(examples) > 1:  # one of them cannot be read: the others go on
+            if len(examples) > 1:  # one example cannot be read; answer each separately
                 return [outcome for example in examples for outcome in self._outcomes([example], options)]
             labels = " and ".join(examples[0].rows[0].example.labels)
             return [self._reason(error) if isinstance(error, DataError) else f"{labels}: cannot be read: {error}"]
@@ -197,10 +201,11 @@ class Predictor:
         return check_predictions(predictions, batch.ids, self.objective, objective)
 
     def _reason(self, error: DataError, bound: Bound | None = None) -> str:
-        """What a query's answer says of an error: what was given in the place of a text, how a label is given."""
+        """The error message of an answer. It shows a value that must be a text, and says how to give a missing
+        label."""
         if isinstance(error, MissingLabel) and error.label in self.names.labels:
             name = error.label
-            return f'{error}; give it with --input {name}=VALUE, or as "{name}" in a line'
+            return f'{error}; add --input {name}=VALUE, or the field "{name}" in a line'
         values = [
             (name, field, value)
             for name, fields in (bound.inputs if bound else {}).items()
@@ -210,14 +215,14 @@ class Predictor:
         ]
         for name, field, value in values:
             if isinstance(error, MissingInput) and error.field == field:
-                return f"{name} must be a text, not {json.dumps(value, default=str)[:40]}"
+                return f"'{name}' must be a string, not {json.dumps(value, default=str)[:40]}"
         return str(error)
 
     def _example(self, query: Query, bound: Bound) -> ResolvedExample:
-        """The example that readers read. Raises DataError."""
+        """The example of a query, for the readers. Raises DataError."""
         by_input = {
             name: {
-                field: self.features.of(name, value, query) if name in self.features else self._plain(field, value)
+                field: self.features.of(name, value, query) if name in self.features else self._parse(field, value)
                 for field, value in fields.items()
             }
             for name, fields in bound.inputs.items()
@@ -227,7 +232,7 @@ class Predictor:
             name: {field: value for field, value in fields.items() if value is not inputs[field]}
             for name, fields in by_input.items()
         }
-        labels = {name: self._plain(name, value) for name, value in bound.labels.items()}
+        labels = {name: self._parse(name, value) for name, value in bound.labels.items()}
         for name, value in bound.optional.items():
             try:
                 self._add_optional(name, from_json(value), inputs, labels)
@@ -237,33 +242,32 @@ class Predictor:
         return ResolvedExample(query.id, inputs, labels=labels, overrides=overrides)
 
     def _add_optional(self, name: str, value: Any, inputs: dict[str, Any], labels: dict[str, Any]) -> None:
-        """A field that is read where it is there: of the example, or where each row has its own, among the labels.
-        Raises ValueError."""
+        """Add an optional field to the inputs, or, if each row has its own value, to the labels. Raises ValueError."""
         config = self.names.optional[name]
         if name not in self.names.filled:
             inputs[name] = config.from_json(name, value)
             return
         if not isinstance(value, list):
-            raise ValueError(f"{str(value)[:60]} is not a list; give one for each row")
+            raise ValueError(f"{str(value)[:60]} is not a list; give a list with one value per row")
         rows = [config.from_json(name, row) for row in value]
         labels[name] = [row.values if isinstance(row, All) else row for row in rows]
 
-    def _plain(self, name: str, value: Any) -> Any:
-        """A value as it is; of what rows differ in, a list that may have been typed as JSON."""
+    def _parse(self, name: str, value: Any) -> Any:
+        """The value; for labels and fields with a value per row, a JSON string is parsed."""
         if name not in {*self.names.filled, *self.names.labels}:
             return value
         try:
             return from_json(value)
-        except (ValueError, RecursionError):  # a text that begins like JSON
+        except (ValueError, RecursionError):  # a text that starts like JSON
             return value
 
     def decoding(self, n: int = 1) -> Decoding:
-        """How n different texts are searched for: by diverse beam search, else by what the generator knows. Raises
-        DataError."""
+        """Decoding options for n different texts: diverse beam search, or else a search that the generator supports.
+        Raises DataError."""
         if not isinstance(n, int) or isinstance(n, bool) or n < 1:
             raise DataError("n must be a positive integer")
         if n > MOST_TEXTS:
-            raise DataError(f"n is {n}; at most {MOST_TEXTS} texts can be written for one query")
+            raise DataError(f"n is {n}, but must be at most {MOST_TEXTS}")
         if n == 1:
             return Decoding()
         searches = (
@@ -274,18 +278,20 @@ class Predictor:
         known = (options for options in searches if not self.recipe.generator.refuses(options))
         options = next(known, None)
         if options is None:
-            raise DataError(f"the generator '{self.recipe.generator.type}' writes one text for a query; n must be 1")
+            raise DataError(f"the generator '{self.recipe.generator.type}' writes one text per query; n must be 1")
         return options
 
     def generate(self, examples: Sequence[Example], options: Decoding | None = None) -> list[list[Generation]]:
-        """Texts for examples of a data set, best first. `options` default to the recipe's. Raises RunError for a step
-        that writes none, DataError for an example that cannot be read."""
+        """Texts for examples of a data set, best first. `options`: default: the recipe's. Raises RunError for a step
+        that does not write texts, and DataError for an example that cannot be read."""
         if self.kind != "text":
-            raise RunError(f"the step '{self.step}' predicts {self.kind}s and writes no texts; use predict")
+            raise RunError(
+                f"{self.where}: step '{self.step}' does not write texts, but predicts {self.kind}; use predict"
+            )
         return generate(self.model, examples, options or self.recipe.decoding, tuple(self.names.inputs))
 
     def warm(self) -> None:
-        """Build what the first query would wait for, extractors, and answer a query of made-up values once."""
+        """Build the extractors and answer a dummy query, so that the first real query is fast."""
         values: dict[str, Any] = dict.fromkeys(self.names.labels, ["a", "a"] if self.names.filled else "a")
         for name in self.names.required:
             if name in self.names.pictures:
@@ -296,8 +302,8 @@ class Predictor:
         list(self.answers([Query("warm", values)]))
 
 
-def _with(answer: Answer, outcome: list[Generation] | Prediction | str) -> Answer:
-    """An answer with what came out; of a text that repeats itself, a remark."""
+def _add_outcome(answer: Answer, outcome: list[Generation] | Prediction | str) -> Answer:
+    """The answer with its texts, prediction or error; with a remark if the best text repeats itself."""
     if isinstance(outcome, str):
         return replace(answer, error=outcome, remarks=())
     if isinstance(outcome, Prediction):

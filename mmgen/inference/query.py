@@ -1,5 +1,4 @@
-"""Queries: what a finished run is asked, from Python's values, image files, folders of them, JSONL lines and NAME=VALUE
-pairs."""
+"""Queries to a run, from Python values, image files, folders of images, JSONL lines and NAME=VALUE pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from ..reading.text import LONGEST
 from ..tensors import Example
 
 LINE = '{"image": "photo.jpg"}'
-OF_A_RUN = (
+RUN_FILES = (
     "steps",
     "backbone",
     "probes",
@@ -37,16 +36,16 @@ OF_A_RUN = (
 
 @dataclass(frozen=True)
 class Query:
-    """One question to a step.
+    """One query to a step.
 
-    id       what its answer is called
-    inputs   values by the names of inputs; or of fields that they read, and of labels such as choices. For an input
-             whose features are stored: a picture in any form (`mmgen.inference.pictures.as_picture`), a key of the
-             run's features, or features; a list or `All` of these for several pictures that are shown together
-    picture  for the one input of the step that takes pictures
-    folder   where relative paths of pictures begin
-    place    the line of a file where it was written, for errors
-    problem  why that line cannot be read; empty where it can
+    id       the id of the answer
+    inputs   values by the names of inputs, of fields that the inputs read, and of labels such as choices. For an input
+             of stored features: a picture in any form (`mmgen.inference.pictures.as_picture`), a key of the run's
+             features, or features; a list or `All` of these for several pictures together
+    picture  the value for the only input of the step that takes pictures
+    folder   the base of relative paths of pictures
+    place    file and line of the query, for errors
+    problem  why that line cannot be read; empty if it can be read
     """
 
     id: str
@@ -61,7 +60,7 @@ class Query:
         return self.place or self.id
 
     def check(self) -> None:
-        """Raises DataError for a line that cannot be read, and for texts that no tokenizer should see."""
+        """Raises DataError for a line that cannot be read, and for texts that are too long or are not valid Unicode."""
         if self.problem:
             raise DataError(self.problem)
         for name, value in self.inputs.items():
@@ -69,19 +68,19 @@ class Query:
                 if len(text) > LONGEST:
                     raise DataError(f"{self.where}: '{name}' has {len(text):,} characters; the limit is {LONGEST:,}")
                 if any("\ud800" <= letter <= "\udfff" for letter in text):
-                    raise DataError(f"{self.where}: '{name}' contains half a character ({text!r:.60}); give whole ones")
+                    raise DataError(f"{self.where}: '{name}' contains a lone surrogate ({text!r:.60}); remove it")
 
 
 def queries_of(value: Any, inputs: Mapping[str, Any]) -> list[Query | Example]:
-    """The queries of a call in Python: one for each element of what `is_many`, one of any other value. `inputs` are
-    given to each that does not give them itself. Raises DataError for a tuple."""
+    """The queries of a Python call: one per element if the value `is_many`, else one. `inputs` are defaults for every
+    query. Raises DataError for a tuple."""
     if not is_many(value):
         return [_query(value, inputs, "this query")]
     return [_query(element, inputs, str(number)) for number, element in enumerate(value, 1)]
 
 
 def is_many(value: Any) -> bool:
-    """Whether a value is many queries: a list, or the examples of a split."""
+    """Whether a value is several queries: a list, or the examples of a split."""
     if isinstance(value, str | bytes | bytearray | memoryview) or not isinstance(value, Sequence):
         return False
     return isinstance(value, list) or (len(value) > 0 and isinstance(value[0], Example))
@@ -100,69 +99,70 @@ def _query(value: Any, inputs: Mapping[str, Any], name: str) -> Query | Example:
 
 
 def read_sources(sources: Sequence[Path], inputs: Mapping[str, Any] | None = None) -> list[Query]:
-    """Queries from image files, folders of images, and JSONL files whose fields are inputs; `inputs` are given to each
-    of them, and make one alone where there are no sources. A line that cannot be read becomes a query with a `problem`.
-    Raises DataError."""
+    """Queries from image files, folders of images, and JSONL files whose fields are inputs. `inputs` are added to every
+    query; without sources, they are the only query. A line that cannot be read becomes a query with a `problem`. Raises
+    DataError."""
     named = {name: value for name, value in (inputs or {}).items() if not _is_empty(value)}
     queries: list[Query] = []
     for source in sources:
         if source.is_dir():
             paths = list(image_files(source))
             if not paths:
-                raise DataError(f"{source}: holds no images ({', '.join(SUFFIXES)})")
+                raise DataError(f"{source}: the folder has no images ({', '.join(SUFFIXES)})")
             queries += [Query(str(path), named, path) for path in paths]
         elif source.suffix == ".jsonl":
-            queries += _lines(source, named)
+            queries += _queries_of_lines(source, named)
         elif source.exists():
             queries.append(Query(str(source), named, source))
         else:
-            raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file of them")
+            raise DataError(f"{source}: no such file; give an image, a folder of images, or a JSONL file")
     if sources and not queries:
-        raise DataError(f"{', '.join(map(str, sources))}: nothing to ask about; give a JSON object a line, like {LINE}")
+        raise DataError(f"{', '.join(map(str, sources))}: no queries; write one JSON object per line, such as {LINE}")
     return queries or [Query(" and ".join(named), named)]
 
 
 def named_values(pairs: Iterable[str]) -> dict[str, Any]:
-    """NAME=VALUE; a name that is given again has a list of values (the two pictures of NLVR2). Raises DataError."""
+    """Values from NAME=VALUE pairs; a repeated name gets a list of values (the two pictures of NLVR2). Raises
+    DataError."""
     values: dict[str, list[str]] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise DataError(f"--input {pair}: write NAME=VALUE, like --input caption='a dog on a beach'")
+            raise DataError(f"--input {pair}: write NAME=VALUE, such as --input caption='a dog on a beach'")
         values.setdefault(name, []).append(_as_utf_8(name, value))
     return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
 
 
 def from_json(value: Any) -> Any:
-    """A value that may have been typed as JSON: --input choices='["a dog", "a cat"]'. Raises ValueError."""
+    """The value, parsed if it is a JSON string: --input choices='["a dog", "a cat"]'. Raises ValueError."""
     if isinstance(value, list):
         return [from_json(element) for element in value]
     return json.loads(value) if isinstance(value, str) and value.lstrip().startswith(("[", "{")) else value
 
 
 def _as_utf_8(name: str, value: str) -> str:
-    """What was typed, as UTF-8 whatever the locale makes of it: Python hands on bytes that this has no letters for as
-    lone surrogates. Raises DataError."""
+    """An argument decoded as UTF-8 in any locale. (Python passes undecodable bytes as lone surrogates.) Raises
+    DataError."""
     try:
         return os.fsencode(value).decode("utf-8")
     except UnicodeError:
-        raise DataError(f"--input {name}: holds a byte that is not UTF-8; give it in UTF-8") from None
+        raise DataError(f"--input {name}: the value is not UTF-8; write it in UTF-8") from None
 
 
 def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: Iterable[Query]) -> None:
-    """Raises RunError where writing `out` would destroy an input file, the run, or a file that is no text."""
+    """Raises RunError if `out` would overwrite an input file, a file of the run, or a file that is not text."""
     if not out.exists():
         return
     if not out.is_file():
-        raise RunError(f"{out}: cannot be written: it is not a file")
+        raise RunError(f"{out}: cannot be written: not a file")
     target, place = out.resolve(), run.resolve()
-    if target.is_relative_to(place) and target != place and target.relative_to(place).parts[0] in OF_A_RUN:
-        raise RunError(f"--out {out}: belongs to the run, and would be overwritten; choose another name")
+    if target.is_relative_to(place) and target != place and target.relative_to(place).parts[0] in RUN_FILES:
+        raise RunError(f"--out {out}: is a file of the run and would be overwritten; choose another name")
     values = {
         (query.folder / value).resolve()
         for query in queries
-        for given in query.inputs.values()
-        for value in (given if isinstance(given, list) else [given])
+        for field_value in query.inputs.values()
+        for value in (field_value if isinstance(field_value, list) else [field_value])
         if isinstance(value, str | Path) and "\0" not in str(value) and len(str(value)) < 4096
     }
     if target in values or any(
@@ -170,23 +170,23 @@ def refuse_overwriting(out: Path, run: Path, sources: Sequence[Path], queries: I
         or (source.is_dir() and target.is_relative_to(source.resolve()) and target.suffix.lower() in SUFFIXES)
         for source in sources
     ):
-        raise RunError(f"--out {out}: is also an input file, and would be overwritten; choose another name")
+        raise RunError(f"--out {out}: is also an input file and would be overwritten; choose another name")
     files.refuse_overwriting("--out", out, ())
 
 
-def _lines(source: Path, named: Mapping[str, Any]) -> list[Query]:
-    """The queries of a JSONL file, each with an id of its own."""
-    numbered: list[tuple[int, bool, Query]] = []  # line, whether it gives its id, the query
-    for number, line in enumerate(_text(source).split("\n"), 1):
+def _queries_of_lines(source: Path, named: Mapping[str, Any]) -> list[Query]:
+    """The queries of a JSONL file, with unique ids."""
+    numbered: list[tuple[int, bool, Query]] = []  # line number, whether the line has an id, query
+    for number, line in enumerate(_read_text(source).split("\n"), 1):
         if not line.strip():
             continue
         place = f"{source}:{number}"
         try:
             entry = json.loads(line)
-            query = _of_line(entry, source, number, named)
+            query = _query_of_line(entry, source, number, named)
             numbered.append((number, entry.get("id") is not None, query))
         except (ValueError, RecursionError) as error:
-            problem = f"{place}: not a line like {LINE}: {error}"
+            problem = f"{place}: invalid line ({error}); write a JSON object such as {LINE}"
             numbered.append((number, True, Query(str(number), place=place, problem=problem)))
     times = Counter(query.id for _, _, query in numbered)
     first: dict[str, int] = {}
@@ -195,32 +195,32 @@ def _lines(source: Path, named: Mapping[str, Any]) -> list[Query]:
         if times[query.id] > 1 and not has_id:
             query = replace(query, id=f"{query.id}:{number}")
         elif (line_before := first.setdefault(query.id, number)) != number and not query.problem:
-            problem = f"{query.place}: the id '{query.id}' is that of line {line_before} too; give it another"
+            problem = f"{query.place}: duplicate id '{query.id}', also in line {line_before}; ids must be unique"
             query = replace(query, id=str(number), problem=problem)
         queries.append(query)
     return queries
 
 
-def _text(source: Path) -> str:
+def _read_text(source: Path) -> str:
     try:
         return regular(source).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}; save it as UTF-8, a JSON object a "
-            "line"
+            f"{source}: cannot be read: {getattr(error, 'strerror', None) or error}; save the file as UTF-8, with one "
+            "JSON object per line"
         ) from None
 
 
-def _of_line(entry: Any, source: Path, number: int, named: Mapping[str, Any]) -> Query:
-    """A line of a JSONL file. Raises ValueError."""
+def _query_of_line(entry: Any, source: Path, number: int, named: Mapping[str, Any]) -> Query:
+    """The query of a line of a JSONL file. Raises ValueError."""
     if not isinstance(entry, dict):
-        raise ValueError("expected an object")
+        raise ValueError("not a JSON object")
     values = {name: value for name, value in entry.items() if name != "id" and not _is_empty(value)}
     ident = entry.get("id")
     if ident is not None and (not isinstance(ident, str | int) or isinstance(ident, bool)):
-        raise ValueError(f'"id" must be a text, not {json.dumps(ident)[:40]}')
+        raise ValueError(f'"id" must be a string, not {json.dumps(ident)[:40]}')
     if not values and not named:
-        raise ValueError("it gives no input")
+        raise ValueError("the object has no inputs")
     if ident is None:
         texts = [value for value in values.values() if isinstance(value, str)]
         pictures = (text for text in texts if text.lower().endswith(SUFFIXES))
@@ -229,12 +229,12 @@ def _of_line(entry: Any, source: Path, number: int, named: Mapping[str, Any]) ->
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether it says nothing: null, an empty text, or a list of nothing."""
+    """Whether a value is null, an empty string or an empty list."""
     return value is None or (isinstance(value, str | list) and not value)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value, and in lists of it."""
+    """The strings in a value and its nested lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | tuple):

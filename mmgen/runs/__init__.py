@@ -1,1 +1,1 @@
-"""Runs: recipe in, results out; a finished run, scored, written and probed again."""
+"""Runs of recipes: training, writing, scoring; and scoring, writing and probing of finished runs."""

@@ -1,4 +1,4 @@
-"""A look at a recipe's data before anything is learnt from it: counts, gaps, overlaps, lengths, examples."""
+"""The summary of a recipe's data for `mmgen data check`: counts, missing items, overlaps, lengths, examples."""
 
 from __future__ import annotations
 
@@ -16,75 +16,77 @@ from ..progress import table
 from ..recipe.tables import Recipe
 from ..tensors import All, Example
 
-NAMED = 3  # how many of what is missing are named in a line
+MOST_NAMED = 3  # ids of missing items in one line
 
 
 class DataSummary:
-    """What a recipe's data hold, and what a run would lack. `lines` finds it out, and fills the other two.
+    """Summarises a recipe's data, and collects what a run would lack. `lines` fills the other attributes.
 
-    problems  what would stop a run, a line each
-    missing   (split, what, image or example) of everything that is missing, also where a run goes on without it
+    problems  problems that would stop a run, one line each
+    missing   (split, what, image or example) of every missing item, including items that a run does not need
     """
 
     def __init__(self, recipe: Recipe) -> None:
-        """Raises what building the data sets raises."""
+        """Raises the errors of the data sets when they are built."""
         self.recipe, self.datasets = recipe, Datasets(recipe)
         self.problems: list[str] = []
         self.missing: list[tuple[str, str, str]] = []
 
     def lines(self) -> Iterator[str]:
-        """Lines to read. Raises what reading a split raises. An encoder that cannot be had costs only the lengths in
-        tokens."""
+        """The lines of the summary. Raises the errors of reading a split. Without the encoder, only the lengths in
+        tokens are left out."""
         recipe, dataset = self.recipe, self.datasets.main
         splits = {name: dataset.split(name) for name in dataset.splits()}
-        yield from _described(dataset.describe(), splits)
+        yield from _description(dataset.describe(), splits)
         for name, examples in splits.items():
-            yield from self._split(name, examples, self._asked(), self._stops(name))
+            yield from self._split(name, examples, self._query_inputs(), self._required_inputs(name))
             for what, images in dataset.lacking(name).items():
-                yield self._named(name, what.replace("_", " "), images)
-        own = {}
-        for step, each in recipe.steps.items():
-            for source in self.datasets.sources(step).values() if each.data_sets else ():
-                several = f", '{source.name}'" * (len(each.data_sets) > 1)
-                own[name := f"what '{step}' learns from{several}"] = source.examples
-                asked = recipe.required_inputs(source.inputs, source.objectives)
-                yield from self._split(name, source.examples, asked, {read: f"step '{step}'" for read in asked})
-        yield from _overlaps(recipe, splits | own)
+                yield self._missing_line(name, what.replace("_", " "), images)
+        step_examples = {}
+        for step, settings in recipe.steps.items():
+            for source in self.datasets.sources(step).values() if settings.data_sets else ():
+                several = f", '{source.name}'" * (len(settings.data_sets) > 1)
+                step_examples[name := f"data of step '{step}'{several}"] = source.examples
+                input_names = recipe.required_inputs(source.inputs, source.objectives)
+                yield from self._split(
+                    name, source.examples, input_names, {read: f"step '{step}'" for read in input_names}
+                )
+        yield from _overlaps(recipe, splits | step_examples)
         yield ""
-        yield from self._lengths(splits, own)
-        yield from _shown(splits[recipe.data.train_split][:3])
+        yield from self._lengths(splits, step_examples)
+        yield from _example_lines(splits[recipe.data.train_split][:3])
 
-    def _stops(self, split: str) -> dict[str, str]:
-        """Inputs without which a run stops in this split of the recipe's own data -> a step that reads them there."""
-        data, found = self.recipe.data, {}
+    def _required_inputs(self, split: str) -> dict[str, str]:
+        """Inputs that a run needs in this split of the recipe's data -> a step that reads the input there."""
+        data, readers = self.recipe.data, {}
         for name, step in self.recipe.steps.items():
             learnt = not step.data_sets and split in (data.train_split, data.validation_split)
             scored = step.evaluate and split == data.test_split and self.recipe.own_data(name) is None
             if learnt or scored:
-                asked = self.recipe.required_inputs(step.inputs, step.objectives)
-                found.update({read: f"step '{name}'" for read in asked if read not in found})
-        return found
+                input_names = self.recipe.required_inputs(step.inputs, step.objectives)
+                readers.update({read: f"step '{name}'" for read in input_names if read not in readers})
+        return readers
 
-    def _asked(self) -> tuple[str, ...]:
-        """Inputs that no objective fills."""
+    def _query_inputs(self) -> tuple[str, ...]:
+        """Inputs that examples must provide, because no objective fills them."""
         return self.recipe.required_inputs(self.recipe.inputs, self.recipe.objectives)
 
     def _split(
         self, name: str, examples: Sequence[Example], inputs: Iterable[str], stops: Mapping[str, str]
     ) -> Iterator[str]:
-        """What there is of each input that is read from a split. `stops`: see `_stops`."""
+        """Lines about each input that is read from a split. `stops`: see `_required_inputs`."""
         yield ""
         yield f"{name}: {_count(examples, 'example')}, {_count([t for e in examples for t in e.targets], 'target')}"
         for input_, config in self.recipe.inputs.items():
             if input_ not in inputs:
                 continue
-            lacking = [each.id for each in examples if any(each.lacks(field) for field in config.fields)]
+            lacking = [example.id for example in examples if any(example.lacks(field) for field in config.fields)]
             if lacking:
-                yield self._named(name, f"{input_} missing", lacking)
+                yield self._missing_line(name, f"{input_} missing", lacking)
                 self._problem(stops.get(input_), f"{name}: {_count(lacking, 'example')} without {input_}")
             if isinstance(config, FeaturesConfig):
-                read = [(resolve(each), field) for each in examples for field in config.fields]
-                values = [value for each, field in read for value in each.shown(field)]
+                read = [(resolve(example), field) for example in examples for field in config.fields]
+                values = [value for example, field in read for value in example.shown(field)]
                 keys = list(dict.fromkeys(value for value in values if isinstance(value, str)))
                 yield from self._features(name, input_, config, keys, stops.get(input_))
 
@@ -100,53 +102,57 @@ class DataSummary:
                 yield f"  {input_:<19} {len(keys) - len(absent):,} of {images} have features in {config.features}"
                 what = {"features": absent, "regions": empty}
             elif config.extractor is not None:
-                there = {picture.key for picture in self.datasets.pictures()}
-                what = {"picture": [key for key in keys if key not in there]}
-                yield f"  {input_:<19} {images}; features will be made by '{config.extractor.type}'"
+                picture_keys = {picture.key for picture in self.datasets.pictures()}
+                what = {"picture": [key for key in keys if key not in picture_keys]}
+                yield f"  {input_:<19} {images}; a run extracts features with '{config.extractor.type}'"
             else:
-                raise DataError("neither features nor an extractor is named")
+                raise DataError("the recipe names neither 'features' nor 'extractor'")
         except MmgenError as error:
             yield f"  {input_:<19} {error}"
             self._problem(step, f"{input_}: {error}")
             return
         for lack, some in what.items():
             if some:
-                yield self._named(split, f"{input_} without {lack}", some)
+                yield self._missing_line(split, f"{input_} without {lack}", some)
                 self._problem(step, f"{split}: {_count(some, 'image')} without {lack} of {input_}")
 
-    def _named(self, split: str, what: str, ids: Sequence[str]) -> str:
-        """A line that names the first few, after all are noted."""
-        self.missing += [(split, what, own) for own in ids]
-        return f"  {what:<19} {len(ids):,} ({', '.join(ids[:NAMED])}{', ...' * (len(ids) > NAMED)})"
+    def _missing_line(self, split: str, what: str, ids: Sequence[str]) -> str:
+        """A line with the first few ids. All ids are added to `missing`."""
+        self.missing += [(split, what, example_id) for example_id in ids]
+        return f"  {what:<19} {len(ids):,} ({', '.join(ids[:MOST_NAMED])}{', ...' * (len(ids) > MOST_NAMED)})"
 
     def _problem(self, step: str | None, text: str) -> None:
-        """Noted where a step stumbles over it; once."""
-        if step is not None and (told := f"{text}; {step} reads it") not in self.problems:
-            self.problems.append(told)
+        """Add a problem of a step, once; no problem if no step reads the input."""
+        if step is not None and (problem := f"{text}; {step} reads it") not in self.problems:
+            self.problems.append(problem)
 
-    def _lengths(self, splits: Mapping[str, Sequence[Example]], own: Mapping[str, Sequence[Example]]) -> Iterator[str]:
-        """Lengths in tokens, a row for the targets and each input of words in each split."""
+    def _lengths(
+        self, splits: Mapping[str, Sequence[Example]], step_examples: Mapping[str, Sequence[Example]]
+    ) -> Iterator[str]:
+        """The table of lengths in tokens, with a row for the targets and each text input of each split."""
         try:
             backbone = self.recipe.backbone.build(texts=list(self.datasets.texts()))
         except MmgenError as error:
-            yield f"tokens are not counted without the encoder: {error}"
+            yield f"lengths in tokens need the encoder: {error}"
             return
         limit = getattr(self.recipe.generator, "max_tokens", None)
-        rows = [["tokens of a text", "least", "median", "most", "cut", "unknown"]]
-        for name, examples in [*splits.items(), *own.items()]:
-            texts = [text for each in examples for text in each.targets]
-            rows.append([f"{name}: targets", *_spread(backbone, texts, limit and limit - 1)])
+        rows = [["tokens per text", "min", "median", "max", "truncated", "unknown"]]
+        for name, examples in [*splits.items(), *step_examples.items()]:
+            texts = [text for example in examples for text in example.targets]
+            rows.append([f"{name}: targets", *_length_cells(backbone, texts, limit and limit - 1)])
             for input_, config in self.recipe.inputs.items():
-                texts = [text for each in examples for text in config.texts(resolve(each))]
+                texts = [text for example in examples for text in config.texts(resolve(example))]
                 if texts and not isinstance(config, FeaturesConfig):
-                    rows.append([f"{name}: {input_}", *_spread(backbone, texts, getattr(config, "max_tokens", None))])
+                    rows.append(
+                        [f"{name}: {input_}", *_length_cells(backbone, texts, getattr(config, "max_tokens", None))]
+                    )
         yield table(rows)
-        yield "cut: texts that lose their end, being over max_tokens (of a target, the end token counts)"
-        yield "unknown: texts with a word or sign that the encoder's vocabulary has not"
+        yield "truncated: texts longer than max_tokens, whose end is cut off (for targets, the end token counts)"
+        yield "unknown: texts with words or characters that are not in the tokenizer's vocabulary"
 
 
-def _described(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
-    """What a data set says of itself. Counts by split become a table, without what is nowhere."""
+def _description(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
+    """Lines of a data set's description. Counts per split become a table, without rows of zeros."""
     counts = {name: {"examples": len(examples)} for name, examples in splits.items()}
     for name, value in about.items():
         if name in ("published", "examples"):
@@ -174,7 +180,7 @@ def _described(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example]]
 
 
 def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
-    """Images that are in two splits."""
+    """Lines that count the images which two splits share."""
     pictured = next((config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
     keys = {
         name: {key for example in examples for key in example.shown(pictured or "") or (example.id,)}
@@ -182,13 +188,13 @@ def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterat
     }
     names = list(keys)
     yield ""
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
-            shared = keys[one] & keys[other]
-            yield f"{one} and {other} share {_count(shared, 'image') if shared else 'nothing'}"
+    for place, first in enumerate(names):
+        for second in names[place + 1 :]:
+            shared = keys[first] & keys[second]
+            yield f"{first} and {second} share {_count(shared, 'image') if shared else 'nothing'}"
 
 
-def _shown(examples: Sequence[Example]) -> Iterator[str]:
+def _example_lines(examples: Sequence[Example]) -> Iterator[str]:
     for example in examples:
         yield ""
         yield example.id
@@ -200,8 +206,8 @@ def _shown(examples: Sequence[Example]) -> Iterator[str]:
             yield f"  -> {target}"
 
 
-def _spread(backbone: Backbone, texts: list[str], limit: int | None) -> list[str]:
-    """Cells: least, median and most tokens, and how many texts are over the limit and hold what is unknown."""
+def _length_cells(backbone: Backbone, texts: list[str], limit: int | None) -> list[str]:
+    """Table cells: min, median and max tokens, and the numbers of truncated texts and of texts with unknown tokens."""
     if not texts:
         return ["-"] * 5
     tokens = backbone.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]

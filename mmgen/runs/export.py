@@ -1,4 +1,4 @@
-"""A recipe's data set written in a published format: files, pictures, and region features."""
+"""Export of a recipe's data set in a published format: files, pictures, and region features."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = re.compile(r"[\w@][\w.@ +-]*")  # keys of pictures that may name files
 
 @dataclass(frozen=True)
 class Summary:
-    """What was written. `data`: the keys of a recipe that read it, but for `folder`."""
+    """Counts of an export. `data`: the recipe keys that read the export, except `folder`."""
 
     data: dict[str, Any]
     examples: dict[str, int]
@@ -34,32 +34,32 @@ class Summary:
     features: int
 
 
-def exporter(name: str, registry: Registry) -> Exporter:
-    """Who writes a format. Raises MmgenError with what there is."""
-    found = {
-        each.name: each
+def find_exporter(name: str, registry: Registry) -> Exporter:
+    """The exporter of a format. Raises MmgenError for an unknown format."""
+    exporters = {
+        form.name: form
         for part in registry.of_kind("dataset")
         if issubclass(part.config, DatasetConfig)
-        for each in part.config.exporters()
+        for form in part.config.exporters()
     }
-    if name not in found:
-        known = ", ".join(sorted(found)) or "none"
-        raise MmgenError(f"--as {name}: no format of that name{did_you_mean(name, found)}; there are: {known}")
-    return found[name]
+    if name not in exporters:
+        known = ", ".join(sorted(exporters)) or "none"
+        raise MmgenError(f"--as {name}: unknown format{did_you_mean(name, exporters)}; available: {known}")
+    return exporters[name]
 
 
 def export(
     recipe: Recipe, config: DatasetConfig, form: Exporter, folder: Path, features: bool, progress: Progress
 ) -> Summary:
-    """Write the data set of `config` into a new folder, whole or not at all. `features`: those of the recipe's input of
-    stored features too, where it has one. Raises RunError for a folder that is there, DataError for what the format
-    cannot say."""
+    """Write the data set of `config` into a new folder, completely or not at all. `features`: also write the features
+    of the recipe's input of stored features, if it has one. Raises RunError for a folder that is not empty, DataError
+    for examples that the format cannot express."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RunError(f"{folder}: is there and not empty; name a new folder")
+        raise RunError(f"{folder}: already exists and is not empty; choose another folder")
     splits = {}
     for split in config.build().splits():
-        asked = form.config(config, split)
-        splits[split] = Examples(asked).check(split, asked.build().split(split))
+        split_config = form.config(config, split)
+        splits[split] = Examples(split_config).check(split, split_config.build().split(split))
     _check_labels(splits, form, config)
     return write_folder(folder, lambda place: _write(recipe, config, form, place, splits, features, progress))
 
@@ -69,8 +69,8 @@ def _check_labels(splits: dict[str, Any], form: Exporter, config: DatasetConfig)
         for example in examples:
             if missing := [name for name in form.labels if name not in example.labels]:
                 raise DataError(
-                    f"data ({config.type}): example '{example.id}' of '{split}' has no label '{missing[0]}', of which "
-                    f"{form.name} is made"
+                    f"data ({config.type}): example '{example.id}' of '{split}' has no label '{missing[0]}', which "
+                    f"{form.name} needs"
                 )
 
 
@@ -85,36 +85,44 @@ def _write(
 ) -> Summary:
     dataset = config.build()
     shown = {key for examples in splits.values() for example in examples for key in example.shown("image")}
-    pictures = _saved([each for each in dataset.pictures() if each.key in shown], folder / form.images, progress)
+    pictures = _save_pictures(
+        [picture for picture in dataset.pictures() if picture.key in shown], folder / form.images, progress
+    )
     if absent := shown - pictures.keys():
-        raise DataError(f"data ({config.type}): no raw picture of '{min(absent)}', nor of {len(absent) - 1} others")
+        raise DataError(
+            f"data ({config.type}): the data set has no picture of '{min(absent)}' and {len(absent) - 1} others"
+        )
     data = form.write(Exported(splits, dataset.labels(), pictures), folder)
-    sizes = {key: (each.width, each.height) for key, each in pictures.items()}
-    source = next((each for each in recipe.inputs.values() if isinstance(each, FeaturesConfig)), None)
+    sizes = {key: (picture.width, picture.height) for key, picture in pictures.items()}
+    source = next(
+        (input_config for input_config in recipe.inputs.values() if isinstance(input_config, FeaturesConfig)), None
+    )
     written = 0
     if features and source is not None:
-        wanted = (each for each in dataset.pictures() if each.key in shown)
+        shown_pictures = (picture for picture in dataset.pictures() if picture.key in shown)
         with progress.task("features", len(shown), "images") as advance:
-            written = write_tsv(folder / FEATURES, _counted(_records(source, sizes, wanted), advance), sizes)
+            written = write_tsv(
+                folder / FEATURES, _count_progress(_records(source, sizes, shown_pictures), advance), sizes
+            )
     counts = {split: len(examples) for split, examples in splits.items()}
     return Summary({**data, "images": form.images}, counts, len(pictures), written)
 
 
-def _saved(pictures: list[Picture], folder: Path, progress: Progress) -> dict[str, ExportedPicture]:
-    """Writes pictures as PNG, under names whose keys are theirs."""
+def _save_pictures(pictures: list[Picture], folder: Path, progress: Progress) -> dict[str, ExportedPicture]:
+    """Save pictures as PNG files, named by their keys."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = {}
+    saved = {}
     with progress.task("pictures", len(pictures), "images") as advance:
         for picture in pictures:
             file = f"{picture.key}.png"
             if len(file) > 200 or not PLAIN.fullmatch(picture.key) or image_key(file) != picture.key:
-                raise DataError(f"the picture '{picture.key:.60}' cannot be a file of this name")
+                raise DataError(f"picture '{picture.key:.60}': the key is not a valid file name")
             image = picture.load()
             image.save(folder / file)
             width, height = image.size
-            found[picture.key] = ExportedPicture(file, width, height, picture.boxes or (), picture.labels or ())
+            saved[picture.key] = ExportedPicture(file, width, height, picture.boxes or (), picture.labels or ())
             advance()
-    return found
+    return saved
 
 
 def _records(source: FeaturesConfig, sizes: dict[str, Any], pictures: Iterable[Picture]) -> Iterator[Record]:
@@ -124,11 +132,11 @@ def _records(source: FeaturesConfig, sizes: dict[str, Any], pictures: Iterable[P
     elif source.extractor is not None:
         for record in source.extractor.build().records(pictures):
             if isinstance(record, FailedImage):
-                raise DataError(f"no features of the picture '{record.key}': {record.reason}")
+                raise DataError(f"picture '{record.key}': no features: {record.reason}")
             yield record
 
 
-def _counted(records: Iterable[Record], advance: Any) -> Iterator[Record]:
+def _count_progress(records: Iterable[Record], advance: Any) -> Iterator[Record]:
     for record in records:
         yield record
         advance()

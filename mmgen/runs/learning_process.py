@@ -1,5 +1,5 @@
-"""Learning process: what a process does that learns steps for a run (`side_by_side`). It builds data and model once,
-and learns the steps that it is told, one after another."""
+"""The work of a process that trains steps for a run (`side_by_side`): build data and model once, then train each
+requested step in turn."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from ..training.context import StepContext
 from ..training.signals import handling
 from ..training.threads import choose_threads
 from .prepare import model_of_steps
-from .step import learn_step
+from .step import train_step
 
-LEARNT = None  # what it says when it has learnt a step
+TRAINED = None  # the message of a process after a trained step
 
 
 @dataclass(frozen=True)
 class Order:
-    """What a process is to learn from.
+    """The task of a process.
 
-    recipe   as JSON
-    folder   the run's
-    only     builds the model of this step and those that it starts from; by default that of all steps
+    recipe   the recipe as JSON
+    folder   the run folder
+    only     build the model for this step and the steps from which it starts; default: for all steps
     threads  see `training.threads.choose_threads`
-    jobs     how many processes share the cores
-    early    whether features are still being made, so that the model has `only`'s inputs
+    jobs     number of processes that share the cores
+    early    whether features are still being extracted; the model then has only the inputs of `only`
     """
 
     recipe: str
@@ -52,11 +52,11 @@ class Order:
 
 
 class Spoken(Bars):
-    """Lines for the run's process, which shows them."""
+    """Sends progress lines to the run's process, which prints them."""
 
-    def __init__(self, mouth: Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         super().__init__()
-        self.mouth = mouth
+        self.connection = connection
 
     @contextlib.contextmanager
     def task(self, label: str, total: int | None, unit: str = "", done: int = 0) -> Iterator[Advance]:
@@ -64,40 +64,40 @@ class Spoken(Bars):
             yield advance
 
     def say(self, text: str) -> None:
-        self.mouth.send(text)
+        self.connection.send(text)
 
 
-def learn(order: Order, mouth: Connection) -> None:
-    """What one of the processes does. Errors that a person can cause go to the run, which tells them."""
+def train_steps(order: Order, connection: Connection) -> None:
+    """The main function of a process. The user's mistakes are sent to the run's process, which prints them."""
 
     def stop() -> None:
         raise KeyboardInterrupt
 
-    os.setsid()  # Ctrl-C is for the run, which stops the others
+    os.setsid()  # Ctrl-C goes to the run's process, which stops this process
     steps: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=_listen, args=(mouth, steps), daemon=True).start()
+    threading.Thread(target=_receive_steps, args=(connection, steps), daemon=True).start()
     quiet()
     try:
         with handling(stop):
-            _learn(order, steps, mouth)
+            _train_steps(order, steps, connection)
     except KeyboardInterrupt:
         sys.exit(1)
     except (MmgenError, OSError) as error:
-        mouth.send(error)
+        connection.send(error)
         sys.exit(1)
 
 
-def _listen(mouth: Connection, steps: SimpleQueue[str]) -> None:
-    """Hears which steps to learn. The run may be killed. So is this process then, which spoils nothing, and the next
-    run may begin."""
+def _receive_steps(connection: Connection, steps: SimpleQueue[str]) -> None:
+    """Receive the names of steps to train. If the run's process is killed, this process exits at once, so that the next
+    run can start; no file is damaged."""
     with contextlib.suppress(EOFError, OSError):
         while True:
-            steps.put(mouth.recv())
+            steps.put(connection.recv())
     os._exit(1)
 
 
-def _learn(order: Order, steps: SimpleQueue[str], mouth: Connection) -> None:
-    """Step after step, as they are told, until the process is stopped."""
+def _train_steps(order: Order, steps: SimpleQueue[str], connection: Connection) -> None:
+    """Train the requested steps in turn, until the process is stopped."""
     recipe = from_json(order.recipe, installed(), "the run's recipe")
     accelerator, folder = distributed.start(), RunFolder(order.folder)
     datasets = Datasets(recipe)
@@ -106,6 +106,6 @@ def _learn(order: Order, steps: SimpleQueue[str], mouth: Connection) -> None:
     initial = {name: tensor.clone() for name, tensor in state(model).items()}
     while True:
         name = steps.get()
-        context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, Spoken(mouth))
-        learn_step(context, recipe, model, initial, datasets, folder)
-        mouth.send(LEARNT)
+        context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, Spoken(connection))
+        train_step(context, recipe, model, initial, datasets, folder)
+        connection.send(TRAINED)

@@ -1,4 +1,4 @@
-"""Prepare: what a run needs before its first step learns: features, the model, checks of the data."""
+"""Preparation of a run before its first step: features, the model, metrics."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ from ..tensors import Example
 
 
 def title(recipe: Recipe) -> str:
-    """What a run is called."""
+    """The title of a run."""
     return f"{recipe.name}{f', profile {recipe.profile}' if recipe.profile else ''}, seed {recipe.seed}"
 
 
 def introduce(recipe: Recipe, dataset: Dataset, progress: Progress) -> None:
-    """What a person should know before it starts."""
+    """Print the sizes of the data before a run starts."""
     counts = ", ".join(f"{split} {len(dataset.split(split))}" for split in dataset.splits())
     progress.say(f"data: {recipe.data.type} ({counts})")
 
 
 def build_metrics(recipe: Recipe, datasets: Datasets) -> dict[str, Metric]:
-    """The metrics of a run, built once: some keep a program. Each scores the references now, because the table needs
-    that after learning, and a mistake should end the run before. Raises what metrics raise, and PluginError."""
+    """Build the metrics of a run, once: some start a program. Each metric scores the references now; the table needs
+    these scores only after training, but an error should stop the run earlier. Raises the metrics' errors, and
+    PluginError."""
     metrics = {name: config.build() for name, config in recipe.metrics.items()}
-    asked: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
-    for step in (step for step, own in recipe.steps.items() if own.evaluate):
+    references: dict[tuple[str, int], tuple[str, Sequence[Example]]] = {}
+    for step in (step for step, settings in recipe.steps.items() if settings.evaluate):
         examples = datasets.scored_by(step)
-        asked |= {(name, id(datasets.dataset_of(step))): (name, examples) for name in recipe.judging(step)}
-    for name, examples in asked.values():
+        references |= {(name, id(datasets.dataset_of(step))): (name, examples) for name in recipe.judging(step)}
+    for name, examples in references.values():
         references_of(name, metrics[name], examples)
     return metrics
 
@@ -56,14 +57,14 @@ def model_of_steps(
     accelerator: Accelerator,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """The model that these steps begin with, and the recipe with the features that were made for it.
+    """The initial model of these steps, and the recipe with the paths of extracted features.
 
-    Inputs that no step of them reads are left out, and their features need not be there. One is built all the same
-    where the random numbers of a part behind it depend on it: a step alone learns what it learns among others."""
+    Inputs that none of these steps reads are left out, and need no features. All inputs are built if the random numbers
+    of a later part depend on them, so that a step trains identically alone and with other steps."""
     read = inputs_of(recipe, list(steps))
-    few = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in read}})
+    reduced = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in read}})
     if len(read) < len(recipe.inputs):
-        filled = fill_stores(few, datasets, folder, accelerator, progress)
+        filled = fill_stores(reduced, datasets, folder, accelerator, progress)
         model = build_model(filled, datasets)
         if not _draws_behind_a_gap(recipe, model):
             return model, recipe.model_copy(update={"inputs": {**recipe.inputs, **filled.inputs}})
@@ -72,8 +73,8 @@ def model_of_steps(
 
 
 def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
-    """Whether a part has parameters that is built after an input which is left out of the model. (Objectives draw from
-    seeds of their own.)"""
+    """Whether a part with parameters is built after an input that the model leaves out. (Objectives have separate
+    seeds.)"""
     names = list(recipe.inputs)
     gap = min(place for place, name in enumerate(names) if name not in model.inputs)
     behind = [model.embedders[name] for name in names[gap:] if name in model.inputs]
@@ -83,30 +84,30 @@ def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
 def fill_stores(
     recipe: Recipe, datasets: Datasets, folder: RunFolder, accelerator: Accelerator, progress: Progress
 ) -> Recipe:
-    """The recipe with a features file for every input that names an extractor instead of one.
+    """Extract features for every input with an extractor and without a features file; the recipe with these files.
 
-    The file is kept beside the seeds' folders and is used by all of them.
+    A file is beside the folders of the seeds, which share it.
     """
     inputs = dict(recipe.inputs)
     for name, config in recipe.inputs.items():
         if not isinstance(config, FeaturesConfig) or config.extractor is None or config.features is not None:
             continue
         path = features_file(config.extractor, recipe, folder)
-        if accelerator.is_main_process and not all_in(
+        if accelerator.is_main_process and not has_all_pictures(
             path, pictures := list(datasets.pictures())
-        ):  # broken ones may have been mended
+        ):  # broken pictures may have been repaired
             summary = extract.extract(
                 config.extractor.build(), pictures, path, progress=progress, wait=True
-            )  # another seed may be at it
+            )  # another seed may be extracting
             for key, reason in summary.broken:
-                progress.say(f"{name}: picture '{key}' was skipped: {reason}")
+                progress.say(f"{name}: skipped picture '{key}': {reason}")
         accelerator.wait_for_everyone()
         inputs[name] = config.model_copy(update={"features": path})
     return recipe.model_copy(update={"inputs": inputs})
 
 
-def unmade(recipe: Recipe, folder: RunFolder) -> set[str]:
-    """Inputs whose features are still to be made. (A file may lack pictures; who builds the model looks.)"""
+def inputs_without_features(recipe: Recipe, folder: RunFolder) -> set[str]:
+    """Inputs without a features file. (A file may lack pictures; `fill_stores` checks that.)"""
     return {
         name
         for name, config in recipe.inputs.items()
@@ -117,20 +118,20 @@ def unmade(recipe: Recipe, folder: RunFolder) -> set[str]:
     }
 
 
-def all_in(path: Path, pictures: Sequence[Picture]) -> bool:
-    """Whether a store is there and holds these pictures."""
+def has_all_pictures(path: Path, pictures: Sequence[Picture]) -> bool:
+    """Whether a store exists and contains these pictures."""
     if not path.exists():
         return False
     with contextlib.closing(FeatureStore(path)) as store:
         return all(picture.key in store for picture in pictures)
 
 
-def begin(recipe: Recipe, step: str, model: Model, given: Collection[str] = ()) -> None:
-    """Heads that no step before this one has learnt begin from the weights that it starts with. `given`: names of
-    published weights that are in the model; a head among them has begun."""
-    *before, own = recipe.chain(step)
-    learnt = {name for earlier in before for name in recipe.steps[earlier].objectives}
-    for name in recipe.steps[own].objectives:
-        if name not in learnt and not any(key.startswith(f"objectives.{name}.") for key in given):
+def init_objectives(recipe: Recipe, step: str, model: Model, given: Collection[str] = ()) -> None:
+    """Initialise the heads of a step that no earlier step has trained, from the step's initial weights. `given`: names
+    of published weights in the model; a head with such weights is not initialised."""
+    *before, last = recipe.chain(step)
+    trained = {name for earlier in before for name in recipe.steps[earlier].objectives}
+    for name in recipe.steps[last].objectives:
+        if name not in trained and not any(key.startswith(f"objectives.{name}.") for key in given):
             with torch.random.fork_rng(), torch.no_grad():
                 model.objective(name).begin(model)

@@ -1,4 +1,4 @@
-"""Probes on a run: which, on which of its steps; the models they look into, and one that has learnt nothing."""
+"""Probes of a run: selection of probes and steps; the trained models, and an untrained one to compare."""
 
 from __future__ import annotations
 
@@ -35,57 +35,64 @@ def probe(
     sets: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> dict[str, ProbeResult | MmgenError]:
-    """What probes find in a run's steps (by default all that have weights), or why one finds nothing. Files are in the
-    run's `probes/NAME/`. `names`, `sets`: see `chosen`. Raises RunError, RecipeError."""
+    """Run probes on a run's steps (default: all trained steps); the results, or the error of each probe. Files are in
+    the run's `probes/NAME/`. `names`, `sets`: see `select_probes`. Raises RunError, RecipeError."""
     folder, registry = RunFolder(Path(path)), installed()
     recipe = folder.recipe(registry, probes=not names)
-    probes = chosen(recipe, names, sets, registry)
-    looked = subject(folder, recipe, steps, progress or Progress())
+    probes = select_probes(recipe, names, sets, registry)
+    looked = probe_input(folder, recipe, steps, progress or Progress())
     with folder.locked():
         return probing.probe(probes, looked, folder.path / "probes", recipe.seed)
 
 
-def chosen(recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry) -> dict[str, ProbeConfig]:
-    """The recipe's probes, or those named: of the recipe, or else of those installed, with their defaults. `sets`:
-    their settings, such as "attention.layer=1". Raises RecipeError."""
-    found = choice.select_parts(ProbeConfig, recipe.probes, names, sets, registry)
-    for name in found:
+def select_probes(
+    recipe: Recipe, names: Sequence[str], sets: Sequence[str], registry: Registry
+) -> dict[str, ProbeConfig]:
+    """The recipe's probes, or the named ones: of the recipe, or else installed ones with defaults. `sets`: overrides,
+    such as "attention.layer=1". Raises RecipeError."""
+    probes = choice.select_parts(ProbeConfig, recipe.probes, names, sets, registry)
+    for name in probes:
         if not re.fullmatch(r"\w[\w.-]*", name):
             raise RecipeError(
-                f"probes.{name}: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
+                f"probes.{name}: the name of a probe must consist of letters, digits, '_', '-' and '.', because it "
+                "names a folder"
             )
-    return found
+    return probes
 
 
-def subject(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:
-    """What probes are handed of a run."""
+def probe_input(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:
+    """The steps, examples and pictures of a run, for its probes."""
     learnt = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     for name in steps:
         if name not in recipe.steps:
             raise RunError(
-                f"--step: there is no step '{name}'{did_you_mean(name, recipe.steps)}; there are: "
+                f"--step: the recipe has no step '{name}'{did_you_mean(name, recipe.steps)}; available: "
                 f"{', '.join(recipe.steps)}"
             )
         if name not in learnt:
-            raise RunError(f"{folder.path}: the step '{name}' has not been learnt yet; go on with `mmgen run`")
+            raise RunError(f"{folder.path}: step '{name}' is not trained yet; continue with `mmgen run`")
     if not learnt:
-        raise RunError(f"{folder.path}: no step has been learnt yet; go on with `mmgen run`")
+        raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
     dataset = recipe.data.build()
     examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
-    trained = [_trained(folder, recipe, name) for name in learnt if not steps or name in steps]
+    trained = [_trained_step(folder, recipe, name) for name in learnt if not steps or name in steps]
     return ProbeInput(
-        trained, examples, lambda: untaught(load_run(folder.path, learnt[-1])), _pictures(dataset, examples), progress
+        trained,
+        examples,
+        lambda: untrained_model(load_run(folder.path, learnt[-1])),
+        _pictures(dataset, examples),
+        progress,
     )
 
 
-def _trained(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
+def _trained_step(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     step = recipe.steps[name]
     texts = generations.best(folder.step(name)) if folder.finished(name, "generations.jsonl") else {}
-    inputs = tuple(each for each in recipe.inputs if each in step.inputs)
+    inputs = tuple(input_name for input_name in recipe.inputs if input_name in step.inputs)
     place = list(recipe.steps).index(name)
     return TrainedStep(
         name,
-        lambda: _placed(load_run(folder.path, name).model),
+        lambda: _to_device(load_run(folder.path, name).model),
         inputs,
         texts,
         place,
@@ -93,15 +100,15 @@ def _trained(folder: RunFolder, recipe: Recipe, name: str) -> TrainedStep:
     )
 
 
-def _placed(model: Model) -> Model:
+def _to_device(model: Model) -> Model:
     return model.to("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def untaught(run: Predictor) -> Model:
-    """The run's model, changed to one that has learnt nothing: the encoder as it is before weights are loaded into it,
-    and the embedders' layers drawn anew; what was measured of the features (mean, deviation) stays."""
-    assert run.folder is not None  # loaded from one
-    run.model.cpu()  # a GPU would draw other numbers
+def untrained_model(run: Predictor) -> Model:
+    """The run's model without training: the encoder in its initial state, and the embedders' layers reinitialised. The
+    statistics of the features (mean, deviation) stay."""
+    assert run.folder is not None  # load_run sets the folder
+    run.model.cpu()  # a GPU draws different random numbers
     with seeded(run.recipe.seed, "untaught"):
         run.model.backbone.load_state_dict(run.recipe.backbone.build(folder=run.folder.backbone).state_dict())
         for embedder in run.model.embedders.values():
@@ -109,11 +116,11 @@ def untaught(run: Predictor) -> Model:
                 reset = getattr(module, "reset_parameters", None)
                 if reset is not None:
                     reset()
-    return _placed(run.model)
+    return _to_device(run.model)
 
 
 def _pictures(dataset: Dataset, examples: Sequence[Example]) -> dict[str, Picture]:
-    """The examples' pictures by key; none where the data set has none."""
+    """The examples' pictures by key; empty if the data set has no pictures."""
     try:
         return pictures_of(dataset, examples)
     except MmgenError:

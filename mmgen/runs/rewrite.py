@@ -1,4 +1,4 @@
-"""Rewrite: a finished run's steps write again with another decoding; nothing is learnt, and the first texts stay."""
+"""Generation of a run's test texts with another decoding, without training; the first texts stay."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def rewrite(
     name: str | None = None,
     progress: Progress | None = None,
 ) -> RunFolder:
-    """Texts and scores with changed decoding, in each step's `decodings/NAME/`, and the tables with a row for each.
+    """Write texts and scores with another decoding into each step's `decodings/NAME/`, and add rows to the tables.
 
-    sets   such as "decoding.num_beams=4", laid over the run's decoding
-    steps  by default all that are evaluated and have weights
-    name   of the folder; by default it says the options
-    Goes on where it was stopped. Raises RunError, RecipeError, DataError."""
+    sets   overrides of the run's decoding, such as "decoding.num_beams=4"
+    steps  default: all evaluated steps with weights
+    name   name of the folder; default: the options
+    A stopped call continues where it stopped. Raises RunError, RecipeError, DataError."""
     folder, progress = RunFolder(Path(path)), progress or Progress()
     recipe = folder.recipe(installed())
     decoding = changed_decoding(recipe, sets)
@@ -66,7 +66,7 @@ def rewrite(
             for context in contexts:
                 decodings.claim(context.folder, decoding)
         accelerator.wait_for_everyone()
-        unwritten = [each for each in contexts if not generations.is_complete(each.folder)]
+        unwritten = [context for context in contexts if not generations.is_complete(context.folder)]
         _write(recipe, folder, unwritten, datasets, decoding)
         if accelerator.is_main_process:
             metrics = {called: config.build() for called, config in recipe.metrics.items()}
@@ -75,66 +75,70 @@ def rewrite(
                 examples, label = datasets.scored_by(context.name), decodings.label(context.name, name)
                 score_again(context.folder, label, examples, judging, progress)
             _show(recipe, folder, datasets, progress)
-            progress.say(f"everything is in {', '.join(str(context.folder) for context in contexts)}")
+            progress.say(f"all files are in {', '.join(str(context.folder) for context in contexts)}")
         accelerator.wait_for_everyone()
     return folder
 
 
 def changed_decoding(recipe: Recipe, sets: Sequence[str]) -> Decoding:
-    """The recipe's decoding with settings laid over it. Raises RecipeError."""
+    """The recipe's decoding with overrides. Raises RecipeError."""
     if not sets:
-        raise RecipeError("nothing is changed: give --set decoding.KEY=VALUE, such as --set decoding.num_beams=4")
+        raise RecipeError("the decoding is unchanged; add --set decoding.KEY=VALUE, such as --set decoding.num_beams=4")
     for setting in sets:
         if any(table != "decoding" for table in setting_table(setting)[0]):
-            raise RecipeError(f"--set {setting}: a finished run writes again with other decoding only (decoding.*)")
+            raise RecipeError(
+                f"--set {setting}: the settings of a trained run are fixed; only decoding.* can be overridden"
+            )
     decoding = with_settings(recipe, sets, installed()).decoding
     if decoding == recipe.decoding:
-        raise RecipeError(f"--set {' '.join(sets)}: the run has been written so already; its texts are in its steps")
+        raise RecipeError(
+            f"--set {' '.join(sets)}: already generated with these settings; see steps/*/generations.jsonl"
+        )
     return decoding
 
 
 def same_data(recipe: Recipe, folder: RunFolder) -> Datasets:
-    """The data sets of a finished run. Raises RunError where their examples are others than those it has seen."""
+    """The data sets of a run. Raises RunError if their examples have changed since the run."""
     datasets = Datasets(recipe)
     if folder.fingerprint() != datasets.fingerprint():
-        raise RunError(f"{folder.path}: the data set's examples have changed since the run; give those back")
+        raise RunError(f"{folder.path}: the data set's examples have changed since the run; restore the original data")
     return datasets
 
 
 def score_again(
     place: Path, called: str, examples: Sequence[Example], metrics: Mapping[str, Metric], progress: Progress
 ) -> None:
-    """`scores.json` beside the texts of a decoding, where there are texts and no scores."""
+    """Write `scores.json` beside the texts of a decoding, if the texts are complete and not scored."""
     if generations.is_complete(place) and not (place / "scores.json").exists():
         scores = score.score(called, generations.read(place), examples, metrics, place, progress)
         score.write_scores(place, scores)
 
 
-def _steps(folder: RunFolder, recipe: Recipe, wanted: Sequence[str]) -> list[str]:
-    """The steps that write again, in the recipe's order. Raises RunError."""
-    for name in wanted:
+def _steps(folder: RunFolder, recipe: Recipe, names: Sequence[str]) -> list[str]:
+    """The steps to generate with, in the recipe's order. Raises RunError."""
+    for name in names:
         if name not in recipe.steps:
             raise RunError(
-                f"--step: there is no step '{name}'{did_you_mean(name, recipe.steps)}; there are: "
+                f"--step: the recipe has no step '{name}'{did_you_mean(name, recipe.steps)}; available: "
                 f"{', '.join(recipe.steps)}"
             )
         if not recipe.steps[name].evaluate:
-            raise RunError(f"--step {name}: it is not evaluated (evaluate = false), so it has no row and no texts")
+            raise RunError(f"--step {name}: the step has no texts, because evaluate = false; choose another step")
         if not folder.finished(name):
-            raise RunError(f"{folder.path}: the step '{name}' is not finished yet; go on with `mmgen run`")
+            raise RunError(f"{folder.path}: step '{name}' is not finished yet; continue with `mmgen run`")
     write = [name for name in recipe.steps if recipe.makes_texts(name)]
-    if others := [name for name in wanted if name not in write]:
-        raise RunError(f"--step {others[0]}: it predicts no texts, so no decoding concerns it")
-    chosen = [name for name in write if folder.finished(name) and (not wanted or name in wanted)]
+    if without_texts := [name for name in names if name not in write]:
+        raise RunError(f"--step {without_texts[0]}: the step does not write texts, so decoding has no effect")
+    chosen = [name for name in write if folder.finished(name) and (not names or name in names)]
     if not chosen:
-        raise RunError(f"{folder.path}: no row of the table is finished yet; go on with `mmgen run`")
+        raise RunError(f"{folder.path}: no step is finished yet; continue with `mmgen run`")
     return chosen
 
 
 def _write(
     recipe: Recipe, folder: RunFolder, contexts: Sequence[StepContext], datasets: Datasets, decoding: Decoding
 ) -> None:
-    """`generations.jsonl` of each, by one model that takes on one step's weights after another."""
+    """Write `generations.jsonl` for each context, with one model that loads the weights of each step in turn."""
     for place, context in enumerate(contexts):
         if not place:
             model = load_run(folder.path, context.name).model
@@ -145,7 +149,7 @@ def _write(
 
 def _show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> None:
     tables = report.gather_tables(recipe, folder, datasets)
-    together = [report.average_seeds(own, folder) for own in tables]
+    together = [report.average_seeds(table, folder) for table in tables]
     report.write_tables(recipe, folder, tables, together)
-    for found in filter(None, (*tables, *together)):
-        progress.say(report.markdown(found))
+    for table in filter(None, (*tables, *together)):
+        progress.say(report.markdown(table))

@@ -1,4 +1,4 @@
-"""Recipe in, results out: the list of what happens in a run."""
+"""The run of a recipe, from the recipe to the report."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from ..training.context import StepContext
 from ..training.threads import choose_threads, use_threads
 from .gaps import find_gaps
 from .prepare import build_metrics, introduce, model_of_steps, title
-from .side_by_side import Jobs, begin, complete, learnt, preload, processes
-from .start import keep_starts
-from .step import learn_step, score_step
+from .side_by_side import Jobs, begin_early, complete_weights, preload, processes, trained_steps
+from .start import save_starts
+from .step import score_step, train_step
 
 
 @dataclass(frozen=True)
-class _Made:
-    """What a run has made before its first step. `initial`: the model's weights as it was built."""
+class _Prepared:
+    """The results of preparing a run, before its first step. `initial`: the initial weights of the model."""
 
     recipe: Recipe
     model: Model
@@ -59,9 +59,13 @@ def run(
     jobs: int | None = None,
     layers: Layered | None = None,
 ) -> RunFolder:
-    """Every step that is not done yet: learn, write, score; then the table. `only`: this step and what it starts
-    from. `threads`: see `training.threads.choose_threads`. `jobs`: how many steps may be learnt at a time
-    (`side_by_side`), by default as many as the recipe says. `layers`: where the recipe was written, for errors."""
+    """Train, write and score every unfinished step, then write the table and the page.
+
+    only     run only this step and the steps from which it starts
+    fresh    delete the contents of the run folder first
+    threads  see `training.threads.choose_threads`
+    jobs     number of steps that train at the same time (`side_by_side`); default: the recipe's value
+    layers   the places of the recipe's keys, for errors"""
     layers = layers or Layered()
     accelerator = distributed.start()
     side_by_side = Jobs.of(jobs, recipe, only, accelerator)
@@ -81,38 +85,38 @@ def run(
             folder.claim(recipe, datasets, fresh)
         accelerator.wait_for_everyone()
         outdated = folder.outdated(recipe)
-        todo = _left(recipe, recipe.ordered(only), folder)
+        todo = _unfinished_steps(recipe, recipe.ordered(only), folder)
         if todo:
             introduce(recipe, datasets.main, progress)
             if not outdated:
-                begin(todo, recipe, folder, side_by_side, threads, running)
-            with _placed(layers):
+                begin_early(todo, recipe, folder, side_by_side, threads, running)
+            with _with_place(layers):
                 model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
             progress.say(choose_threads(threads, model, side_by_side.most))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _keep(recipe, model, datasets, folder)
-                keep_starts(recipe, todo, model, folder, progress, layers)
-        accelerator.wait_for_everyone()  # all have seen what is outdated, and nothing stands in the way any more
+                save_starts(recipe, todo, model, folder, progress, layers)
+        accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
         if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
             progress.say(said)
         accelerator.wait_for_everyone()
         if todo:
-            made = _Made(recipe, model, metrics, initial, datasets)
-            early = partial(complete, model=model, recipe=recipe, folder=folder, initial=initial)
-            steps = learnt(todo, recipe, folder, side_by_side, running, progress, early)
-            _finish_steps(steps, made, folder, accelerator, progress)
+            prepared = _Prepared(recipe, model, metrics, initial, datasets)
+            early = partial(complete_weights, model=model, recipe=recipe, folder=folder, initial=initial)
+            steps = trained_steps(todo, recipe, folder, side_by_side, running, progress, early)
+            _finish_steps(steps, prepared, folder, accelerator, progress)
         if accelerator.is_main_process:
             show(recipe, folder, datasets, accelerator.device, progress)
     done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
-    progress.say(f"{done}; everything is in {folder.path}")
+    progress.say(f"{done}; all files are in {folder.path}")
     return folder
 
 
 @contextlib.contextmanager
-def _placed(layers: Layered) -> Iterator[None]:
-    """Errors that know which key of the recipe they are about begin with its place."""
+def _with_place(layers: Layered) -> Iterator[None]:
+    """Prefix errors about a recipe key with the place of the key."""
     try:
         yield
     except DataError as error:
@@ -130,7 +134,7 @@ def _model(
     accelerator: Accelerator,
     progress: Progress,
 ) -> tuple[Model, Recipe]:
-    """See `model_of_steps`; what is wrong with the data of the steps that are left is said too."""
+    """See `model_of_steps`. Also checks the data of the steps to do."""
     model, recipe = model_of_steps(recipe, recipe.ordered(only), datasets, folder, accelerator, progress)
     warn_of_unread_text(recipe, model, datasets, todo, progress)
     find_gaps(recipe, model, datasets, todo)
@@ -138,60 +142,60 @@ def _model(
 
 
 def _finish_steps(
-    steps: Iterable[str], made: _Made, folder: RunFolder, accelerator: Accelerator, progress: Progress
+    steps: Iterable[str], prepared: _Prepared, folder: RunFolder, accelerator: Accelerator, progress: Progress
 ) -> None:
-    """Each step learns, writes and is scored, as far as it is not done."""
-    recipe, datasets = made.recipe, made.datasets
+    """Train, write and score each step, as far as it is unfinished."""
+    recipe, datasets = prepared.recipe, prepared.datasets
     for name in steps:
         context = StepContext(name, recipe.steps[name], recipe.seed, folder.step(name), accelerator, progress)
         with folder.timed(name) if accelerator.is_main_process else contextlib.nullcontext():
-            learn_step(context, recipe, made.model, made.initial, datasets, folder)
+            train_step(context, recipe, prepared.model, prepared.initial, datasets, folder)
             if accelerator.is_main_process and recipe.steps[name].evaluate:
-                score_step(context, recipe, datasets, made.metrics, folder)
+                score_step(context, recipe, datasets, prepared.metrics, folder)
         accelerator.wait_for_everyone()
 
 
 def _keep(recipe: Recipe, model: Model, datasets: Datasets, folder: RunFolder) -> None:
-    """What loading the run needs beside the steps' files, and what it computes with."""
+    """Save the files that loading the run needs besides the steps' files, and the environment."""
     folder.note_environment(recipe)
     keep_parts(model, folder, datasets.labels())
     kept_examples.keep(recipe, datasets, folder.path)
 
 
-def _left(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
-    """Those of some steps with which something is left to do."""
-    anew = folder.outdated(recipe)
-    return [name for name in steps if not folder.done(recipe, name) or (anew and recipe.steps[name].evaluate)]
+def _unfinished_steps(recipe: Recipe, steps: Sequence[str], folder: RunFolder) -> list[str]:
+    """The steps that are not completely done."""
+    outdated = folder.outdated(recipe)
+    return [name for name in steps if not folder.done(recipe, name) or (outdated and recipe.steps[name].evaluate)]
 
 
 def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.device, progress: Progress) -> None:
-    """The tables, of this run and over its seeds, and the page."""
+    """Print the tables of this run and over its seeds, and write the page."""
 
     def load(step: str) -> Model:
         return load_run(folder.path, step).model.to(device)
 
     tables = report.gather_tables(recipe, folder, datasets)
     if not tables:
-        progress.say("no row of the table is finished yet, so there is no table and no page")
+        progress.say("no table and no page yet, because no step is finished")
         return
-    together = [report.average_seeds(own, folder) for own in tables]
+    together = [report.average_seeds(table, folder) for table in tables]
     report.write_tables(recipe, folder, tables, together)
-    shown = [over or own for own, over in zip(tables, together, strict=True)]
+    shown = [over or table for table, over in zip(tables, together, strict=True)]
     report.try_page(recipe, folder, datasets, shown, load, progress)
-    for number, (own, over) in enumerate(zip(tables, together, strict=True)):
-        progress.say("\n" * bool(number) + report.markdown(own))
+    for number, (table, over) in enumerate(zip(tables, together, strict=True)):
+        progress.say("\n" * bool(number) + report.markdown(table))
         if over:
             progress.say(f"\n{report.markdown(over)}")
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:
-    """`report.html` of a run that is finished, or goes on; of the first of its seeds where `path` holds several. Raises
-    RunError where there is nothing to show."""
+    """Write `report.html` of a run, which may still be running; of the first seed if `path` has several. Raises
+    RunError if no step is finished."""
     folder = next(iter(RunFolder.found_in(path)), RunFolder(path))
     recipe = folder.recipe(installed())
     device = "cuda" if torch.cuda.is_available() else "cpu"
     datasets = kept_examples.ScoredExamples(recipe, folder.path)
-    tables = [report.average_seeds(own, folder) or own for own in report.gather_tables(recipe, folder, datasets)]
+    tables = [report.average_seeds(table, folder) or table for table in report.gather_tables(recipe, folder, datasets)]
     return report.write_page(
         recipe, folder, datasets, tables, lambda step: load_run(folder.path, step).model.to(device), progress, shown
     )

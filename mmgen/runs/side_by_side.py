@@ -1,14 +1,14 @@
-"""Side by side: steps that do not start from one another are learnt at the same time, each in a process of its own.
+"""Parallel training of steps that do not start from one another, each in a separate process.
 
-The run's own process learns nothing then. It starts the others, repeats what they say, and scores each step that has
-been learnt and written for. A process builds the same model from the same recipe and seed, and what a step learns
-depends on its start alone. So the weights are those of a run whose steps follow one another, to the bit.
+The run's process then trains no step. It starts the other processes, prints their progress, and scores each finished
+step. Every process builds the same model from the same recipe and seed, and the weights of a step depend only on its
+start. So the weights are equal to those of a sequential run, to the bit.
 
-The processes are forked from one that has imported what they need and has computed nothing (`forkserver`). One that has
-learnt a step learns the next: data and model are built once a process.
+The processes are forked from a process that has imported the needed modules and has computed nothing (`forkserver`). A
+process that has trained a step trains another: it builds data and model once.
 
-A step that reads nothing whose features are still to be made begins before they are (`begin`): the run's process makes
-them meanwhile. Its process has a model without those inputs, and ends with the step.
+A step that does not need the features to be extracted starts early (`begin_early`), while the run's process extracts
+them. Its process has a model without those inputs, and ends with the step.
 """
 
 from __future__ import annotations
@@ -35,80 +35,81 @@ from ..storage.run_folder import RunFolder
 from ..storage.step_weights import load_step
 from ..storage.weights import save_weights
 from ..training.threads import cores
-from .learning_process import LEARNT, Order, learn
-from .prepare import unmade
+from .learning_process import TRAINED, Order, train_steps
+from .prepare import inputs_without_features
 from .step import WEIGHTS
 
-WRITES = "mmgen.search"  # a name, since it takes seconds to import
+SEARCH_MODULE = "mmgen.search"  # a name, because the import takes seconds
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """How many processes learn at a time. `only`: the step that the run was asked for, if it was for one."""
+    """The number of processes that train at the same time. `only`: the only step of the run, or None for all."""
 
     most: int
     only: str | None
 
     @classmethod
-    def of(cls, asked: int | None, recipe: Recipe, only: str | None, accelerator: Accelerator) -> Jobs:
-        """Those that were asked for, else the recipe's, as far as there are cores. Raises RunError where more than one
-        is asked for and a run has several processes already, or a GPU; a recipe's do not count there."""
+    def of(cls, requested: int | None, recipe: Recipe, only: str | None, accelerator: Accelerator) -> Jobs:
+        """The requested number, or else the recipe's, limited by the number of cores. With several processes already,
+        or on a GPU, the recipe's number is ignored, and a requested number above 1 raises RunError."""
         apart = accelerator.num_processes == 1 and accelerator.device.type == "cpu"
-        if asked is None:
+        if requested is None:
             return cls(min(recipe.jobs, cores()) if apart and only is None else 1, only)
-        if asked > 1 and not apart:
+        if requested > 1 and not apart:
             where = "in several processes already" if accelerator.num_processes > 1 else "on a GPU"
-            raise RunError(f"--jobs {asked}: this run learns {where}; leave --jobs out")
-        return cls(asked, only)
+            raise RunError(f"--jobs {requested}: this run trains {where}; leave out --jobs")
+        return cls(requested, only)
 
 
 class Process:
-    """A process that learns steps, one after another, and writes for each.
+    """A process that trains steps in turn, and writes their texts or predictions.
 
-    step   the one that it learns, or has learnt last
-    began  when it was told to learn it
-    ear    hears what the process says, and the end of it
+    step        the current or last step
+    began       start time of this step
+    connection  receives the lines and errors of the process, and its end
     """
 
     def __init__(self, order: Order) -> None:
         self.early, self.step, self.began = order.early, "", 0.0
         self.error: MmgenError | OSError | None = None
-        self.ear, mouth = multiprocessing.Pipe()
-        self._process = multiprocessing.get_context("forkserver").Process(target=learn, args=(order, mouth))
+        self.connection, remote_end = multiprocessing.Pipe()
+        self._process = multiprocessing.get_context("forkserver").Process(target=train_steps, args=(order, remote_end))
         self._process.start()
-        mouth.close()
+        remote_end.close()
 
     def learn(self, step: str) -> None:
-        """Tells it what to learn next."""
+        """Start training of a step in the process."""
         self.step, self.began = step, time.monotonic()
-        with contextlib.suppress(OSError):  # it has ended, which `hear` tells
-            self.ear.send(step)
+        with contextlib.suppress(OSError):  # the process has ended; `receive` raises
+            self.connection.send(step)
 
-    def hear(self, progress: Progress) -> bool:
-        """Repeats the next thing that it says; False when it has learnt its step. Raises RunError where it failed."""
+    def receive(self, progress: Progress) -> bool:
+        """Print the next message of the process; False when its step is trained. Raises RunError if it failed."""
         try:
-            said = self.ear.recv()
+            said = self.connection.recv()
         except (EOFError, OSError):
             self._process.join()
-            raise self._told(self._process.exitcode or 0) from None
+            raise self._failure(self._process.exitcode or 0) from None
         if isinstance(said, MmgenError | OSError):
             self.error = said
-        elif said is not LEARNT:
+        elif said is not TRAINED:
             progress.say(said)
-        return said is not LEARNT
+        return said is not TRAINED
 
-    def _told(self, status: int) -> MmgenError:
+    def _failure(self, status: int) -> MmgenError:
         if isinstance(self.error, MmgenError):
             return self.error
         if self.error:
             return RunError(f"step '{self.step}': {self.error}")
         how = f"signal {-status}" if status < 0 else f"exit status {status}"
         return RunError(
-            f"step '{self.step}': its process ended with {how}; the same command goes on from the last checkpoint"
+            f"step '{self.step}': its process ended with {how}; run the same command again to resume from the last "
+            "checkpoint"
         )
 
     def stop(self) -> None:
-        """Asks it to end. It finishes the update that it computes, and keeps a checkpoint."""
+        """Ask the process to end. It finishes the current update and writes a checkpoint."""
         self._process.terminate()
 
     def join(self) -> None:
@@ -117,14 +118,14 @@ class Process:
 
 @dataclass
 class Running:
-    """The processes of a run: those that learn, by their steps, and those that have learnt and can go on."""
+    """The processes of a run: `learning` by step, and `resting` ones that can train another step."""
 
     learning: dict[str, Process] = field(default_factory=dict)
     resting: list[Process] = field(default_factory=list)
     started: list[Process] = field(default_factory=list)
 
     def learn(self, step: str, order: Order) -> None:
-        """By a process that rests, else by a new one."""
+        """Train a step in a resting process, or else in a new one."""
         if self.resting and not order.early:
             process = self.resting.pop()
         else:
@@ -133,7 +134,7 @@ class Running:
         self.learning[step] = process
 
     def rest(self, process: Process, needed: bool) -> None:
-        """What has learnt its step goes on later where it is `needed`, and else ends."""
+        """Keep a process that has trained its step if it is `needed` later, or else stop it."""
         del self.learning[process.step]
         if needed and not process.early:
             self.resting.append(process)
@@ -143,7 +144,7 @@ class Running:
 
 @contextlib.contextmanager
 def processes() -> Iterator[Running]:
-    """Room for processes. When the block is left, they are stopped."""
+    """The processes of a run. They are stopped at the end of the block."""
     running = Running()
     try:
         yield running
@@ -155,41 +156,41 @@ def processes() -> Iterator[Running]:
 
 
 def preload(recipe: Recipe, folder: RunFolder, jobs: Jobs) -> None:
-    """Starts the process that others are forked from, where there will be others. It imports what they learn and write
-    with, while the run's process looks at the data."""
+    """Start the fork server, if the run will fork processes. It imports their modules while the run's process checks
+    the data."""
     if jobs.most > 1 and not all(folder.finished(name, WEIGHTS) for name in recipe.steps):
-        multiprocessing.get_context("forkserver").set_forkserver_preload([learn.__module__, WRITES])
+        multiprocessing.get_context("forkserver").set_forkserver_preload([train_steps.__module__, SEARCH_MODULE])
         forkserver.ensure_running()
 
 
-def begin(
+def begin_early(
     todo: Sequence[str], recipe: Recipe, folder: RunFolder, jobs: Jobs, threads: int | str | None, running: Running
 ) -> None:
-    """Starts those of `todo` that need not wait for features; one job is left to make these. Steps that start from
-    published weights wait: what they take is looked at first."""
-    wanted = unmade(recipe, folder) if jobs.most > 1 else set()
+    """Start the steps of `todo` that need no features to be extracted; one job is left for the extraction. Steps that
+    start from published weights wait, because these weights are checked first."""
+    unfinished = inputs_without_features(recipe, folder) if jobs.most > 1 else set()
     free = [
         name
         for name in todo
-        if wanted
+        if unfinished
         and recipe.steps[name].before is None
         and recipe.steps[name].weights is None
         and not folder.finished(name, WEIGHTS)
-        and wanted.isdisjoint(recipe.steps[name].inputs)
+        and unfinished.isdisjoint(recipe.steps[name].inputs)
     ]
     for name in free[: jobs.most - 1]:
-        if not (kept := folder.path / INPUTS).exists():
-            write_json(kept, {})  # nothing has learnt from features yet
+        if not (inputs_file := folder.path / INPUTS).exists():
+            write_json(inputs_file, {})  # no step has read features yet
         running.learn(name, Order(recipe.model_dump_json(), folder.path, name, threads, jobs.most, early=True))
 
 
-def complete(name: str, model: Model, recipe: Recipe, folder: RunFolder, initial: Mapping[str, Tensor]) -> None:
-    """The weights of a step that began early, with those of the inputs that were left out: they are as built."""
+def complete_weights(name: str, model: Model, recipe: Recipe, folder: RunFolder, initial: Mapping[str, Tensor]) -> None:
+    """Add the initial weights of left-out inputs to the weights of a step that started early."""
     load_step(model, recipe, folder, name, initial)
     save_weights(model, folder.step(name) / WEIGHTS, step=name)
 
 
-def learnt(
+def trained_steps(
     todo: Sequence[str],
     recipe: Recipe,
     folder: RunFolder,
@@ -198,14 +199,15 @@ def learnt(
     progress: Progress,
     early: Callable[[str], None],
 ) -> Iterator[str]:
-    """`todo`, each step once it has been learnt and written for; with one job as it is, with nothing done before.
-    `running`: see `processes`. `early` is called with each step that began before the others, when it has been learnt.
-    Raises RunError where one fails."""
+    """Train the steps of `todo` in parallel and yield each trained step; with one job, yield `todo` untrained.
+
+    `running`: see `processes`. `early` is called with each trained step that started early. Raises RunError if a step
+    fails."""
     if jobs.most == 1:
         yield from todo
         return
     done = {name for name in recipe.steps if folder.finished(name, WEIGHTS)}
-    ended = [name for name in todo if name in done]  # nothing is left to learn
+    ended = [name for name in todo if name in done]  # already trained
     learning = running.learning
     waiting = [name for name in todo if name not in {*done, *learning}]
     order = Order(recipe.model_dump_json(), folder.path, jobs.only, torch.get_num_threads(), jobs.most)
@@ -217,9 +219,9 @@ def learnt(
         if ended:
             yield ended.pop(0)
             continue
-        ready = wait([process.ear for process in learning.values()])
-        for process in [process for process in learning.values() if process.ear in ready]:
-            if not process.hear(progress):
+        ready = wait([process.connection for process in learning.values()])
+        for process in [process for process in learning.values() if process.connection in ready]:
+            if not process.receive(progress):
                 running.rest(process, needed=bool(waiting))
                 if process.early:
                     early(process.step)

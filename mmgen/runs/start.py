@@ -1,7 +1,7 @@
-"""Where a step starts from published weights: its parts take what is theirs of them, once, before anything is learnt.
+"""The start of steps from published weights: each part selects its tensors, once, before training.
 
-A step's folder keeps what they took (`start.safetensors`, until the step has learnt), so that whoever goes on needs the
-publisher's files no more, and of whom it came (`start.json`, for good).
+The step's folder keeps the selected tensors (`start.safetensors`, until the step is trained), so that a resumed run
+does not need the published files, and a record of their source (`start.json`, permanently).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from ..storage.published import PublishedWeights, read_published
 from ..storage.run_folder import RunFolder
 from ..storage.weights import load_state, read_tensors, state, write_tensors
 
-SHOWN = 3  # names in a line
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # what stands for itself
+MOST_SHOWN = 3  # names in a line
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # not quantised
 
 
 @dataclass(frozen=True)
 class Owner(Owned):
-    """A part of a step, as weights are handed out: the module, and what begins its parameters' names in the model."""
+    """A part of a step that may take weights: its module, and the prefix of its parameter names in the model."""
 
     prefix: str
     module: Part
 
 
-def keep_starts(
+def save_starts(
     recipe: Recipe,
     steps: Sequence[str],
     model: Model,
@@ -48,9 +48,9 @@ def keep_starts(
     progress: Progress,
     layers: Layered,
 ) -> None:
-    """Lay ready what those of these steps start with that start from published weights and have not begun. `layers`:
-    where the recipe was written, for errors. Raises DataError, RunError, PluginError; then nothing has been written."""
-    found = {}
+    """Save the initial tensors of those steps that start from published weights and have not started. `layers`: the
+    places of the recipe's keys, for errors. Raises DataError, RunError, PluginError before any file is written."""
+    starts = {}
     read: dict[str, PublishedWeights] = {}
     for name in steps:
         source = recipe.steps[name].weights
@@ -60,134 +60,140 @@ def keep_starts(
         try:
             weights = read[source] = read.get(source) or read_published(source)
             weights.read.clear()
-            _refuse_others(weights, recipe, folder)
-            tensors = taken(recipe, name, model, weights)
+            _check_same_files(weights, recipe, folder)
+            tensors = select_tensors(recipe, name, model, weights)
         except MmgenError as error:
             raise type(error)(f"{layers.opening(('steps', name, 'start'))}{error}") from None
-        found[name] = tensors, _record(recipe, name, model, weights, tensors)
-    for name, (tensors, record) in found.items():
+        starts[name] = tensors, _record(recipe, name, model, weights, tensors)
+    for name, (tensors, record) in starts.items():
         path = folder.step(name) / kept_start.RECORD
         write_json(path, record)
         write_tensors(path.with_name(kept_start.WEIGHTS), tensors)
-        progress.say(_told(name, record, path))
+        progress.say(_describe(name, record, path))
 
 
 def load_start(model: Model, folder: RunFolder, step: str) -> set[str]:
-    """Give a model that is as it was built what a step starts with; the names that are given. Raises RunError."""
+    """Load the saved initial tensors of a step into an untrained model; return their names. Raises RunError."""
     path = folder.step(step) / kept_start.WEIGHTS
     tensors = read_tensors(path)[0]
     load_state(model, {**state(model), **tensors}, path)
     return set(tensors)
 
 
-def taken(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) -> dict[str, Tensor]:
-    """What the parts of a step take of weights, by the model's names. Names that are the model's own need no part to
-    know them: then the weights are of mmgen. Raises DataError where nothing or the wrong size is there, PluginError."""
-    own, parts = state(model), owners(recipe, step, model)
-    names = {id(tensor): name for name, tensor in own.items()}
-    found: dict[str, Tensor] = {}
+def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWeights) -> dict[str, Tensor]:
+    """The tensors that the parts of a step take from weights, by parameter name. Weights of mmgen, which have the
+    model's names, need no conversion. Raises DataError if no tensor or a wrong size matches, and PluginError."""
+    weights_of_model, parts = state(model), step_parts(recipe, step, model)
+    names = {id(tensor): name for name, tensor in weights_of_model.items()}
+    tensors: dict[str, Tensor] = {}
     for owner in parts:
-        kept = owner.module.state_dict(keep_vars=True, prefix=owner.prefix)
-        inner = {key: names[id(tensor)] for key, tensor in kept.items()}
+        part_state = owner.module.state_dict(keep_vars=True, prefix=owner.prefix)
+        inner = {key: names[id(tensor)] for key, tensor in part_state.items()}
         as_ours = {key: weights[key] for key in inner if key in weights}
-        given = as_ours or {f"{owner.prefix}{key}": tensor for key, tensor in _asked(owner, weights).items()}
-        for key, tensor in given.items():
+        loaded = as_ours or {
+            f"{owner.prefix}{key}": tensor for key, tensor in _published_tensors(owner, weights).items()
+        }
+        for key, tensor in loaded.items():
             if key not in inner:
                 raise PluginError(
-                    f"{owner}: published gives '{key.removeprefix(owner.prefix)}', which is none of its parameters"
+                    f"{owner}: published returns '{key.removeprefix(owner.prefix)}', which is not one of its parameters"
                 )
-            found[inner[key]] = _fitting(owner, inner[key], tensor, own[inner[key]], weights)
-    if not found:
-        first = ", ".join(list(weights)[:SHOWN])
+            tensors[inner[key]] = _check_tensor(owner, inner[key], tensor, weights_of_model[inner[key]], weights)
+    if not tensors:
+        first = ", ".join(list(weights)[:MOST_SHOWN])
         raise DataError(
-            f"'{weights.source}': none of its {len(weights)} tensors is of a part of this step "
-            f"({', '.join(owner.name for owner in parts)}); they are called: {first}"
+            f"'{weights.source}': none of the {len(weights)} tensors matches a part of this step "
+            f"({', '.join(owner.name for owner in parts)}); the tensors are named: {first}"
         )
-    return found
+    return tensors
 
 
-def owners(recipe: Recipe, step: str, model: Model) -> list[Owner]:
-    """The parts of a step that may take weights."""
-    own = recipe.steps[step]
-    found = [Owner("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
-    for name in own.inputs:
+def step_parts(recipe: Recipe, step: str, model: Model) -> list[Owner]:
+    """The parts of a step that may take published weights."""
+    settings = recipe.steps[step]
+    parts = [Owner("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
+    for name in settings.inputs:
         if name in model.inputs:
             read = type(recipe.inputs[name])
-            found.append(Owner(f"input '{name}'", "embedder", read, f"embedders.{name}.", model.embedders[name]))
-    for name in own.objectives:
+            parts.append(Owner(f"input '{name}'", "embedder", read, f"embedders.{name}.", model.embedders[name]))
+    for name in settings.objectives:
         if name == GENERATOR:
-            found.append(Owner("the generator", "generator", type(recipe.generator), "generator.", model.generator))
+            parts.append(Owner("the generator", "generator", type(recipe.generator), "generator.", model.generator))
         else:
             config, head = type(recipe.objectives[name]), model.objective(name)
-            found.append(Owner(f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
-    return found
+            parts.append(Owner(f"objective '{name}'", "objective", config, f"objectives.{name}.", head))
+    return parts
 
 
-def _asked(owner: Owner, weights: PublishedWeights) -> Mapping[str, Tensor]:
-    """What a part says is its own. Raises PluginError unless that is tensors by name."""
+def _published_tensors(owner: Owner, weights: PublishedWeights) -> Mapping[str, Tensor]:
+    """The tensors that a part selects. Raises PluginError unless they are a mapping of names to tensors."""
     with part_calls(owner, "published"):
-        given = owner.module.published(weights)
-    if not isinstance(given, Mapping):
-        raise PluginError(f"{owner}: published gives a {type(given).__name__}, not a mapping of names to tensors")
-    if wrong := next((name for name, each in given.items() if not isinstance(each, Tensor)), None):
-        raise PluginError(f"{owner}: published gives '{wrong}' as a {type(given[wrong]).__name__}, not as a tensor")
-    return given
+        tensors = owner.module.published(weights)
+    if not isinstance(tensors, Mapping):
+        raise PluginError(f"{owner}: published returns a {type(tensors).__name__}, not a mapping of names to tensors")
+    if wrong := next((name for name, tensor in tensors.items() if not isinstance(tensor, Tensor)), None):
+        raise PluginError(f"{owner}: published returns '{wrong}' as a {type(tensors[wrong]).__name__}, not as a tensor")
+    return tensors
 
 
-def _fitting(owner: Owner, name: str, tensor: Tensor, own: Tensor, weights: PublishedWeights) -> Tensor:
-    """A tensor that takes the place of `own`. Raises DataError for another shape, or numbers that are none."""
+def _check_tensor(owner: Owner, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:
+    """The tensor with the dtype of `parameter`. Raises DataError for another shape, quantised or non-finite values."""
     called = weights.name_of(tensor)
-    there = f"'{called}'" if called else "what it makes of it"
-    if tensor.shape != own.shape:
+    source_name = f"'{called}'" if called else "the converted tensor"
+    if tensor.shape != parameter.shape:
         raise DataError(
-            f"'{weights.source}': {owner}: {there} is {tuple(tensor.shape)}, and {name} {tuple(own.shape)} here; give "
-            "the part the sizes of these weights, or take others"
+            f"'{weights.source}': {owner}: {source_name} has shape {tuple(tensor.shape)}, but {name} has shape "
+            f"{tuple(parameter.shape)}; set the sizes of these weights in the recipe, or use other weights"
         )
-    if tensor.dtype != own.dtype and not (own.is_floating_point() and tensor.dtype in FLOATS):
+    if tensor.dtype != parameter.dtype and not (parameter.is_floating_point() and tensor.dtype in FLOATS):
         raise DataError(
-            f"'{weights.source}': {owner}: {there} has numbers of another kind ({tensor.dtype}), which mean nothing "
-            "without what they were scaled by; take weights that are not quantised"
+            f"'{weights.source}': {owner}: {source_name} is quantised ({tensor.dtype}) without its scales; use weights "
+            "that are not quantised"
         )
     if tensor.is_floating_point() and not tensor.isfinite().all():
-        raise DataError(f"'{weights.source}': {owner}: {there} is not finite (NaN or infinite); the file is damaged")
-    return tensor.to(own.dtype)
+        raise DataError(
+            f"'{weights.source}': {owner}: {source_name} is not finite (NaN or infinite); the file is damaged"
+        )
+    return tensor.to(parameter.dtype)
 
 
 def _record(
     recipe: Recipe, step: str, model: Model, weights: PublishedWeights, tensors: Mapping[str, Tensor]
 ) -> dict[str, Any]:
-    """What `start.json` says: which files, what of them was taken, what nobody took, what stays as it was built."""
-    prefixes = tuple(owner.prefix for owner in owners(recipe, step, model))
-    own = [name for name, tensor in state(model).items() if name.startswith(prefixes)]
+    """The content of `start.json`: the files, the taken tensors, the unused ones, and the parameters without one."""
+    prefixes = tuple(owner.prefix for owner in step_parts(recipe, step, model))
+    parameter_names = [name for name, tensor in state(model).items() if name.startswith(prefixes)]
     return {
         "start": recipe.steps[step].start,
         "sha256": weights.files,
         "tensors": len(weights),
         "taken": sorted(tensors),
         "left over": weights.left_over,
-        "as built": [name for name in own if name not in tensors],
+        "as built": [name for name in parameter_names if name not in tensors],
     }
 
 
-def _told(step: str, record: Mapping[str, Any], path: Path) -> str:
-    """The record in a line."""
+def _describe(step: str, record: Mapping[str, Any], path: Path) -> str:
+    """The record as one line."""
     total, over, built = record["tensors"], record["left over"], record["as built"]
     parts = [f"{step}: {record['start']}: {total - len(over)} of {total} tensors taken"]
     for words, names in (("left over", over), ("as built", built)):
         if names:
-            parts.append(f"{words} {len(names)} ({', '.join([*names[:SHOWN], *['...'] * (len(names) > SHOWN)])})")
+            parts.append(
+                f"{words} {len(names)} ({', '.join([*names[:MOST_SHOWN], *['...'] * (len(names) > MOST_SHOWN)])})"
+            )
     return f"{'; '.join(parts)}; all names are in {path}"
 
 
-def _refuse_others(weights: PublishedWeights, recipe: Recipe, folder: RunFolder) -> None:
-    """Raises RunError where a step of this run, be it this one, started under the same name from other files."""
+def _check_same_files(weights: PublishedWeights, recipe: Recipe, folder: RunFolder) -> None:
+    """Raises RunError if a step of this run started from the same source with different files."""
     for name, files in kept_start.digests(folder.path).items():
         source = recipe.steps[name].weights if name in recipe.steps else None
         same = source is not None and os.path.realpath(source) == os.path.realpath(weights.source)
         if same and files != weights.files:
             raise RunError(
-                f"'{weights.source}': these are not the weights that the step '{name}' of this run started from "
-                f"({_digests(weights.files)} now, {_digests(files)} then); put those back, or use --fresh"
+                f"'{weights.source}': the files have changed since step '{name}' of this run started from them "
+                f"({_digests(weights.files)} now, {_digests(files)} then); restore the files, or use --fresh"
             )
 
 

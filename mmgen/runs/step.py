@@ -1,4 +1,4 @@
-"""One step of a run, from wherever it was left: it learns, writes or predicts, and is scored."""
+"""One step of a run: train it, write its texts or predictions, score them. A stopped step resumes."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from ..storage.step_weights import load_step
 from ..storage.weights import load_state
 from ..training import train
 from ..training.context import StepContext
-from .prepare import begin
+from .prepare import init_objectives
 from .rewrite import score_again
 from .start import load_start
 
-WEIGHTS = "weights.safetensors"  # in a step's folder, once it has been learnt
+WEIGHTS = "weights.safetensors"  # in the folder of a trained step
 
 
-def learn_step(
+def train_step(
     context: StepContext,
     recipe: Recipe,
     model: Model,
@@ -35,25 +35,25 @@ def learn_step(
     datasets: Datasets,
     folder: RunFolder,
 ) -> None:
-    """A step's weights, and the texts or predictions of its test examples. The model holds the weights afterwards."""
+    """Train a step, and write the texts or predictions of its test examples. Afterwards, the model has its weights."""
     name, step, place = context.name, context.step, context.folder
     if folder.finished(name, WEIGHTS):
         load_step(model, recipe, folder, name, initial)
     else:
-        given: set[str] = set()
+        loaded: set[str] = set()
         if step.before is not None:
             load_step(model, recipe, folder, step.before, initial)
         else:
             load_state(model, initial, "the model as it was built")
-            given = load_start(model, folder, name) if step.weights is not None else given
-        begin(recipe, name, model, given)
+            loaded = load_start(model, folder, name) if step.weights is not None else loaded
+        init_objectives(recipe, name, model, loaded)
         train.train(model, context, [*datasets.sources(name).values()])
         if context.accelerator.is_main_process:
             (place / kept_start.WEIGHTS).unlink(missing_ok=True)
     if not step.evaluate:
         return
     predicts, test = recipe.predicts(name), datasets.scored_by(name)
-    assert predicts is not None  # or `mmgen check` refuses the step
+    assert predicts is not None  # `mmgen check` refuses other steps
     objective, kind = predicts
     if not folder.finished(name, "generations.jsonl" if kind == "text" else predictions.FILE):
         if kind == "text":
@@ -65,27 +65,27 @@ def learn_step(
 def score_step(
     context: StepContext, recipe: Recipe, datasets: Datasets, metrics: Mapping[str, Metric], folder: RunFolder
 ) -> None:
-    """A step's row of the table, from what it has written or predicted."""
+    """Score the texts or predictions of a step, for its row of the table."""
     name, place, progress, test = context.name, context.folder, context.progress, datasets.scored_by(context.name)
     predicts = recipe.predicts(name)
     assert predicts is not None
     judging = {called: metrics[called] for called in recipe.judging(name)}
-    for each in decodings.folders(folder, name):  # before the step's own: that file says that the step is done
-        score_again(each, decodings.label(name, each.name), test, judging, progress)
+    for decoding in decodings.folders(folder, name):  # before the step's scores.json, which marks the step as done
+        score_again(decoding, decodings.label(name, decoding.name), test, judging, progress)
     if predicts[1] == "text":
         texts = generations.read(place)
         scores = score.score(name, texts, test, judging, place, progress)
         said = report.text_samples(texts, test, _renderer(recipe, name, progress))
     else:
-        made = predictions.read(place)
-        scores = score.score_predictions(name, made, test, judging, place / predictions.FILE, progress)
-        said = report.prediction_samples(made, test, _renderer(recipe, name, progress))
+        step_predictions = predictions.read(place)
+        scores = score.score_predictions(name, step_predictions, test, judging, place / predictions.FILE, progress)
+        said = report.prediction_samples(step_predictions, test, _renderer(recipe, name, progress))
     score.write_scores(place, scores)
     progress.say(said)
 
 
 def _renderer(recipe: Recipe, step: str, progress: Progress) -> report.StepRenderer:
-    """What shows a step's predictions. A run goes on where two renderers fit: it says so, and shows JSON."""
+    """The renderer of a step's predictions. If two renderers fit, print the error and show JSON; the run continues."""
     try:
         return report.step_renderer(recipe, step)
     except PluginError as error:

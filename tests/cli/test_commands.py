@@ -69,9 +69,9 @@ def test_its_errors_are_a_line(greet, tmp_path):
 
 
 def test_help_has_its_summary_and_its_own_help_is_its_own(greet, tmp_path):
-    listed, own = call("--help"), mmgen_alone(tmp_path, "greet", "--help")
+    listed, command_help = call("--help"), mmgen_alone(tmp_path, "greet", "--help")
     assert "\n  greet     Say hello to a run.\n" in listed.stdout and listed.stderr == ""
-    assert own.stdout.startswith("Usage: python -m mmgen greet [OPTIONS] NAME\n\n  Say hello to NAME.\n")
+    assert command_help.stdout.startswith("Usage: python -m mmgen greet [OPTIONS] NAME\n\n  Say hello to NAME.\n")
 
 
 def test_plugins_lists_it_with_its_owner(greet):
@@ -120,7 +120,7 @@ def test_two_commands_of_one_name_are_a_line_and_stop_no_other(greet, site):
 
 def test_a_name_of_mmgens_own_stays_its_own(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace('"greet"', '"run"').replace("BUILD", "return 1 / 0"))
-    taken = "error: the command 'run' is mmgen's own; the one of mmgen-greet 0.3 is not used\n"
+    taken = "error: the command 'run' belongs to mmgen; the command 'run' of mmgen-greet 0.3 is ignored\n"
     assert " run [OPTIONS] RECIPE\n\n" in call("run", "--help").stdout
     assert call("--help").stderr == taken
     strict = call("plugins", "--strict-plugins")
@@ -133,21 +133,21 @@ def test_a_broken_plugin_is_a_line_below_help_and_below_a_command_that_is_not_th
     listed, done = call("--help"), call("tune")
     assert listed.stderr == f"error: {broken}\n" and listed.returncode == 0 and "\n  bench " in listed.stdout
     assert (
-        done.stderr == f"error: no command is called 'tune'; `mmgen --help` lists them\n  {broken}\n"
+        done.stderr == f"error: no command is named 'tune'; `mmgen --help` lists all commands\n  {broken}\n"
         and done.returncode == 1
     )
 
 
 def test_a_misspelt_command_gets_did_you_mean():
     done = CliRunner().invoke(main, ["judgee"])
-    assert (done.output, done.exit_code) == ("error: no command is called 'judgee'; did you mean 'judge'?\n", 1)
+    assert (done.output, done.exit_code) == ("error: no command is named 'judgee'; did you mean 'judge'?\n", 1)
 
 
 def test_a_shell_completes_commands_of_plugins_and_stumbles_over_none(site):
     site("mmgen-greet", "mmgen_greet", GREET.replace("BUILD", "return 1 / 0"))
     complete = BashComplete(main, {}, "mmgen", "_MMGEN_COMPLETE").get_completions
-    asked = ([], "be"), (["bench"], "tr"), ([], "gr"), (["greet"], "")
-    assert [item.value for words in asked for item in complete(*words)] == ["bench", "train", "greet"]
+    completions = ([], "be"), (["bench"], "tr"), ([], "gr"), (["greet"], "")
+    assert [item.value for words in completions for item in complete(*words)] == ["bench", "train", "greet"]
 
 
 def test_a_command_is_no_part_of_a_recipe():
@@ -187,8 +187,8 @@ class Wrong(mmgen.CommandConfig):
 def test_the_suite_says_what_is_wrong():
     from mmgen.testing import failures
 
-    def suite(made):
-        return type("Made", (CommandSuite,), {"config": lambda self: made})
+    def suite(build):
+        return type("Made", (CommandSuite,), {"config": lambda self: build})
 
     assert failures(suite(Silent())) == {
         "test_every_field_is_described": "Silent has no docstring; its first line is shown by `mmgen plugins`",

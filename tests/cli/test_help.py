@@ -9,7 +9,7 @@ from kit import toys
 
 from mmgen import __version__ as VERSION
 from mmgen.cli import main
-from mmgen.cli.lookup import MEANT, MODULES, OWN, own
+from mmgen.cli.lookup import CORE_COMMANDS, MODULES, SYNONYMS, core_command
 from mmgen.registry import installed
 
 
@@ -23,8 +23,8 @@ def test_help_is_in_groups_and_begins_with_run(monkeypatch):
     assert re.findall(r"^(\w.*):$", text, re.M) == [
         "Options",
         "Start",
-        "Own data",
-        "Ask a finished run",
+        "Your data",
+        "Use a trained run",
         "Evaluate",
         "Extend",
     ]
@@ -36,11 +36,11 @@ def test_help_is_in_groups_and_begins_with_run(monkeypatch):
 
 
 def test_every_command_says_in_a_sentence_what_it_is_for():
-    told = {name: text for some in OWN.values() for name, (_, text) in some.items()}
-    told |= {part.name: part.summary for part in installed().of_kind("command")}
-    for name, text in told.items():
+    summaries = {name: text for some in CORE_COMMANDS.values() for name, (_, text) in some.items()}
+    summaries |= {part.name: part.summary for part in installed().of_kind("command")}
+    for name, text in summaries.items():
         assert re.fullmatch(r"[A-Z][^.]*\.", text) and len(text) <= 66, f"{name}: {text}"
-    assert all(own(name).name == name for name in MODULES) and set(MEANT.values()) <= set(MODULES)
+    assert all(core_command(name).name == name for name in MODULES) and set(SYNONYMS.values()) <= set(MODULES)
 
 
 def test_commands_below_others_say_it_too():
@@ -53,23 +53,23 @@ def test_commands_below_others_say_it_too():
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"), [("trian", "run"), ("train", "run"), ("genrate", "generate"), ("eval", "score")]
+    ("name", "command"), [("trian", "run"), ("train", "run"), ("genrate", "generate"), ("eval", "score")]
 )
-def test_commands_that_are_called_otherwise_elsewhere(name, meant):
-    assert said(name) == f"error: no command is called '{name}'; did you mean '{meant}'?\n"
+def test_commands_that_are_called_otherwise_elsewhere(name, command):
+    assert said(name) == f"error: no command is named '{name}'; did you mean '{command}'?\n"
 
 
 def test_an_unknown_command_without_a_likeness():
-    assert said("xyzzy") == "error: no command is called 'xyzzy'; `mmgen --help` lists them\n"
+    assert said("xyzzy") == "error: no command is named 'xyzzy'; `mmgen --help` lists all commands\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (("run", "r.toml", "--epochs", "3"), "It is a key of the recipe: --set training.epochs=VALUE."),
-        (("run", "r.toml", "--num-beams", "3"), "It is a key of the recipe: --set decoding.num_beams=VALUE."),
-        (("show", "r.toml", "--seed", "3"), "It is a key of the recipe: --set seed=VALUE."),
-        (("run", "r.toml", "--max-tokens", "3"), "A recipe's keys: --set A.B=VALUE."),
+        (("run", "r.toml", "--epochs", "3"), "'epochs' is a recipe key: --set training.epochs=VALUE."),
+        (("run", "r.toml", "--num-beams", "3"), "'num_beams' is a recipe key: --set decoding.num_beams=VALUE."),
+        (("show", "r.toml", "--seed", "3"), "'seed' is a recipe key: --set seed=VALUE."),
+        (("run", "r.toml", "--max-tokens", "3"), "Set recipe keys with --set A.B=VALUE."),
         (("check", "r.toml", "--profile", "paper"), "`mmgen check` checks every profile; `mmgen run` and `mmgen show`"),
         (("compare", "r", "--epochs", "3"), "'--epochs'.\n"),
     ],
@@ -107,7 +107,8 @@ def test_keys_of_a_part(monkeypatch):
     )
     assert ".py:" not in said("plugins", "bert") and ".py:" in said("plugins", "bert", "--paths")
     assert (
-        said("plugins", "brt") == "error: no part is called 'brt'; did you mean 'bert'?; `mmgen plugins` lists them\n"
+        said("plugins", "brt")
+        == "error: no part is named 'brt'; did you mean 'bert'?; `mmgen plugins` lists all parts\n"
     )
 
 
@@ -117,7 +118,7 @@ diversity: metric, [metrics.NAME]
   -2, share of unique texts, self-BLEU.
   From mmgen-framework VERSION.
 
-  It has no keys of its own.
+  This part has no keys.
 
 captioneval: metric, [metrics.NAME]
   BLEU-1 to 4, ROUGE-L, METEOR 1.5 and CIDEr-D,
@@ -152,8 +153,8 @@ def test_a_head_that_must_be_learnt_is_told_by_what_learns_alone(tmp_path, caplo
     folder = headless(tmp_path / "encoder")
     (tmp_path / "toy.toml").write_text(toys.RECIPE)
     sets = [f'backbone={{type="bert", weights="{folder}"}}', "training.epochs=1"]
-    arguments = ["toy.toml", *(word for each in sets for word in ("--set", each))]
-    told = f"{folder}: has no masked-LM head, which turns states into words. A new head is created from the word"
+    arguments = ["toy.toml", *(word for setting in sets for word in ("--set", setting))]
+    warning = f"{folder}: has no masked-LM head, which turns states into words. A new head is created from the word"
     assert "caption" in said("data", "check", *arguments) and not caplog.messages
     assert "done in" in said("run", *arguments)
-    assert [message.startswith(told) for message in caplog.messages].count(True) == 1
+    assert [message.startswith(warning) for message in caplog.messages].count(True) == 1

@@ -32,8 +32,8 @@ def number(request):
         for number, handler in zip(SIGNALS, (signal.default_int_handler, signal.SIG_DFL), strict=True)
     }
     yield request.param
-    for each, handler in before.items():
-        signal.signal(each, handler)
+    for signal_number, handler in before.items():
+        signal.signal(signal_number, handler)
 
 
 class Stops(Extractor):
@@ -48,7 +48,7 @@ class Stops(Extractor):
         return self
 
     def records(self, source, skip=frozenset()):
-        for count, picture in enumerate(each for each in source if each.key not in skip):
+        for count, picture in enumerate(image for image in source if image.key not in skip):
             if count == 2 and self.number:
                 os.kill(os.getpid(), self.number)
             yield Record(picture.key, np.asarray(picture.load(), np.float32).mean((0, 1))[None])
@@ -63,10 +63,10 @@ def test_extraction_says_how_it_goes_on_and_does(number, tmp_path, monkeypatch):
     before = signal.getsignal(number)
     stopped = CliRunner().invoke(main, command)
     assert signal.getsignal(number) is before
-    told = "error: stopped; the images so far are kept, and the same command goes on with the others"
-    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (1, told)
+    message = "error: stopped; the images so far are kept; run the same command again to continue"
+    assert (stopped.exit_code, stopped.stderr.splitlines()[-1]) == (1, message)
     monkeypatch.setattr(mmgen.cli.files, "_extractor", lambda kind, sets: Stops())
-    assert "2 images written, 2 were there" in CliRunner().invoke(main, command).output
+    assert "2 images written, 2 already in the store" in CliRunner().invoke(main, command).output
     assert sorted(FeatureStore(tmp_path / "x.h5")) == ["a", "b", "c", "d"]
 
 
@@ -95,7 +95,7 @@ def test_what_a_library_makes_of_being_stopped_is_no_error(number, monkeypatch):
     stopped = CliRunner().invoke(main, ["run", "x.toml"])
     assert (stopped.exit_code, stopped.stderr) == (
         1,
-        "error: stopped; the same command goes on from the last checkpoint\n",
+        "error: stopped; run the same command again to resume from the last checkpoint\n",
     )
 
 
@@ -104,16 +104,19 @@ def test_a_signal_that_is_ignored_stops_nothing(number, tmp_path, monkeypatch):
     signal.signal(number, signal.SIG_IGN)
     monkeypatch.setattr(mmgen.cli.runs, "load", lambda *_: (os.kill(os.getpid(), number), {}))
     monkeypatch.setattr("mmgen.recipe.weight_files.weight_file_errors", lambda *_: [])
-    assert CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output == "1 set-up in 1 recipe: all well\n"
+    assert (
+        CliRunner().invoke(main, ["check", str(tmp_path / "x.toml")]).output
+        == "1 configuration in 1 recipe: no errors\n"
+    )
     assert signal.getsignal(number) is signal.SIG_IGN
 
 
 def test_elsewhere_than_in_the_main_thread_a_command_does_its_work():
-    found = []
-    thread = threading.Thread(target=lambda: found.append(CliRunner().invoke(main, ["plugins"]).exit_code))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(CliRunner().invoke(main, ["plugins"]).exit_code))
     thread.start()
     thread.join()
-    assert found == [0]
+    assert results == [0]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -123,8 +126,8 @@ def test_a_full_disk_behind_standard_output_is_a_line(arguments):
         done = subprocess.run(
             [sys.executable, "-m", "mmgen", *arguments], stdout=full, stderr=subprocess.PIPE, text=True
         )
-    told = "error: standard output, or a file that was being written: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, told)
+    message = "error: standard output or an output file: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, message)
 
 
 def test_a_reader_that_has_gone_is_not_told():

@@ -47,7 +47,7 @@ def predictor(recipe):
 def seen(predictor: Predictor, **inputs) -> list:
     """The field `image` as the readers of `image` and `sound` see it."""
     query = Query("q", inputs)
-    example = predictor._example(query, predictor.names.checked(query))
+    example = predictor._example(query, predictor.names.bind_exactly(query))
     return [example.seen_by(name).inputs["image"] for name in ("image", "sound")]
 
 
@@ -65,38 +65,38 @@ def test_both_values_are_read_when_a_text_is_written(predictor):
 
 
 def test_a_value_by_the_fields_name_is_for_every_input_that_reads_it(predictor, monkeypatch):
-    monkeypatch.setattr(predictor.features, "_of_one", lambda name, value, query: SEEN)
+    monkeypatch.setattr(predictor.features, "_resolve_one", lambda name, value, query: SEEN)
     assert seen(predictor, image="scene-1", caption="a dog")[1] == "scene-1"
 
 
 def test_a_picture_for_a_text_input_is_refused(predictor):
     with pytest.raises(DataError) as error:
         predictor.ask(image=SEEN, caption="a dog")
-    assert str(error.value).startswith("sound must be a text, not ")
+    assert str(error.value).startswith("'sound' must be a string, not ")
 
 
 def test_a_picture_without_a_name_is_for_the_one_input_that_takes_pictures(predictor):
     with pytest.raises(DataError) as error:
         predictor.ask(SEEN, caption="a dog")
     assert str(error.value) == (
-        "this query: 'sound' is missing: the step 'all' reads image and sound and caption; give it with --input "
-        'sound=VALUE, or as "sound" in a line'
+        "this query: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
+        'sound=VALUE, or the field "sound" in a line'
     )
 
 
 def test_a_picture_beside_the_same_input_by_name_is_given_twice(predictor):
     with pytest.raises(DataError) as error:
         predictor.ask(SEEN, image=SEEN, sound="a bark", caption="a dog")
-    assert str(error.value) == "this query: 'image' is given twice, by its name and as the picture; remove one"
+    assert str(error.value) == "this query: got two values for 'image', by name and as the picture; remove one"
 
 
 def test_a_picture_needs_a_name_where_two_inputs_take_one(recipe):
     inputs = {**recipe.inputs, "sound": recipe.inputs["image"]}
     names = StepNames(recipe.model_copy(update={"inputs": inputs}), "all")
     with pytest.raises(DataError) as error:
-        names.checked(Query("q", {"caption": "a dog"}, SEEN))
+        names.bind_exactly(Query("q", {"caption": "a dog"}, SEEN))
     assert str(error.value) == (
-        "q: the step 'all' has 2 inputs that take pictures; give the picture by name: image=PICTURE or sound=PICTURE"
+        "q: step 'all' has 2 inputs for pictures; name the input of the picture: image=PICTURE or sound=PICTURE"
     )
 
 
@@ -114,14 +114,14 @@ def test_an_input_of_two_fields_is_given_by_them(recipe):
     assert names.bind(Query("q", {"what": "a bark"})).missing == ["where"]
     with pytest.raises(DataError) as error:
         names.bind(Query("q", {"sound": "a bark"}))
-    assert str(error.value) == "q: 'sound' reads what and where; give these by their names"
+    assert str(error.value) == "q: 'sound' reads what and where; give these fields separately"
 
 
 def test_what_the_step_does_not_read_is_refused(recipe):
     with pytest.raises(DataError) as error:
-        StepNames(recipe, "caption").checked(Query("q", {"caption": "a dog"}, SEEN))
+        StepNames(recipe, "caption").bind_exactly(Query("q", {"caption": "a dog"}, SEEN))
     assert str(error.value) == (
-        "q: the picture is not read by the step 'caption'; leave it out, or choose another step: " + READS
+        "q: step 'caption' does not read the picture; leave it out, or choose another step: " + READS
     )
 
 
@@ -134,14 +134,13 @@ def test_what_the_step_does_not_read_is_refused(recipe):
         (
             {},
             SEEN,
-            "run: sound is missing: the step 'all' reads image and sound and caption; give it with --input "
-            'sound=VALUE, or as "sound" in a line of a JSONL file',
+            "run: 'sound' is missing: step 'all' reads image and sound and caption; add --input "
+            'sound=VALUE, or the field "sound" in a JSONL file',
         ),
         (
             {"caption": "a dog"},
             SEEN,
-            "run: photo.png: the picture is not read by the step 'caption'; give all that a step reads and nothing "
-            f"else: {READS}",
+            f"run: photo.png: step 'caption' does not read the picture; give exactly the inputs of one step: {READS}",
         ),
     ],
 )

@@ -72,22 +72,22 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
     plain = answered(predictor)
     of_question, of_choices = [[10, 15, [0]]], [[[0, 5, [0]], [11, 14, [1]]], []]
     query = Query("q", {**LINE, "question_mentions": of_question, "choice_mentions": of_choices})
-    read = predictor._example(query, predictor.names.checked(query))
+    read = predictor._example(query, predictor.names.bind_exactly(query))
     assert read.shown("question_mentions") == ((10, 15, (0,)),)
     assert read.labels["choice_mentions"] == [((0, 5, (0,)), (11, 14, (1,))), ()]
-    told = [answered(predictor, question_mentions=of_question), answered(predictor, choice_mentions=of_choices)]
-    assert len({json.dumps(each) for each in (plain, *told)}) == 3
+    mentioned = [answered(predictor, question_mentions=of_question), answered(predictor, choice_mentions=of_choices)]
+    assert len({json.dumps(answer) for answer in (plain, *mentioned)}) == 3
     typed = ["question_mentions=[[10, 15, [0]]]", "choice_mentions=[[0, 5, [0]], [11, 14, [1]]]", "choice_mentions=[]"]
     assert (
-        answered(predictor, **named_values(typed[:1])) == told[0]
-        and answered(predictor, **named_values(typed[1:])) == told[1]
+        answered(predictor, **named_values(typed[:1])) == mentioned[0]
+        and answered(predictor, **named_values(typed[1:])) == mentioned[1]
     )
     lists = [f"choices={json.dumps(LINE['choices'])}", f"choice_mentions={json.dumps(of_choices)}"]
-    assert answered(predictor, **named_values(lists)) == told[1]
+    assert answered(predictor, **named_values(lists)) == mentioned[1]
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("fields", "message"),
     [
         (
             {"question_mentions": [[10, 15]]},
@@ -103,15 +103,15 @@ def test_mentions_of_a_question_and_of_its_choices_are_read(predictor):
         ({"question_mentions": [[5, 5, [0]]]}, "example 'q' mentions characters 5 to 5 of 'question', which has 19"),
         ({"question_mentions": [[10, 15, [-1]]]}, "example 'q' mentions object -1; objects count from 0"),
         ({"choice_mentions": [[]]}, "example 'q' has 2 choices and 1 choice_mentions; give one for each"),
-        ({"choice_mentions": {}}, "choice_mentions: {} is not a list; give one for each row"),
-        ({"caption_mentions": []}, "ask.jsonl:1: no input is called 'caption_mentions'"),
+        ({"choice_mentions": {}}, "choice_mentions: {} is not a list; give a list with one value per row"),
+        ({"caption_mentions": []}, "ask.jsonl:1: unknown input 'caption_mentions'"),
     ],
 )
-def test_mentions_that_do_not_do(predictor, given, told):
-    assert told in answered(predictor, **given)
+def test_mentions_that_do_not_do(predictor, fields, message):
+    assert message in answered(predictor, **fields)
 
 
 def test_a_step_that_does_not_read_mentions_says_so(predictor):
     words = Predictor(predictor.model, predictor.recipe, "words")
-    with pytest.raises(DataError, match="'question_mentions' is not read by the step 'words'"):
+    with pytest.raises(DataError, match="step 'words' does not read 'question_mentions'"):
         words.predict(question="x", choices=["a", "b"], question_mentions=[[0, 1, [0]]])

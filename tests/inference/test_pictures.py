@@ -61,12 +61,12 @@ def test_what_is_no_picture_is_none():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (PIXELS[0], "a picture's array must be (H, W, 3) of uint8, not (8, 3) of uint8"),
-        (PIXELS / 255, "a picture's array must be (H, W, 3) of uint8, not (6, 8, 3) of float64"),
-        (io.BytesIO(), "the picture's file gives no bytes; if it has been read before, call seek(0)"),
+        (PIXELS[0], "the array of a picture must be (H, W, 3) of uint8, not (8, 3) of uint8"),
+        (PIXELS / 255, "the array of a picture must be (H, W, 3) of uint8, not (6, 8, 3) of float64"),
+        (io.BytesIO(), "the picture's file has no more bytes; call seek(0) if the file was read before"),
         (io.StringIO("text"), "open the picture's file in binary mode: open(path, 'rb')"),
         ({"picture": "gone.jpg"}, "gone.jpg: no such file"),
-        ({"picture": PIXELS, "box": []}, '"box" is not known beside "picture"; there are boxes and labels'),
+        ({"picture": PIXELS, "box": []}, 'unknown key "box" beside "picture"; use "boxes" and "labels"'),
     ],
 )
 def test_a_picture_that_is_given_wrongly_is_a_line(value, message):
@@ -85,12 +85,12 @@ def test_bytes_that_are_no_image_name_the_query():
 def test_features_that_no_model_can_compute_with_are_refused(features):
     with pytest.raises(ValueError) as error:
         as_record({"features": features}, "q")
-    assert str(error.value) == "features must be finite, and between -1e+15 and 1e+15; make them again"
+    assert str(error.value) == "features must be finite and between -1e+15 and 1e+15; extract them again"
 
 
 def test_features_are_those_of_json_or_of_a_record():
-    own = {"features": [[1, 2], [3, 4]], "boxes": [[0, 0, 1, 1], [0, 0, 0.5, 1.00005]], "labels": ["a", "b"]}
-    record = as_record(own, "q")
+    features = {"features": [[1, 2], [3, 4]], "boxes": [[0, 0, 1, 1], [0, 0, 0.5, 1.00005]], "labels": ["a", "b"]}
+    record = as_record(features, "q")
     assert record.features.dtype == np.float32 and record.boxes.max() == 1 and record.labels == ("a", "b")
     again = as_record(Record("r", record.features, record.boxes), "q")
     assert again.key == "r" and np.array_equal(again.features, record.features) and as_record("key", "q") is None

@@ -93,9 +93,9 @@ def test_a_run_that_no_metric_judges_says_so(seeing):
 
 
 def test_questions_about_one_picture(seeing):
-    asked = mmgen(seeing, "generate", str(PLACE), "pictures/0.png", "--n", "3")
-    assert asked.returncode == 0, asked.stderr
-    lines = asked.stdout.splitlines()
+    generated = mmgen(seeing, "generate", str(PLACE), "pictures/0.png", "--n", "3")
+    assert generated.returncode == 0, generated.stderr
+    lines = generated.stdout.splitlines()
     assert lines[0] == "pictures/0.png" and len(lines) == 4
     assert len({line.split(maxsplit=1)[1:][0] if len(line.split(maxsplit=1)) > 1 else "" for line in lines[1:]}) == 3
 
@@ -136,7 +136,7 @@ def test_pictures_that_are_answered_together_get_what_each_gets_alone(seeing, mo
     alone, together = (run.ask(pictures, n=2, batch_size=size) for size in (1, 2))
     texts = [[text.text for text in answer.texts] for answer in alone]
     assert texts == [[text.text for text in answer.texts] for answer in together]
-    assert [answer.id for answer in together] == pictures and all(len(each) == 2 for each in texts)
+    assert [answer.id for answer in together] == pictures and all(len(pair) == 2 for pair in texts)
     assert texts == [[text.text for text in run.ask(picture, n=2).texts] for picture in pictures]
 
 
@@ -207,8 +207,8 @@ def test_what_has_been_asked_outlives_a_kill(seeing, tmp_path):
     arguments = ("generate", str(PLACE), "pictures", "--out", str(tmp_path / "out.jsonl"))
     assert forked.run(code, *arguments, folder=seeing).returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == [".out.jsonl.partial"]
-    kept = (tmp_path / ".out.jsonl.partial").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in kept] == ["pictures/0.png", "pictures/1.png"]
+    partial_lines = (tmp_path / ".out.jsonl.partial").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in partial_lines] == ["pictures/0.png", "pictures/1.png"]
 
 
 def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing, tmp_path, monkeypatch):
@@ -220,7 +220,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_model_is_loaded(seeing
     (tmp_path / "file").write_text("")
     for out, why in (
         (tmp_path / "file/out.jsonl", "File exists"),
-        ("/dev/null", "it is not a file"),
+        ("/dev/null", "not a file"),
         (tmp_path / ("x" * 250), "File name too long"),
     ):
         done = CliRunner().invoke(main, ["generate", str(PLACE), "pictures", "--out", str(out)])
@@ -245,14 +245,14 @@ def test_a_full_disk_keeps_whole_lines(tmp_path):
     path, limits = tmp_path / "out.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
     try:
-        with pytest.raises(RunError) as told, answers_file(path) as add:
+        with pytest.raises(RunError) as error, answers_file(path) as add:
             add({"id": "\ud800", "texts": ["x" * 30]})
             add({"id": "b", "texts": ["x" * 80]})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     partial = tmp_path / ".out.jsonl.partial"
-    assert str(told.value) == f"{path}: cannot be written: File too large"
-    assert told.value.__notes__ == [f"partial answers (1) are in {partial}; re-running the command starts over"]
+    assert str(error.value) == f"{path}: cannot be written: File too large"
+    assert error.value.__notes__ == [f"partial answers (1) are in {partial}; re-running the command starts over"]
     assert [json.loads(line)["id"] for line in partial.read_text().splitlines()] == ["\ud800"] and not path.exists()
 
 
@@ -279,8 +279,8 @@ def test_the_size_that_fits_is_remembered_from_batch_to_batch(seeing, monkeypatc
 
 def test_a_jsonl_of_pictures_with_captions(seeing):
     (seeing / "list.jsonl").write_text('{"id": "x", "image": "pictures/2.png", "caption": "a red ball"}\n')
-    asked = mmgen(seeing, "generate", str(PLACE), "list.jsonl")
-    assert asked.returncode == 0 and asked.stdout.startswith("x\n"), asked.stderr
+    generated = mmgen(seeing, "generate", str(PLACE), "list.jsonl")
+    assert generated.returncode == 0 and generated.stdout.startswith("x\n"), generated.stderr
 
 
 def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatch):
@@ -310,30 +310,30 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "absent.png"],
-            "error: absent.png: no such file; give an image, a folder of images, or a JSONL file of them",
+            "error: absent.png: no such file; give an image, a folder of images, or a JSONL file",
         ),
         (
             [str(PLACE)],
-            "error: give a picture, a folder or a JSONL file of them, --input NAME=VALUE, or --caption",
+            "error: no input; give a picture, a folder, a JSONL file, --input NAME=VALUE, or --caption",
         ),
         (
             [str(PLACE), "--caption", "x", "--step", "bothh"],
-            f"error: {PLACE}: no weights of a step 'bothh'; there are: caption, image_frozen, both",
+            f"error: {PLACE}: step 'bothh' has no weights; trained steps: caption, image_frozen, both",
         ),
         (
             [str(PLACE), "--caption", "x", "--step", "both"],
-            "error: caption: 'image' is missing: the step 'both' reads image and caption; give it with --input "
-            'image=VALUE, or as "image" in a line',
+            "error: caption: 'image' is missing: step 'both' reads image and caption; add --input "
+            'image=VALUE, or the field "image" in a line',
         ),
         (
             [str(PLACE), "--input", "captoin=x"],
-            "error: captoin: no input is called 'captoin'; did you mean 'caption'?; there are: image, caption",
+            "error: captoin: unknown input 'captoin'; did you mean 'caption'?; available: image, caption",
         ),
         (
             [str(PLACE), "--input", "caption"],
-            "error: --input caption: write NAME=VALUE, like --input caption='a dog on a beach'",
+            "error: --input caption: write NAME=VALUE, such as --input caption='a dog on a beach'",
         ),
-        ([str(PLACE), "--caption", "x", "--input", "caption=y"], 'error: caption must be a text, not ["x", "y"]'),
+        ([str(PLACE), "--caption", "x", "--input", "caption=y"], 'error: \'caption\' must be a string, not ["x", "y"]'),
         (
             [str(PLACE), "pictures/0.png", "--set", "backbone.num_hidden_layers=3"],
             "error: --set backbone.num_hidden_layers=3: the settings of a trained run are fixed; only "
@@ -341,21 +341,21 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "pictures/0.png", "--set", "inputs.image.extractor.image_size=96"],
-            f"error: {PLACE}: the extractor of 'image' makes features that differ from the training features "
+            f"error: {PLACE}: features of this extractor of 'image' differ from the training features "
             "(settings.image_size: 64 in training, 96 here); use the same extractor and settings",
         ),
         (
             [str(PLACE), "pictures/0.png", "--out", "pictures/0.png"],
-            "error: --out pictures/0.png: is also an input file, and would be overwritten; choose another name",
+            "error: --out pictures/0.png: is also an input file and would be overwritten; choose another name",
         ),
         (
             [str(PLACE), "pictures", "--out", "pictures/../pictures/1.png"],
-            "error: --out pictures/../pictures/1.png: is also an input file, and would be overwritten; choose another "
+            "error: --out pictures/../pictures/1.png: is also an input file and would be overwritten; choose another "
             "name",
         ),
         (
             [str(PLACE), "--caption", "x", "--out", f"{PLACE}/report.html"],
-            f"error: --out {PLACE}/report.html: belongs to the run, and would be overwritten; choose another name",
+            f"error: --out {PLACE}/report.html: is a file of the run and would be overwritten; choose another name",
         ),
         (
             [str(PLACE), "--caption", "x", "--out", "pictures/0.png"],
@@ -364,7 +364,7 @@ def test_the_same_picture_gives_what_its_stored_features_give(seeing, monkeypatc
         ),
         (
             [str(PLACE), "--caption", "x", "--out", f"{PLACE}/recipe.json"],
-            f"error: --out {PLACE}/recipe.json: belongs to the run, and would be overwritten; choose another name",
+            f"error: --out {PLACE}/recipe.json: is a file of the run and would be overwritten; choose another name",
         ),
         (
             [str(PLACE), "pictures/0.png", "--set", "decoding.num_beams=2", "--n", "3"],
@@ -380,26 +380,26 @@ def test_what_cannot_be_asked_is_said_in_one_line(seeing, monkeypatch, arguments
     assert (done.exit_code, done.stderr.strip()) == (1, expected)
 
 
-def asked(seeing, monkeypatch, *lines: dict, arguments: tuple[str, ...] = ()) -> list[dict]:
+def answer_lines(seeing, monkeypatch, *lines: dict, arguments: tuple[str, ...] = ()) -> list[dict]:
     """What the command answers to JSONL lines."""
     from mmgen.cli import main
 
     monkeypatch.chdir(seeing)
-    Path("wanted.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    done = CliRunner().invoke(main, ["generate", str(PLACE), "wanted.jsonl", "--out", "told.jsonl", *arguments])
+    Path("queries.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = CliRunner().invoke(main, ["generate", str(PLACE), "queries.jsonl", "--out", "answers.jsonl", *arguments])
     assert done.exit_code == 0, done.stderr
-    return [json.loads(line) for line in Path("told.jsonl").read_text().splitlines()]
+    return [json.loads(line) for line in Path("answers.jsonl").read_text().splitlines()]
 
 
 def test_a_key_of_the_runs_features_is_asked_about_like_its_picture(seeing, monkeypatch):
-    key, other = asked(
+    key, neighbour = answer_lines(
         seeing, monkeypatch, {"image": "test-00001", "caption": "a dog"}, {"image": "tset-00001", "caption": "a dog"}
     )
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
     assert key["id"] == "test-00001" and len(key["texts"]) == 1
-    assert other == {
+    assert neighbour == {
         "id": "tset-00001",
-        "error": f"tset-00001: no such file, and no key of {store.relative_to(seeing)}",
+        "error": f"tset-00001: no such file, and not a key of {store.relative_to(seeing)}",
     }
 
 
@@ -422,28 +422,28 @@ def test_an_extractor_is_given_to_a_run_that_has_learnt_from_a_file_of_features(
     done = forked.run(forked.NO_PAGE, "run", "stored.toml", folder=seeing)
     assert done.returncode == 0, done.stderr
     place = Path("runs/stored/default/seed-0")
-    kept = (place / "recipe.json").read_bytes()
+    recipe_before = (place / "recipe.json").read_bytes()
     dataset = Scenes(train_size=12, val_size=2, test_size=4).build()
     picture = next(picture for picture in dataset.pictures() if picture.key == "test-00001")
     picture.load().save("own.png")
     lines = [{"image": picture.key}, {"image": {"picture": "own.png", "boxes": picture.boxes}}]
     Path("own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    def told(*arguments: str) -> str:
+    def stdout_of(*arguments: str) -> str:
         done = mmgen(seeing, "generate", str(place), *arguments)
         return done.stdout + done.stderr
 
     sets = [f"inputs.image.extractor.{key}={value}" for key, value in toys.ROI.items()]  # the size is the last
-    roi = [word for each in sets for word in ("--set", each)]
-    key, stored, line, made, _ = told("own.jsonl", *roi).splitlines()
+    roi = [word for setting in sets for word in ("--set", setting)]
+    key, stored, line, extracted, _ = stdout_of("own.jsonl", *roi).splitlines()
     assert (key, line) == (picture.key, "2")
-    assert float(made.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
-    assert told("own.png") == (
-        f"error: {place}: 'image' was trained on features of roi, which cannot be made from a picture here; give a "
-        "key of its features, or the extractor that made them: --set inputs.image.extractor.type=NAME\n"
+    assert float(extracted.split()[0]) == pytest.approx(float(stored.split()[0]), abs=0.1)  # the file has 16 bits
+    assert stdout_of("own.png") == (
+        f"error: {place}: 'image' was trained on features of roi, whose extractor is not known here; give a "
+        "key of the feature store, or name the extractor: --set inputs.image.extractor.type=NAME\n"
     )
-    assert "(settings.image_size: 64 in training, 192 here)" in told("own.png", *roi[:4])
-    assert (place / "recipe.json").read_bytes() == kept
+    assert "(settings.image_size: 64 in training, 192 here)" in stdout_of("own.png", *roi[:4])
+    assert (place / "recipe.json").read_bytes() == recipe_before
 
 
 def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
@@ -451,18 +451,18 @@ def test_own_boxes_and_own_features_are_read(seeing, monkeypatch):
 
     (store,) = (seeing / PLACE.parent / "features").glob("*.h5")
     record = FeatureStore(store).read("test-00001")
-    own = {"features": record.features.tolist(), "boxes": record.boxes.tolist()}
-    whole, same, boxes, odd, wide = asked(
+    features = {"features": record.features.tolist(), "boxes": record.boxes.tolist()}
+    complete, same, boxes, odd, wide = answer_lines(
         seeing,
         monkeypatch,
         {"image": "test-00001"},
-        {"image": own},
+        {"image": features},
         {"image": {"picture": "pictures/0.png", "boxes": [[0, 0, 1, 1], [0, 0, 0.5, 0.5]]}},
         {"image": {"feature": [[1]]}},
         {"image": {"features": [[1, 2]], "boxes": [[0, 0, 1, 1]]}},
     )
-    assert whole["texts"] == same["texts"] and len(boxes["texts"]) == 1
-    assert odd["error"] == 'image: "feature" is not known; there are picture, features, boxes and labels'
+    assert complete["texts"] == same["texts"] and len(boxes["texts"]) == 1
+    assert odd["error"] == 'image: unknown key "feature"; use "picture", "features", "boxes" and "labels"'
     assert wide["error"].startswith("image of '5': features have width 2, but the model ")
 
 
@@ -473,20 +473,20 @@ def test_lines_give_inputs_by_name_and_unknown_ones_are_refused(seeing, monkeypa
 
     monkeypatch.chdir(seeing)
     Path("odd.jsonl").write_text('{"image": "x.png", "colour": "red"}\n')
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as error:
         load_for(PLACE, read_sources([Path("odd.jsonl")]))
-    assert str(told.value) == "odd.jsonl:1: no input is called 'colour'; there are: image, caption"
+    assert str(error.value) == "odd.jsonl:1: unknown input 'colour'; available: image, caption"
     Path("odd.jsonl").write_text('{"caption": "a"}\n{"image": "pictures/0.png"}\n')
-    with pytest.raises(RunError) as told:
+    with pytest.raises(RunError) as error:
         load_for(PLACE, read_sources([Path("odd.jsonl")]))
-    assert str(told.value) == (
-        f"{PLACE}: image is missing: the step 'both' reads image and caption; odd.jsonl:1 has none; give it with "
-        '--input image=VALUE, or as "image" in a line of a JSONL file'
+    assert str(error.value) == (
+        f"{PLACE}: 'image' is missing in odd.jsonl:1: step 'both' reads image and caption; add --input image=VALUE, "
+        'or the field "image" in a JSONL file'
     )
 
 
 def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypatch):
-    found = asked(
+    answers = answer_lines(
         seeing,
         monkeypatch,
         {"caption": "a dog"},
@@ -500,57 +500,62 @@ def test_a_line_that_cannot_be_read_is_skipped_with_its_reason(seeing, monkeypat
         arguments=("--step", "caption"),
     )
     reads = "'caption' reads caption; 'image_frozen' reads image; 'both' reads image and caption"
-    assert len(found[0]["texts"]) == 1
-    assert [(line["id"], line["error"]) for line in found[1:]] == [
-        ("b", "caption must be a text, not 7"),
-        ("c", "caption must be a text, not true"),
-        ("4", "wanted.jsonl:4: no input is called 'colour'; there are: image, caption"),
-        ("5", 'wanted.jsonl:5: not a line like {"image": "photo.jpg"}: expected an object'),
-        ("6", "wanted.jsonl:6: the id 'b' is that of line 2 too; give it another"),
+    assert len(answers[0]["texts"]) == 1
+    assert [(line["id"], line["error"]) for line in answers[1:]] == [
+        ("b", "'caption' must be a string, not 7"),
+        ("c", "'caption' must be a string, not true"),
+        ("4", "queries.jsonl:4: unknown input 'colour'; available: image, caption"),
+        ("5", 'queries.jsonl:5: invalid line (not a JSON object); write a JSON object such as {"image": "photo.jpg"}'),
+        ("6", "queries.jsonl:6: duplicate id 'b', also in line 2; ids must be unique"),
         (
             "e",
-            "wanted.jsonl:7: 'image' is not read by the step 'caption'; leave it out, or choose another step: " + reads,
+            "queries.jsonl:7: step 'caption' does not read 'image'; leave it out, or choose another step: " + reads,
         ),
         (
             "f",
-            "wanted.jsonl:8: 'caption' is missing: the step 'caption' reads caption; give it with --input "
-            'caption=VALUE, or as "caption" in a line',
+            "queries.jsonl:8: 'caption' is missing: step 'caption' reads caption; add --input "
+            'caption=VALUE, or the field "caption" in a line',
         ),
     ]
 
 
 def test_boxes_and_labels_of_a_query_are_checked(seeing, monkeypatch):
-    good, rows = [0, 0, 0.5, 1], "write boxes as rows of x0, y0, x1, y1, each a share of the picture from 0 to 1, like "
+    good, rows = (
+        [0, 0, 0.5, 1],
+        "write a box as [x0, y0, x1, y1], relative to the picture's size, from 0 to 1, such as ",
+    )
     rows += "[[0, 0, 0.5, 1]]"
     wrong = [
-        ({"boxes": [good, [0.6, 0, 0.5, 1]]}, f"box 2 is [0.6, 0, 0.5, 1], which ends before it begins; {rows}"),
-        ({"boxes": [[0, 0, 640, 480]]}, f"box 1 is [0, 0, 640, 480], which reaches outside the picture; {rows}"),
+        ({"boxes": [good, [0.6, 0, 0.5, 1]]}, f"box 2 is [0.6, 0, 0.5, 1], which ends before its start; {rows}"),
+        ({"boxes": [[0, 0, 640, 480]]}, f"box 1 is [0, 0, 640, 480], which exceeds the picture; {rows}"),
         ({"boxes": [[0, 0, float("nan"), 1]]}, f"box 1 is [0, 0, nan, 1]; {rows}"),
         ({"boxes": [["a", 0, 0, 1]]}, f'boxes are [["a", 0, 0, 1]]; {rows}'),
         ({"boxes": good}, f"boxes are [0, 0, 0.5, 1]; {rows}"),
         ({"boxes": [good], "labels": ["a", "b"]}, "got 2 labels for 1 box; give one label per box"),
-        ({"boxes": [good], "labels": "a"}, 'labels are "a"; give one text per box, like ["dog"]'),
-        ({"labels": ["a"]}, "labels are given without boxes; give each label a box, or leave the labels out"),
+        ({"boxes": [good], "labels": "a"}, 'got labels "a"; give one string per box, such as ["dog"]'),
+        ({"labels": ["a"]}, "labels without boxes; give one box per label, or leave out the labels"),
     ]
-    lines = [{"image": {"picture": "pictures/0.png", **given}} for given, _ in wrong]
-    own = {"features": [[1.0, 2.0]], "boxes": [[0, 0, float("nan"), 1]]}
+    lines = [{"image": {"picture": "pictures/0.png", **fields}} for fields, _ in wrong]
+    nan_box = {"features": [[1.0, 2.0]], "boxes": [[0, 0, float("nan"), 1]]}
     features = {"features": [[float("nan"), 2.0]]}
-    found = asked(seeing, monkeypatch, *lines, {"image": own}, {"image": features}, {"image": "test-00001"})
-    assert [line["error"] for line in found[:-1]] == [
+    answers = answer_lines(
+        seeing, monkeypatch, *lines, {"image": nan_box}, {"image": features}, {"image": "test-00001"}
+    )
+    assert [line["error"] for line in answers[:-1]] == [
         *(f"image: {reason}" for _, reason in wrong),
         f"image: box 1 is [0, 0, nan, 1]; {rows}",
-        "image: features must be finite, and between -1e+15 and 1e+15; make them again",
+        "image: features must be finite and between -1e+15 and 1e+15; extract them again",
     ]
 
 
 def test_lines_about_one_picture_have_ids_of_their_own(seeing, monkeypatch):
     line = {"image": "pictures/0.png", "caption": "a"}
-    found = asked(seeing, monkeypatch, line, {**line, "id": "x"}, {**line, "caption": "b"})
-    assert [one["id"] for one in found] == ["pictures/0.png:1", "x", "pictures/0.png:3"]
+    answers = answer_lines(seeing, monkeypatch, line, {**line, "id": "x"}, {**line, "caption": "b"})
+    assert [answer["id"] for answer in answers] == ["pictures/0.png:1", "x", "pictures/0.png:3"]
 
 
 def test_options_of_decoding_can_be_set(seeing, monkeypatch):
-    (three,) = asked(
+    (three,) = answer_lines(
         seeing,
         monkeypatch,
         {"image": "pictures/0.png"},
@@ -589,17 +594,17 @@ def test_what_ask_says(seeing, monkeypatch):
     monkeypatch.chdir(seeing)
     run = load_run(PLACE, "both")
     assert len(run.ask(Image.open("pictures/0.png"), caption="a dog", n=2).texts) == 2
-    for given, named, told in (
-        ("pictures/0.png", {}, "pictures/0.png: 'caption' is missing: the step 'both' reads image and "),
-        ("pictures/9.png", {"caption": "x"}, "pictures/9.png: no such file, and no key of "),
-        ("pictures/0.png", {"caption": 3}, "caption must be a text, not 3"),
+    for query, named, message in (
+        ("pictures/0.png", {}, "pictures/0.png: 'caption' is missing: step 'both' reads image and "),
+        ("pictures/9.png", {"caption": "x"}, "pictures/9.png: no such file, and not a key of "),
+        ("pictures/0.png", {"caption": 3}, "'caption' must be a string, not 3"),
         ("pictures/0.png", {"caption": "x", "image": "test-00001"}, "pictures/0.png: 'image' is given twice, by its"),
         ("pictures/0.png", {"caption": "x", "n": 0}, "n must be a positive integer"),
-        ("pictures/0.png", {"text": "x"}, "pictures/0.png: no input is called 'text'; there are: image, caption"),
+        ("pictures/0.png", {"text": "x"}, "pictures/0.png: unknown input 'text'; available: image, caption"),
     ):
         with pytest.raises(DataError) as error:
-            run.ask(given, **named)
-        assert str(error.value).startswith(told)
+            run.ask(query, **named)
+        assert str(error.value).startswith(message)
 
 
 def test_every_form_of_a_picture_gives_the_same_features(seeing, monkeypatch):
@@ -624,10 +629,12 @@ def test_two_commands_do_not_write_one_file(tmp_path):
 
     with answers_file(tmp_path / "a.jsonl") as add:
         add({"id": "1"})
-        with pytest.raises(RunError) as told, answers_file(tmp_path / "a.jsonl"):
+        with pytest.raises(RunError) as error, answers_file(tmp_path / "a.jsonl"):
             pass
         add({"id": "2"})
-    assert str(told.value) == (f"{tmp_path}/a.jsonl: another command is writing it; wait for it, or name another file")
+    assert str(error.value) == (
+        f"{tmp_path}/a.jsonl: another command is writing this file; wait for it, or choose another file"
+    )
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
 
 
@@ -644,8 +651,8 @@ def test_features_of_another_width_than_w_are_refused(seeing, tmp_path):
         writer.finish()
     with pytest.raises(DataError, match=r"other.h5: features have width 7, but the model was trained on width \d+"):
         run = load_run(seeing / PLACE)
-        kept = run.model.embedders["image"].found_settings()
-        config = run.recipe.inputs["image"].model_copy(update={"features": tmp_path / "other.h5", **kept})
+        settings = run.model.embedders["image"].found_settings()
+        config = run.recipe.inputs["image"].model_copy(update={"features": tmp_path / "other.h5", **settings})
         config.build(run.model.backbone).reader.store  # noqa: B018
 
 

@@ -38,31 +38,31 @@ def ask(finished, monkeypatch):
     """Answers to lines, or what the terminal shows for arguments."""
     monkeypatch.setattr("mmgen.inference.load.installed", registry)
 
-    def asked(*arguments, lines=()):
+    def run_predict(*arguments, lines=()):
         if not lines:
             return mmgen_here(finished, "predict", "run", *arguments)
         (finished / "ask.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        done = mmgen_here(finished, "predict", "run", "ask.jsonl", "--out", "told.jsonl", *arguments)
+        done = mmgen_here(finished, "predict", "run", "ask.jsonl", "--out", "answers.jsonl", *arguments)
         assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in (finished / "told.jsonl").read_text().splitlines()]
+        return [json.loads(line) for line in (finished / "answers.jsonl").read_text().splitlines()]
 
-    return asked
+    return run_predict
 
 
-def given(*pairs):
+def input_options(*pairs):
     return [part for pair in pairs for part in ("--input", pair)]
 
 
 def test_a_label_is_answered_from_a_picture_and_a_question(ask):
-    done = ask("ball.png", *given("question=what color is the ball ?"))
+    done = ask("ball.png", *input_options("question=what color is the ball ?"))
     name, *shares = done.stdout.splitlines()
     assert done.returncode == 0 and name == "ball.png", done.stderr
     assert sorted(line.split()[1] for line in shares) == ["blue", "green", "no", "red", "yes"]
-    assert "predicted by the step 'answers', which reads image and question" in done.stderr
+    assert "predicted by step 'answers', which reads image and question" in done.stderr
 
 
 def test_a_statement_is_judged_about_two_pictures(ask):
-    done = ask(*given("image=ball.png", "image=sky.jpg", "statement=both are red"))
+    done = ask(*input_options("image=ball.png", "image=sky.jpg", "statement=both are red"))
     assert {line.split()[1] for line in done.stdout.splitlines()[1:]} == {"False", "True"}
     pair, lost = ask(
         lines=[
@@ -75,17 +75,17 @@ def test_a_statement_is_judged_about_two_pictures(ask):
 
 
 def test_a_choice_is_made_among_the_texts_of_a_query(ask):
-    done = ask("ball.png", *given("question=why ?", "choices=it is red", "choices=it is big", "choices=no"))
+    done = ask("ball.png", *input_options("question=why ?", "choices=it is red", "choices=it is big", "choices=no"))
     assert done.returncode == 0 and sorted(line.split()[1] for line in done.stdout.splitlines()[1:]) == ["0", "1", "2"]
     for name in ("choices", "choice"):  # as the label is called, and as the input
-        typed = ask("ball.png", *given("question=why ?", f'{name}=["it is red", "it is big", "no"]'))
+        typed = ask("ball.png", *input_options("question=why ?", f'{name}=["it is red", "it is big", "no"]'))
         assert (typed.returncode, typed.stdout) == (0, done.stdout), typed.stderr
     for typed in ("it is red", "[it is red, it is big]"):
-        done = ask("ball.png", *given("question=why ?", f"choices={typed}"))
+        done = ask("ball.png", *input_options("question=why ?", f"choices={typed}"))
         assert done.returncode == 1
         assert done.stderr == f"error: example 'ball.png' {NO_LIST}\n"
     line = {"image": "ball.png", "question": "why ?"}
-    two, other, none, odd = ask(
+    two, three, none, odd = ask(
         "--step",
         "choices",
         lines=[
@@ -96,24 +96,24 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
         ],
     )
     assert len(two["value"]["probabilities"]) == 2 and two["value"]["choice"] in (0, 1)
-    assert other["value"] == two["value"]  # under the name of the input that choices are read by
-    asks = 'give it with --input choices=VALUE, or as "choices" in a line'
-    assert none["error"] == f"example 'ball.png:3' has no choices; {asks}"
+    assert three["value"] == two["value"]  # under the name of the input that choices are read by
+    advice = 'add --input choices=VALUE, or the field "choices" in a line'
+    assert none["error"] == f"example 'ball.png:3' has no choices; {advice}"
     assert odd["error"] == f"example 'ball.png:4' {NO_LIST}"
 
 
 def test_a_region_is_chosen_among_the_boxes_of_a_query(ask):
-    done = ask("ball.png", *given("expression=red ball"))
+    done = ask("ball.png", *input_options("expression=red ball"))
     assert done.returncode == 0 and "%  [" in done.stdout and ", region " in done.stdout
     line = {"image": {"picture": "ball.png", "boxes": BOXES}, "expression": "red ball"}
-    found, odd = ask(lines=[line, {**line, "expression": 7}])
-    assert found["value"]["box"] == pytest.approx(BOXES[found["value"]["index"]])
-    assert odd["error"] == "expression must be a text, not 7"
+    answer, odd = ask(lines=[line, {**line, "expression": 7}])
+    assert answer["value"]["box"] == pytest.approx(BOXES[answer["value"]["index"]])
+    assert odd["error"] == "'expression' must be a string, not 7"
 
 
 def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
     picture, caption = {"picture": "ball.png", "boxes": BOXES}, "there is a Red ball on the grass"
-    told, by_place, lost, none, odd = ask(
+    by_phrase, by_place, lost, none, odd = ask(
         lines=[
             {"image": picture, "caption": caption, "phrases": "a red ball"},
             {"image": picture, "caption": caption, "phrases": [[9, 19, None]]},
@@ -122,25 +122,30 @@ def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
             {"image": picture, "caption": caption, "phrases": 7},
         ]
     )
-    assert sorted(told["value"]) == [pytest.approx(box) for box in BOXES] and told["value"] == by_place["value"]
+    assert (
+        sorted(by_phrase["value"]) == [pytest.approx(box) for box in BOXES] and by_phrase["value"] == by_place["value"]
+    )
     assert lost["error"] == "example '3': its caption has no 'a blue ball'"
-    assert none["error"].startswith("example '4' has no label 'phrases'; give it with --input phrases=VALUE")
+    assert none["error"].startswith("example '4' has no label 'phrases'; add --input phrases=VALUE")
     assert odd["error"].startswith("phrases: cannot be read: ")
-    done = ask("ball.png", *given("caption=a red ball", "phrases=red ball"))
+    done = ask("ball.png", *input_options("caption=a red ball", "phrases=red ball"))
     assert done.returncode == 0 and "%  [" in done.stdout.splitlines()[1]
 
 
 def test_what_no_step_reads_is_a_line(ask):
-    unread = ["--step", "pairs", *given("image=ball.png", "statement=x", "phrases=x")]
-    for arguments, told in (
-        (["ball.png", *given("colour=red")], "error: ball.png: no input is called 'colour'; there are: "),
+    unread = ["--step", "pairs", *input_options("image=ball.png", "statement=x", "phrases=x")]
+    for arguments, message in (
+        (["ball.png", *input_options("colour=red")], "error: ball.png: unknown input 'colour'; available: "),
         (["ball.png"], "error: run: "),
-        (["ball.png", *given("caption=a red ball")], "error: example 'ball.png' has no label 'phrases'; give it with"),
-        (unread, "'phrases' is not read by the step 'pairs'; leave it out, or choose another step: 'answers' reads"),
-        (["gone.png", *given("question=x")], "error: gone.png: no such file"),
+        (
+            ["ball.png", *input_options("caption=a red ball")],
+            "error: example 'ball.png' has no label 'phrases'; add --input",
+        ),
+        (unread, "step 'pairs' does not read 'phrases'; leave it out, or choose another step: 'answers' reads"),
+        (["gone.png", *input_options("question=x")], "error: gone.png: no such file"),
     ):
         done = ask(*arguments)
-        assert done.returncode == 1 and told in done.stderr and done.stderr.count("\n") == 1, done.stderr
+        assert done.returncode == 1 and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
 
 
 def test_every_kind_is_predicted_in_python(finished, monkeypatch):
@@ -163,7 +168,7 @@ def test_every_kind_is_predicted_in_python(finished, monkeypatch):
     )
     assert sorted(many[0].value) == [pytest.approx(box) for box in BOXES]
     assert many[1].error == "example '2': its caption has no 'a sky'"
-    with pytest.raises(RunError, match="the step 'pairs' predicts a label; use predict"):
+    with pytest.raises(RunError, match="step 'pairs' does not write texts, but predicts label; use predict"):
         load_run("run", "pairs", registry()).ask(All(("ball.png", "sky.jpg")), statement="x")
 
 

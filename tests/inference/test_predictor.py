@@ -63,8 +63,8 @@ def test_two_pictures_of_one_query_are_all_and_a_list_is_two_queries(predictor):
     with pytest.raises(DataError) as error:
         predictor.ask(image=[SEEN, OTHER], caption="a dog")
     assert str(error.value) == (
-        "image: a list of pictures may be several queries or several pictures of one; write image=All((a, b)) for one "
-        "query about both (mmgen.tensors.All), or a list of queries as the first argument"
+        "image: a list of pictures is ambiguous; write image=All((a, b)) for one "
+        "query about both pictures (mmgen.tensors.All), or pass a list of queries as the first argument"
     )
 
 
@@ -75,10 +75,10 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
     )
     assert good.texts and not good.error and cut.texts
     assert cut.remarks[0] == "caption has 18 tokens; only the first 6 are read (max_tokens)"
-    assert (odd.error, odd.texts) == ("caption must be a text, not 7", ())
-    assert unknown.error == "4: no input is called 'text'; there are: image, caption"
+    assert (odd.error, odd.texts) == ("'caption' must be a string, not 7", ())
+    assert unknown.error == "4: unknown input 'text'; available: image, caption"
     for property_ in ("value", "score"):
-        with pytest.raises(DataError, match="^caption must be a text, not 7$"):
+        with pytest.raises(DataError, match="^'caption' must be a string, not 7$"):
             getattr(odd, property_)
 
 
@@ -87,15 +87,15 @@ def test_one_query_that_cannot_be_read_keeps_the_others(predictor):
     [
         (SEEN, {"caption": "x", "n": 0}, "n must be a positive integer"),
         (SEEN, {"caption": "x", "n": True}, "n must be a positive integer"),
-        (SEEN, {"caption": "x", "n": 10**6}, "n is 1000000; at most 100 texts can be written for one query"),
+        (SEEN, {"caption": "x", "n": 10**6}, "n is 1000000, but must be at most 100"),
         (SEEN, {"caption": "x", "batch_size": 0}, "batch_size must be a positive integer, not 0"),
-        (SEEN, {"caption": "\ud800"}, "this query: 'caption' contains half a character ('\\ud800'); give whole ones"),
-        (7, {"caption": "x"}, "image: give a picture, a key or features, not 7"),
+        (SEEN, {"caption": "\ud800"}, "this query: 'caption' contains a lone surrogate ('\\ud800'); remove it"),
+        (7, {"caption": "x"}, "image: expected a picture, a key or features, but got 7"),
         ("gone.jpg", {"caption": "x"}, "gone.jpg: no such file"),
         (
             {"image": {"features": [[1, 2, 3]]}},
             {"caption": "x"},
-            'image: the model reads boxes; give "boxes", one for each row of features',
+            'image: the model needs boxes; add "boxes", with one box per row of features',
         ),
     ],
 )
@@ -108,7 +108,7 @@ def test_what_cannot_be_asked_is_a_line(predictor, query, named, message):
 def test_a_picture_needs_the_extractor_of_the_training_features(predictor, tmp_path):
     with pytest.raises(UnavailableError) as error:
         predictor.ask(np.zeros((8, 8, 3), np.uint8), caption="x")
-    assert str(error.value).startswith("toy: the extractor of 'image' makes features that differ from the training ")
+    assert str(error.value).startswith("toy: features of this extractor of 'image' differ from the training ")
 
 
 def test_examples_of_a_data_set_are_queries_too(predictor):
@@ -126,7 +126,7 @@ def test_several_texts_are_searched_by_what_the_generator_knows(predictor, monke
     refused |= {"num_beams"}
     assert predictor.decoding(3) == Decoding(do_sample=True, num_return_sequences=3)
     refused |= {"do_sample"}
-    with pytest.raises(DataError, match="^the generator 'masked' writes one text for a query; n must be 1$"):
+    with pytest.raises(DataError, match="^the generator 'masked' writes one text per query; n must be 1$"):
         predictor.decoding(3)
 
 

@@ -12,7 +12,7 @@ def test_what_is_typed_is_utf_8_whatever_the_locale():
     assert named_values(["caption=two caf\udcc3\udca9s"]) == {"caption": "two cafés"}
     with pytest.raises(DataError) as error:
         named_values(["caption=two caf\udce9s"])
-    assert str(error.value) == "--input caption: holds a byte that is not UTF-8; give it in UTF-8"
+    assert str(error.value) == "--input caption: the value is not UTF-8; write it in UTF-8"
 
 
 def test_a_list_of_nothing_is_nothing_given():
@@ -25,7 +25,7 @@ def test_a_list_of_nothing_is_nothing_given():
     ("value", "message"),
     [
         ("a " * 600_000, "q: 'caption' has 1,200,000 characters; the limit is 1,000,000"),
-        (["a", "\ud800"], "q: 'caption' contains half a character ('\\ud800'); give whole ones"),
+        (["a", "\ud800"], "q: 'caption' contains a lone surrogate ('\\ud800'); remove it"),
     ],
 )
 def test_texts_that_no_tokenizer_should_see_are_refused(value, message):

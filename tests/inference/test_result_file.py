@@ -28,15 +28,15 @@ class Reasons(mmgen.DatasetConfig):
 
     type: Literal["reasons"] = "reasons"
     labels = ("choices", "choice")
-    asks: Literal["answer", "rationale", "every"] = "answer"
+    subtask: Literal["answer", "rationale", "every"] = "answer"
 
     def build(self):
-        return ReasonsDataset(self.asks)
+        return ReasonsDataset(self.subtask)
 
 
 class ReasonsDataset(Dataset):
-    def __init__(self, asks):
-        self.asks = asks
+    def __init__(self, subtask):
+        self.subtask = subtask
 
     def splits(self):
         return ("train", "val", "test")
@@ -44,13 +44,13 @@ class ReasonsDataset(Dataset):
     def split(self, name):
         every = {"answer": ["answer"], "rationale": ["rationale"]}
         every["every"] = ["answer", *(f"rationale-{k}" for k in range(4))]
-        return [self._example(f"{name}-{n}", n, asked) for n in range(5) for asked in every[self.asks]]
+        return [self._example(f"{name}-{n}", n, subtask) for n in range(5) for subtask in every[self.subtask]]
 
-    def _example(self, item, n, asked):
-        asks, _, given = asked.partition("-")
-        labels = {"choices": ANSWERS} | ({} if given else {"choice": n % 4 if asks == "answer" else (n + 1) % 4})
-        question = "why?" if asks == "answer" else f"why? {ANSWERS[int(given or n % 4)]}"
-        return Example(f"{item}-{asked}", {"question": f"{n} {question}"}, (), {"asks": asks, "item": item}, labels)
+    def _example(self, item, n, subtask):
+        task, _, answer = subtask.partition("-")
+        labels = {"choices": ANSWERS} | ({} if answer else {"choice": n % 4 if task == "answer" else (n + 1) % 4})
+        question = "why?" if task == "answer" else f"why? {ANSWERS[int(answer or n % 4)]}"
+        return Example(f"{item}-{subtask}", {"question": f"{n} {question}"}, (), {"asks": task, "item": item}, labels)
 
     def describe(self):
         return {"name": "reasons"}
@@ -97,7 +97,7 @@ def known(monkeypatch):
     monkeypatch.setattr("mmgen.registry.installed", registry)
 
 
-def kept(folder, step):
+def saved_scores(folder, step):
     return json.loads((folder.step(step) / "scores.json").read_text())["values"]
 
 
@@ -105,15 +105,17 @@ def test_answers_are_written_as_vqas_results_and_score_the_same(folder, known, t
     said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--as", "vqa", "--step", "answers", "--out", "o.json")
     assert said.returncode == 0 and said.stdout.endswith("\no.json: written\n"), said.stderr
     rows = json.loads((tmp_path / "o.json").read_text())
-    made = predictions.read(folder.step("answers"))
-    assert [(row["question_id"], row["answer"]) for row in rows] == [(one.id, one.value["label"]) for one in made]
+    saved_predictions = predictions.read(folder.step("answers"))
+    assert [(row["question_id"], row["answer"]) for row in rows] == [
+        (prediction.id, prediction.value["label"]) for prediction in saved_predictions
+    ]
     for step in ("answers", "words"):  # a head's labels, and what the generator writes in its place
         (tmp_path / "o.json").write_text(result_file(folder.path, "vqa", [step]))
         arguments = ["score", tmp_path / "o.json", "--references", folder.path, "--metric", "vqa_accuracy"]
         said = CliRunner().invoke(main, [*map(str, arguments), "--json", str(tmp_path / "s.json")])
         assert said.exit_code == 0, said.output
-        found = json.loads((tmp_path / "s.json").read_text())["values"]
-        assert found == {str(tmp_path / "o.json"): pytest.approx(kept(folder, step))}
+        scores = json.loads((tmp_path / "s.json").read_text())["values"]
+        assert scores == {str(tmp_path / "o.json"): pytest.approx(saved_scores(folder, step))}
 
 
 def test_another_split_can_be_asked_for(folder, known):
@@ -132,7 +134,7 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
         assert [float(row[f"answer_{k}"]) for k in range(4)] == pytest.approx(answer.value["probabilities"], abs=1e-5)
         assert sum(float(row[f"rationale_conditioned_on_a2_{k}"]) for k in range(4)) == pytest.approx(1, abs=1e-5)
     words = {"img_fn": "a.jpg", "objects": [], "question": ["why"]}
-    words |= {f"{asks}_choices": [[text] for text in ANSWERS] for asks in ("answer", "rationale")}
+    words |= {f"{task}_choices": [[text] for text in ANSWERS] for task in ("answer", "rationale")}
     truth = [
         {**words, "annot_id": f"test-{n}", "answer_label": n % 4, "rationale_label": (n + 1) % 4} for n in range(5)
     ]
@@ -140,21 +142,24 @@ def test_rationales_of_all_answers_are_written_for_vcr_by_two_steps(folder, know
     arguments = ["o.csv", "--references", "test.jsonl", "--metric", "choice_accuracy", "--json", "s.json"]
     said = toys.mmgen_here(tmp_path, "score", *arguments)
     assert said.returncode == 0, said.stderr
-    found = json.loads((tmp_path / "s.json").read_text())["values"]["o.csv"]
-    assert found["Q->A"] == kept(folder, "pick")["Q->A"] and found["QA->R"] == kept(folder, "why")["QA->R"]
+    scores = json.loads((tmp_path / "s.json").read_text())["values"]["o.csv"]
+    assert (
+        scores["Q->A"] == saved_scores(folder, "pick")["Q->A"]
+        and scores["QA->R"] == saved_scores(folder, "why")["QA->R"]
+    )
 
 
 def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, known, tmp_path):
-    made = str(folder.step("pick") / predictions.FILE)
+    predictions_file = str(folder.step("pick") / predictions.FILE)
     (tmp_path / "toy.toml").write_text(RECIPE)
     for references in (folder.path, tmp_path / "toy.toml"):
         arguments = ["--references", str(references), "--step", "pick", "--metric", "choice_accuracy"]
-        said = toys.mmgen_here(tmp_path, "score", made, *arguments, "--json", "s.json")
+        said = toys.mmgen_here(tmp_path, "score", predictions_file, *arguments, "--json", "s.json")
         assert said.returncode == 0, said.stderr
-        found = json.loads((tmp_path / "s.json").read_text())["values"]
-        assert found == {made: kept(folder, "pick")}
+        scores = json.loads((tmp_path / "s.json").read_text())["values"]
+        assert scores == {predictions_file: saved_scores(folder, "pick")}
         assert "| Q->A " in said.stdout and "95 %: bootstrap over examples" in said.stdout
-    said = toys.mmgen_here(tmp_path, "score", made, *arguments[:-3], "picks", *arguments[-2:])
+    said = toys.mmgen_here(tmp_path, "score", predictions_file, *arguments[:-3], "picks", *arguments[-2:])
     assert "--step picks: toy has no such step; there are: answers, words, pick, why" in said.stderr
 
 
@@ -163,16 +168,16 @@ def test_predictions_of_a_step_are_scored_with_the_data_that_it_brings(folder, k
     [
         (
             ["--as", "vqa2", "--out", "x"],
-            "--as vqa2: no result files are called that; did you mean 'vqa'?; there are: boxes, nlvr2",
+            "--as vqa2: unknown result format; did you mean 'vqa'?; available: boxes, nlvr2",
         ),
-        (["--as", "vqa"], "--as vqa: needs --out FILE"),
+        (["--as", "vqa"], "--as vqa: requires --out FILE"),
         (
             ["p.png", "--as", "vqa", "--out", "x"],
-            "--as vqa: takes no pictures and no --input; it predicts for a split of the data",
+            "--as vqa: predicts for a split of the data; leave out pictures and --input",
         ),
         (
             ["--as", "vqa", "--out", "/dev/null"],
-            "error: /dev/null: cannot be written: it is not a file",
+            "error: /dev/null: cannot be written: not a file",
         ),
         (["--as", "vqa", "--step", "pick", "--out", "x"], "the step 'pick' predicts choice; vqa wants label or text"),
         (["--as", "boxes", "--out", "x"], "no step that has been learnt predicts region for boxes"),

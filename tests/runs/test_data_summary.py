@@ -61,8 +61,10 @@ def test_counts_are_a_table_and_what_is_missing_is_named(recipe):
     ]
     assert "| without caption |     2 |    2 |" in lines and "  without caption     2 (3, 4)" in lines
     assert "train: 2 examples, 3 targets" in lines and "train and test share 2 images" in lines
-    (told,) = [line for line in lines if line.startswith("  image               2 of 2 images have features in ")][:1]
-    assert told.endswith("regions.h5")
+    (image_line,) = [
+        line for line in lines if line.startswith("  image               2 of 2 images have features in ")
+    ][:1]
+    assert image_line.endswith("regions.h5")
     assert (
         "| train: caption   |     2 |      3 |    5 |   0 |       0 |" not in lines
     )  # columns are as wide as they must
@@ -72,8 +74,8 @@ def test_counts_are_a_table_and_what_is_missing_is_named(recipe):
 
 def test_the_recipe_is_not_overwritten(recipe):
     done = check(recipe, "--list-missing", str(recipe))
-    told = f"error: --list-missing {recipe}: is also an input file and would be overwritten; choose another file\n"
-    assert (done.output, done.exit_code) == (told, 1)
+    message = f"error: --list-missing {recipe}: is also an input file and would be overwritten; choose another file\n"
+    assert (done.output, done.exit_code) == (message, 1)
 
 
 def test_what_stops_a_run_is_an_exit_code(recipe):
@@ -85,7 +87,7 @@ def test_what_stops_a_run_is_an_exit_code(recipe):
     )
     assert done.output.endswith(
         "missing.tsv: 12 missing\n"
-        "error: a run would stop, because data are missing:\n"
+        "error: missing data would stop a run:\n"
         "  train: 2 images without features of image; step 'both' reads it\n"
         "  train: 2 examples without caption; step 'words' reads it\n"
         "  test: 2 images without features of image; step 'both' reads it\n"
@@ -102,14 +104,14 @@ def test_an_input_that_no_step_reads_stops_no_run(recipe):
     assert done.exit_code == 0 and "nowhere.h5: no such file" in done.output
     done = check(recipe, "--set", "inputs.image.features=nowhere.h5", "--set", 'steps.words.inputs=["image"]')
     assert done.exit_code == 1
-    assert "error: a run would stop, because data are missing:\n  image: nowhere.h5: no such file" in done.output
+    assert "error: missing data would stop a run:\n  image: nowhere.h5: no such file" in done.output
 
 
 def test_without_the_encoder_all_but_the_lengths_is_told(recipe):
     done = check(recipe, "--set", "backbone.weights=nobody/nothing")
     assert done.exit_code == 0
     assert "train and test share 2 images" in done.output and "train-1\n  image: 1\n" in done.output
-    assert "tokens are not counted without the encoder: backbone.weights: 'nobody/nothing'" in done.output
+    assert "lengths in tokens need the encoder: backbone.weights: 'nobody/nothing'" in done.output
 
 
 def test_texts_that_are_cut_or_unknown_are_counted(recipe):
@@ -124,8 +126,8 @@ def test_texts_that_are_cut_or_unknown_are_counted(recipe):
 
 def test_pairs_of_pictures_are_counted_one_by_one_and_shown_with_their_label(tmp_path):
     published.nlvr2(tmp_path)
-    others = [{"identifier": f"train-850-{pair}-1", "sentence": "A cat."} for pair in (0, 1)]
-    (tmp_path / "dev.json").write_text("".join(json.dumps(row) + "\n" for row in others))
+    more_rows = [{"identifier": f"train-850-{pair}-1", "sentence": "A cat."} for pair in (0, 1)]
+    (tmp_path / "dev.json").write_text("".join(json.dumps(row) + "\n" for row in more_rows))
     text = toys.recipe(
         inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "statement": {"type": "text"}},
         steps={"s": {"inputs": ["image", "statement"], "train": ["image"], "evaluate": False}},
@@ -140,11 +142,13 @@ def test_pairs_of_pictures_are_counted_one_by_one_and_shown_with_their_label(tmp
 
 
 def test_a_step_that_is_scored_on_data_of_its_own_reads_nothing_of_others(tmp_path):
-    own = {"type": "scene_expressions", "train_size": 3, "val_size": 1, "test_size": 1}
+    step_data = {"type": "scene_expressions", "train_size": 3, "val_size": 1, "test_size": 1}
     text = toys.recipe(
         inputs={"image": {"type": "regions", "extractor": {"type": "roi"}}, "expression": {"type": "text"}},
         objectives={"region": {"type": "region_choice"}},
-        steps={"s": {"inputs": ["image", "expression"], "train": ["image"], "objectives": ["region"], "data": own}},
+        steps={
+            "s": {"inputs": ["image", "expression"], "train": ["image"], "objectives": ["region"], "data": step_data}
+        },
         metrics=None,
     )
     (tmp_path / "r.toml").write_text(text)

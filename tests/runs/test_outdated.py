@@ -41,8 +41,8 @@ def run(plain, tmp_path) -> Path:
 
 def files(folder: Path, *names: str) -> dict[str, bytes]:
     """What the steps and the run have under these names."""
-    found = [path for path in (folder / PLACE).rglob("*") if path.name in names]
-    return {str(path.relative_to(folder / PLACE)): path.read_bytes() for path in found}
+    paths = [path for path in (folder / PLACE).rglob("*") if path.name in names]
+    return {str(path.relative_to(folder / PLACE)): path.read_bytes() for path in paths}
 
 
 RESULTS = ("weights.safetensors", "generations.jsonl", "scores.json", "recipe.json", "table.md")

@@ -83,12 +83,12 @@ class WhichColorObjective(Objective):
 
     def predict(self, model, batch, targets):
         shares = self.head(model.encode(batch).first).softmax(-1)
-        found = []
+        results = []
         for id_, row in zip(batch.ids, shares.tolist(), strict=True):
-            told = dict(zip(self.reader.known, row, strict=True))
-            label = max(told, key=told.get)
-            found.append(Prediction(id_, {"label": label, "probabilities": told}, told[label]))
-        return found
+            probabilities = dict(zip(self.reader.known, row, strict=True))
+            label = max(probabilities, key=probabilities.get)
+            results.append(Prediction(id_, {"label": label, "probabilities": probabilities}, probabilities[label]))
+        return results
 
 
 class Right(mmgen.MetricConfig):
@@ -111,11 +111,11 @@ class Shaped(Right):
 
 class RightMetric(Metric):
     def score(self, generations, examples):
-        each = [
-            100.0 * (one.value["label"] == example.labels["color"])
-            for one, example in zip(generations, examples, strict=True)
+        per_example = [
+            100.0 * (prediction.value["label"] == example.labels["color"])
+            for prediction, example in zip(generations, examples, strict=True)
         ]
-        return Scores({"right": sum(each) / len(each)}, {"right": each})
+        return Scores({"right": sum(per_example) / len(per_example)}, {"right": per_example})
 
     def references(self, examples):
         return Scores({"chance_right": 100 / len(COLORS)})
@@ -173,15 +173,18 @@ def recipe_of(folder, text):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    folder, told = tmp_path_factory.mktemp("answers"), Told()
-    return run(recipe_of(folder, RECIPE), progress=told), told.lines
+    folder, progress = tmp_path_factory.mktemp("answers"), Told()
+    return run(recipe_of(folder, RECIPE), progress=progress), progress.lines
 
 
 def test_a_label_is_predicted_scored_and_shown_in_a_table_of_its_own(done):
     folder, lines = done
-    made = predictions.read(folder.step("colors"))
-    assert [one.id for one in made] == [f"{color}-chair" for color in COLORS]
-    assert all(one.value["probabilities"][one.value["label"]] == pytest.approx(one.score) for one in made)
+    saved = predictions.read(folder.step("colors"))
+    assert [prediction.id for prediction in saved] == [f"{color}-chair" for color in COLORS]
+    assert all(
+        prediction.value["probabilities"][prediction.value["label"]] == pytest.approx(prediction.score)
+        for prediction in saved
+    )
     values = json.loads((folder.step("colors") / "scores.json").read_text())["values"]
     assert set(values) == {"right"} and values["right"] == 100.0
     text, labels = (folder.path / "table.md").read_text().split("labels, data 'toy':")
@@ -213,13 +216,13 @@ def test_a_run_again_does_nothing_and_scores_anew_where_they_are_gone(done, tmp_
 def test_a_loaded_step_predicts_for_examples_without_labels(done):
     folder, _ = done
     loaded = load_run(folder.path, "colors", registry())
-    (one,) = loaded.predict([Example("mine", {"caption": "a blue boat"})])
-    assert one.value["label"] == "blue" and json.dumps(one.value)
-    with pytest.raises(RunError, match="the step 'colors' predicts labels and writes no texts; use predict"):
+    (answer,) = loaded.predict([Example("mine", {"caption": "a blue boat"})])
+    assert answer.value["label"] == "blue" and json.dumps(answer.value)
+    with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
         loaded.generate([Example("mine", {"caption": "a blue boat"})])
     words = load_run(folder.path, "words", registry())
     assert words.predict(caption="a blue boat").value == words.ask(caption="a blue boat").value
-    with pytest.raises(RunError, match="the step 'colors' predicts a label; use predict"):
+    with pytest.raises(RunError, match="step 'colors' does not write texts, but predicts label; use predict"):
         loaded.ask(caption="a blue boat")
 
 
@@ -235,24 +238,24 @@ def test_a_finished_run_answers_from_the_command_line(done, known, tmp_path):
     said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--input", "caption=a green boat")
     first, second, *_ = said.stdout.splitlines()
     assert said.returncode == 0 and second.split()[1] == "green" and second.split()[0].endswith("%")
-    assert "predicted by the step 'colors', which reads caption" in said.stderr
+    assert "predicted by step 'colors', which reads caption" in said.stderr
     (tmp_path / "ask.jsonl").write_text('{"id": "1", "caption": "a red cat"}\n{"id": "2", "image": "x"}\n')
     said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "ask.jsonl", "--out", "told.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "told.jsonl").read_text().splitlines()]
     assert lines[0]["value"]["label"] == "red" and set(lines[0]) == {"id", "value", "score"} and "error" in lines[1]
     said = toys.mmgen_here(tmp_path, "generate", str(folder.path), "--input", "caption=a red cat")
-    assert said.returncode == 0 and "written by the step 'words'" in said.stderr
+    assert said.returncode == 0 and "written by step 'words'" in said.stderr
     said = toys.mmgen_here(tmp_path, "predict", str(folder.path), "--step", "words", "--input", "caption=a red cat")
-    assert "the step 'words' predicts nothing but texts; ask it with `mmgen generate`" in said.stderr
+    assert "step 'words' writes texts; use `mmgen generate`" in said.stderr
 
 
 def test_labels_are_scored_again_beside_texts(done, known):
     folder, _ = done
-    found = rescore(folder.path)
-    assert list(found.rows) == ["words", "colors"]
-    assert found.table.strip() == (folder.path / "table.md").read_text().removeprefix("# toy\n\n").strip()
-    assert found.rows["colors"].per_example == {"right": [100.0] * 4}
-    assert found.ids["colors"] == tuple(f"{color}-chair" for color in COLORS) and len(found.ids["words"]) == 4
+    rescored = rescore(folder.path)
+    assert list(rescored.rows) == ["words", "colors"]
+    assert rescored.table.strip() == (folder.path / "table.md").read_text().removeprefix("# toy\n\n").strip()
+    assert rescored.rows["colors"].per_example == {"right": [100.0] * 4}
+    assert rescored.ids["colors"] == tuple(f"{color}-chair" for color in COLORS) and len(rescored.ids["words"]) == 4
     (only,) = rescore(folder.path, ["right"]).rows
     assert only == "colors"
 
@@ -276,8 +279,10 @@ def test_a_metric_that_judges_what_no_step_gives_is_refused(done, known, tmp_pat
         ("choice_accuracy", "choice of examples with choice"),
     ):
         said = toys.mmgen_here(tmp_path, "score", "run", "--metric", name)
-        told = f"error: metric {name}: judges {judged}, and the steps of this run give text; choose another\n"
-        assert said.stderr == told
+        message = (
+            f"error: metric {name}: judges {judged}, but the steps of this run predict text; choose another metric\n"
+        )
+        assert said.stderr == message
     assert list(rescore(tmp_path / "run").rows) == ["words"]
 
 
@@ -311,8 +316,8 @@ def test_inputs_and_labels_are_kept_as_they_were(tmp_path, inputs, labels):
     assert not example_problem(example)
     recipe, scored = recipe_of(tmp_path, RECIPE), OneSplit([example])
     keep(recipe, scored, tmp_path)
-    kept = KeptExamples("test", tmp_path / "examples/colors.jsonl", "gone")
-    assert list(kept.split("test")) == [example]
+    examples = KeptExamples("test", tmp_path / "examples/colors.jsonl", "gone")
+    assert list(examples.split("test")) == [example]
 
 
 class OneSplit:
@@ -325,7 +330,7 @@ class OneSplit:
 
 def test_what_an_objective_predicts_is_checked():
     model = toys.model()
-    model.objectives["color"] = made = WhichColorObjective(model.backbone, tuple(COLORS))
+    model.objectives["color"] = head = WhichColorObjective(model.backbone, tuple(COLORS))
     example = Example("e", {"caption": "a red ball"})
     for wrong, words in (
         ([], "predict gives 0 for 1 examples"),
@@ -334,7 +339,7 @@ def test_what_an_objective_predicts_is_checked():
         ([Prediction("e", 1, float("nan"))], "predict gives the score nan for 'e'; a score must be a finite number"),
         ([Prediction("e", {1, 2}, 0.5)], "predict gives a value for 'e' that is not JSON"),
     ):
-        made.predict = lambda *_, wrong=wrong: wrong
+        head.predict = lambda *_, wrong=wrong: wrong
         with pytest.raises(PluginError, match=words):
             predict(model, [example], "color", ["caption"])
 
@@ -388,5 +393,5 @@ def test_what_does_not_fit_is_told_before_anything_is_learnt(tmp_path, text, wor
 
 def test_a_choice_is_shown_with_its_probabilities(capsys):
     value = {"choice": 2, "probabilities": [0.1, 0.2, 0.6, 0.1]}
-    _print({"id": "e", "value": value, "score": 0.6})
+    _print({"id": "e", "value": value, "score": 0.6}, "choice")
     assert capsys.readouterr().out.splitlines()[1:3] == ["     60.0%  2", "     20.0%  1"]

@@ -29,12 +29,12 @@ def test_an_input_and_the_field_it_reads_ask_the_same(run, monkeypatch):
 
     said = [mmgen_here(run, "generate", PLACE, "--input", f"{name}=a red ball") for name in ("words", "caption")]
     assert said[0].returncode == 0, said[0].stderr
-    assert [each.stdout.splitlines()[0] for each in said] == ["words", "caption"]  # the query's name
+    assert [result.stdout.splitlines()[0] for result in said] == ["words", "caption"]  # the query's name
     assert said[0].stdout.splitlines()[1:] == said[1].stdout.splitlines()[1:]
     monkeypatch.chdir(run)
     loaded = load_run(PLACE)
-    (one, other) = loaded.ask(words="a red ball"), loaded.ask(caption="a red ball")
-    assert (one.value, one.score) == (other.value, other.score) and one.value in said[0].stdout
+    (by_input, by_field) = loaded.ask(words="a red ball"), loaded.ask(caption="a red ball")
+    assert (by_input.value, by_input.score) == (by_field.value, by_field.score) and by_input.value in said[0].stdout
 
 
 def test_the_summary_counts_the_field_that_is_read(tmp_path):

@@ -10,7 +10,7 @@ from kit.toys import PLACE, mmgen_here
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]  # every test starts commands
 
 RECIPE = toys.recipe(data={"train_size": 16, "test_size": 4})
-KEPT = "nothing is kept: --json FILE keeps it, and `mmgen run` with other [metrics] scores the run anew"
+KEPT = "scores are not saved; use --json FILE, or change [metrics] and run `mmgen run` to score the run again"
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +33,8 @@ def test_the_recipes_metrics_give_the_runs_own_table(run):
     done = mmgen_here(run, "score", PLACE)
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if line.startswith("|")]
-    own = [line for line in (run / PLACE / "table.md").read_text().splitlines() if line.startswith("|")]
-    assert rows == own and any(row.startswith("| second [num_beams-3] |") for row in rows)
+    table_lines = [line for line in (run / PLACE / "table.md").read_text().splitlines() if line.startswith("|")]
+    assert rows == table_lines and any(row.startswith("| second [num_beams-3] |") for row in rows)
     assert done.stdout.splitlines()[-1] == KEPT
     assert contents(run) == before
 
@@ -47,8 +47,8 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
     rows = json.loads(out.read_text())
     assert list(rows) == ["first", "second", "second [num_beams-3]"]
     assert rows["first"]["values"].keys() > {"distinct-1"} and len(rows["first"]["per_example"]) == 4
-    own = json.loads((run / PLACE / "steps/first/scores.json").read_text())["values"]
-    assert own.items() <= rows["first"]["values"].items()
+    saved_scores = json.loads((run / PLACE / "steps/first/scores.json").read_text())["values"]
+    assert saved_scores.items() <= rows["first"]["values"].items()
     assert contents(run) == before
 
 
@@ -61,10 +61,13 @@ def test_other_metrics_with_settings_and_a_file(run, tmp_path):
         ),
         (
             ("--corpus-intervals",),
-            f"--corpus-intervals: is for files of predictions, such as {PLACE}/steps/STEP/generations.jsonl "
-            f"--references {PLACE}; a run folder takes --metric, --set and --json",
+            f"--corpus-intervals: only for files of predictions, such as {PLACE}/steps/STEP/generations.jsonl "
+            f"--references {PLACE}; a run folder accepts --metric, --set and --json",
         ),
-        (("--json", PLACE / "scores.json"), f"--json {PLACE}/scores.json: lies in the run, which stays as it is; name"),
+        (
+            ("--json", PLACE / "scores.json"),
+            f"--json {PLACE}/scores.json: is inside the run folder, which is read-only; name",
+        ),
         (("--set", "variety.n=2"), "--set variety.n=2: write METRIC.KEY=VALUE; the metrics are: meaning"),
     ],
 )
@@ -81,4 +84,6 @@ def test_what_is_no_run_is_a_line(run, tmp_path):
     )
     without = mmgen_here(run, "score", "toy.toml")
     assert without.returncode == 2
-    assert without.stderr.endswith("Error: Missing option '--references'; only a run folder is scored without.\n")
+    assert without.stderr.endswith(
+        "Error: Missing option '--references'; only a run folder can be scored without references.\n"
+    )

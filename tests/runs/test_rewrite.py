@@ -58,8 +58,8 @@ def test_what_is_written_again_is_what_a_run_with_that_decoding_writes(written, 
             first = place.parents[1] / file
             assert (written / first).read_bytes() == (plain / first).read_bytes()
         assert json.loads((written / place / "decoding.json").read_text())["num_beams"] == 3
-    kept = PLACE / "recipe.json"
-    assert (written / kept).read_bytes() == (plain / kept).read_bytes()
+    recipe_file = PLACE / "recipe.json"
+    assert (written / recipe_file).read_bytes() == (plain / recipe_file).read_bytes()
 
 
 def test_the_table_says_which_decoding_a_row_is_of(written):
@@ -122,14 +122,14 @@ def test_changed_metrics_score_it_anew(written, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "nothing is changed: give --set decoding.KEY=VALUE, such as --set decoding.num_beams=4"),
+        ((), "the decoding is unchanged; add --set decoding.KEY=VALUE, such as --set decoding.num_beams=4"),
         (
             ("--set", "training.epochs=3"),
-            "--set training.epochs=3: a finished run writes again with other decoding only (decoding.*)",
+            "--set training.epochs=3: the settings of a trained run are fixed; only decoding.* can be overridden",
         ),
         (
             ("--set", "decoding.num_beams=1"),
-            "--set decoding.num_beams=1: the run has been written so already; its texts are in its steps",
+            "--set decoding.num_beams=1: already generated with these settings; see steps/*/generations.jsonl",
         ),
         (
             ("--set", "decoding.num_beam=3"),
@@ -137,7 +137,7 @@ def test_changed_metrics_score_it_anew(written, tmp_path):
         ),
         (
             (*BEAMS, "--step", "secnd"),
-            "--step: there is no step 'secnd'; did you mean 'second'?; there are: first, second",
+            "--step: the recipe has no step 'secnd'; did you mean 'second'?; available: first, second",
         ),
         (
             (*BEAMS, "--name", "../up"),
@@ -156,14 +156,14 @@ def test_no_run_and_other_data_are_a_line(plain, run):
     data = run / PLACE / "data.json"
     data.write_text(data.read_text().replace('"fingerprint": "', '"fingerprint": "0'))
     assert refused(run, PLACE, *BEAMS) == (
-        f"error: {PLACE}: the data set's examples have changed since the run; give those back"
+        f"error: {PLACE}: the data set's examples have changed since the run; restore the original data"
     )
 
 
 def test_seeds_are_averaged_where_they_have_the_decoding(run):
     assert mmgen_here(run, "run", "toy.toml", "--seed", "1").returncode == 0
-    other = PLACE.parent / "seed-1"
-    for place in (PLACE, other):
+    second_seed = PLACE.parent / "seed-1"
+    for place in (PLACE, second_seed):
         assert mmgen_here(run, "write", place, *BEAMS, "--step", "second").returncode == 0
     lines = (run / PLACE.parent / "table.md").read_text().splitlines()
     (row,) = [line for line in lines if line.startswith("| second [num_beams-3]")]

@@ -19,9 +19,9 @@ RECIPE = toys.recipe(training={"micro_batch_size": 6, "epochs": 2, "checkpoint_e
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Path:
+def finished_run(tmp_path_factory) -> Path:
     """A folder with a finished run that nobody disturbed."""
-    folder = tmp_path_factory.mktemp("whole")
+    folder = tmp_path_factory.mktemp("run")
     (folder / "toy.toml").write_text(RECIPE)
     done = forked.run(forked.MMGEN, "run", "toy.toml", folder=folder)
     assert done.returncode == 0, done.stderr
@@ -29,42 +29,42 @@ def whole(tmp_path_factory) -> Path:
     return folder
 
 
-def same_to_the_bit(one: Path, other: Path) -> None:
+def same_to_the_bit(first: Path, second: Path) -> None:
     for step in ("first", "second"):
-        a, b = weights(one, step), weights(other, step)
+        a, b = weights(first, step), weights(second, step)
         assert a.keys() == b.keys() and all(a[name].equal(b[name]) for name in a)
         for file in ("generations.jsonl", "scores.json"):
-            assert (one / PLACE / "steps" / step / file).read_text() == (
-                other / PLACE / "steps" / step / file
+            assert (first / PLACE / "steps" / step / file).read_text() == (
+                second / PLACE / "steps" / step / file
             ).read_text()
-    assert (one / PLACE / "table.md").read_text() == (other / PLACE / "table.md").read_text()
+    assert (first / PLACE / "table.md").read_text() == (second / PLACE / "table.md").read_text()
 
 
-def test_a_run_leaves_what_the_design_says(whole):
+def test_a_run_leaves_what_the_design_says(finished_run):
     for name in ("recipe.json", "environment.json", "data.json", "inputs.json", "table.md", "backbone/config.json"):
-        assert (whole / PLACE / name).exists(), name
+        assert (finished_run / PLACE / name).exists(), name
     for step in ("first", "second"):
-        files = {path.name for path in (whole / PLACE / "steps" / step).iterdir()}
+        files = {path.name for path in (finished_run / PLACE / "steps" / step).iterdir()}
         assert files == {"weights.safetensors", "generations.jsonl", "scores.json", "log.jsonl"}
-    log = [json.loads(line) for line in (whole / PLACE / "steps/first/log.jsonl").read_text().splitlines()]
+    log = [json.loads(line) for line in (finished_run / PLACE / "steps/first/log.jsonl").read_text().splitlines()]
     assert [record["update"] for record in log] == list(range(len(log)))
     assert log[-1]["loss"] < log[0]["loss"] and "validation_loss" in log[-1]
-    assert not list((whole / PLACE).rglob("*.partial"))
+    assert not list((finished_run / PLACE).rglob("*.partial"))
 
 
-def test_a_run_says_what_it_does(whole):
-    said = (whole / "said.txt").read_text()
+def test_a_run_says_what_it_does(finished_run):
+    said = (finished_run / "said.txt").read_text()
     assert "not pretrained" in said
-    assert "| first " in said and "| people" in said and "everything is in runs/toy/default/seed-0" in said
+    assert "| first " in said and "| people" in said and "all files are in runs/toy/default/seed-0" in said
 
 
-def test_a_second_run_says_that_all_is_done(whole):
-    again = mmgen(whole, "run", "toy.toml")
+def test_a_second_run_says_that_all_is_done(finished_run):
+    again = mmgen(finished_run, "run", "toy.toml")
     assert again.returncode == 0 and "nothing to do: all steps are done" in again.stdout and "| second" in again.stdout
 
 
-def test_a_changed_recipe_is_refused_with_the_difference(whole):
-    refused = mmgen(whole, "run", "toy.toml", "--set", "training.epochs=3")
+def test_a_changed_recipe_is_refused_with_the_difference(finished_run):
+    refused = mmgen(finished_run, "run", "toy.toml", "--set", "training.epochs=3")
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
     assert refused.stderr.splitlines() == [
         "error: runs/toy/default/seed-0 contains a run of a different recipe; use --fresh to start over, or choose "
@@ -106,8 +106,8 @@ def test_a_run_that_is_older_than_a_key_has_what_the_key_meant_then(tmp_path):
     assert json.loads((tmp_path / PLACE / "recipe.json").read_text())["training"]["length_bucket"] == 1
 
 
-def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
-    assert mmgen(whole, "run", "toy.toml", "--set", "training.num_workers=2").returncode == 0
+def test_settings_that_cannot_change_the_result_are_no_other_recipe(finished_run):
+    assert mmgen(finished_run, "run", "toy.toml", "--set", "training.num_workers=2").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_settings_that_cannot_change_the_result_are_no_other_recipe(whole):
         ("steps/second/checkpoint.safetensors", signal.SIGINT),
     ],
 )
-def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, moment, how):
+def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(finished_run, tmp_path, moment, how):
     """`python -m tools.kills` does more of this, at random moments."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     process = forked.start(forked.MMGEN, "run", "toy.toml", folder=tmp_path)
@@ -130,7 +130,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, mom
     assert (tmp_path / PLACE / moment).exists() and not (tmp_path / PLACE / "steps/second/scores.json").exists()
     if how is not signal.SIGKILL:
         assert (
-            said.endswith("error: stopped; the same command goes on from the last checkpoint\n")
+            said.endswith("error: stopped; run the same command again to resume from the last checkpoint\n")
             and "Traceback" not in said
             and stopped.returncode == 1
         )
@@ -138,7 +138,7 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(whole, tmp_path, mom
     (left / ".checkpoint.safetensors.123.partial").write_text("a kill left this")
     finished = mmgen(tmp_path, "run", "toy.toml")
     assert finished.returncode == 0, finished.stderr
-    same_to_the_bit(whole, tmp_path)
+    same_to_the_bit(finished_run, tmp_path)
     assert {path.name for path in left.iterdir()} == {
         "weights.safetensors",
         "generations.jsonl",
@@ -164,7 +164,7 @@ KILLED_WHILE_WRITING = """
 
 
 @pytest.mark.exhaustive
-def test_killed_while_a_file_is_written_again_and_again(whole, tmp_path):
+def test_killed_while_a_file_is_written_again_and_again(finished_run, tmp_path):
     """The file is there under its temporary name, and the next run begins with it lying about."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     for name in ("checkpoint.safetensors", "weights.safetensors", "generations.jsonl", "scores.json", "table.md"):
@@ -173,20 +173,20 @@ def test_killed_while_a_file_is_written_again_and_again(whole, tmp_path):
         assert len(list(tmp_path.rglob(f".{name}.*.partial"))) == 1
     finished = mmgen(tmp_path, "run", "toy.toml")
     assert finished.returncode == 0, finished.stderr
-    same_to_the_bit(whole, tmp_path)
+    same_to_the_bit(finished_run, tmp_path)
     assert not list(tmp_path.rglob("*.partial")) and not list(tmp_path.rglob("checkpoint.safetensors"))
 
 
-def test_a_checkpoint_that_a_kill_left_beside_the_weights_is_cleared(whole, tmp_path):
+def test_a_checkpoint_that_a_kill_left_beside_the_weights_is_cleared(finished_run, tmp_path):
     import shutil
 
-    shutil.copytree(whole, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(finished_run, tmp_path, dirs_exist_ok=True)
     spent = tmp_path / PLACE / "steps/first/checkpoint.safetensors"
     spent.write_text("done with")
     assert mmgen(tmp_path, "run", "toy.toml").returncode == 0 and not spent.exists()
 
 
-def test_a_full_disk_is_told_and_loses_nothing(whole, tmp_path):
+def test_a_full_disk_is_told_and_loses_nothing(finished_run, tmp_path):
     """Where no file may be larger than 60 kB, weights do not fit and everything else does."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     small = (
@@ -204,7 +204,7 @@ def test_a_full_disk_is_told_and_loses_nothing(whole, tmp_path):
     )
     assert not list(tmp_path.rglob("*.partial"))
     assert mmgen(tmp_path, "run", "toy.toml").returncode == 0
-    same_to_the_bit(whole, tmp_path)
+    same_to_the_bit(finished_run, tmp_path)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):
@@ -248,11 +248,11 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "folder"]
 
 
-def test_loader_workers_change_no_bit(whole, tmp_path):
+def test_loader_workers_change_no_bit(finished_run, tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen(tmp_path, "run", "toy.toml", "--set", "training.num_workers=2")
     assert done.returncode == 0, done.stderr
-    same_to_the_bit(whole, tmp_path)
+    same_to_the_bit(finished_run, tmp_path)
 
 
 def test_a_data_set_without_a_validation_split_is_learnt_all_the_same(tmp_path):
@@ -272,12 +272,12 @@ def test_a_run_that_failed_before_it_learnt_claims_nothing(tmp_path):
     assert mmgen(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
 
 
-def test_two_runs_in_one_folder_are_refused(whole):
+def test_two_runs_in_one_folder_are_refused(finished_run):
     from mmgen.files import locked
 
-    with locked(whole / PLACE / ".lock", lambda holder: None):
-        (whole / PLACE / ".lock").write_text("process 1234 on here")
-        refused = mmgen(whole, "run", "toy.toml")
+    with locked(finished_run / PLACE / ".lock", lambda holder: None):
+        (finished_run / PLACE / ".lock").write_text("process 1234 on here")
+        refused = mmgen(finished_run, "run", "toy.toml")
     assert refused.returncode == 1
     assert (
         refused.stderr
@@ -287,8 +287,8 @@ def test_two_runs_in_one_folder_are_refused(whole):
     )
 
 
-def test_a_run_is_loaded_and_writes_from_python(whole, monkeypatch):
-    monkeypatch.chdir(whole)
+def test_a_run_is_loaded_and_writes_from_python(finished_run, monkeypatch):
+    monkeypatch.chdir(finished_run)
     from mmgen.inference.load import load_run
     from mmgen.storage.generations import read
 
@@ -298,21 +298,21 @@ def test_a_run_is_loaded_and_writes_from_python(whole, monkeypatch):
     assert loaded.generate(test) == read(PLACE / "steps/second")
 
 
-def test_a_run_without_its_encoder_is_told(whole, tmp_path):
+def test_a_run_without_its_encoder_is_told(finished_run, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
     from mmgen.inference.load import load_run
 
-    shutil.copytree(whole / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
+    shutil.copytree(finished_run / PLACE, tmp_path / "run", ignore=shutil.ignore_patterns("backbone"))
     with pytest.raises(RunError, match="the encoder's config.json and tokenizer are missing"):
         load_run(tmp_path / "run")
 
 
-def test_files_have_the_rights_of_any_new_file(whole, tmp_path):
+def test_files_have_the_rights_of_any_new_file(finished_run, tmp_path):
     (tmp_path / "new").touch()
     rights = (tmp_path / "new").stat().st_mode
-    files = [path for path in (whole / PLACE).rglob("*") if path.is_file()]
+    files = [path for path in (finished_run / PLACE).rglob("*") if path.is_file()]
     assert {path.name for path in files} > {"weights.safetensors", "recipe.json"}
     assert {path.name: oct(path.stat().st_mode) for path in files} == {path.name: oct(rights) for path in files}
 
@@ -339,13 +339,13 @@ def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path, monkeypatch
     )
 
 
-def test_damaged_weights_are_told(whole, tmp_path):
+def test_damaged_weights_are_told(finished_run, tmp_path):
     import shutil
 
     from mmgen.errors import RunError
     from mmgen.inference.load import load_run
 
-    shutil.copytree(whole / PLACE, tmp_path / "run")
+    shutil.copytree(finished_run / PLACE, tmp_path / "run")
     file = tmp_path / "run/steps/second/weights.safetensors"
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(RunError, match=r"weights.safetensors: damaged: "):

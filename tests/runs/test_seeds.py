@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow  # every test starts commands or processes
 
 
 def mmgen(*arguments: str) -> str:
-    result = CliRunner().invoke(main, [str(each) for each in arguments], catch_exceptions=False)
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
     return result.output
 
 
@@ -95,9 +95,9 @@ def test_seeds_that_are_not_finished_are_left_out_of_the_rows_they_lack(runs, tm
     (tmp_path / "default/seed-6/steps/second/scores.json").unlink()
     folder = RunFolder(tmp_path / "default/seed-4")
     recipe = folder.recipe(installed())
-    found = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
-    assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
-    assert found.steps["second"]["distinct"] == spread(reached(runs, "second", "distinct")[:2])
+    averages = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
+    assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 5, 6; second 4, 5"
+    assert averages.steps["second"]["distinct"] == spread(reached(runs, "second", "distinct")[:2])
 
 
 def test_a_run_alone_has_no_table_over_seeds(runs):
@@ -124,8 +124,8 @@ def test_a_changed_training_setting_is_told_once_unless_a_step_goes_its_own_way(
 
 
 def test_runs_side_by_side(runs):
-    other = runs.parents[1] / "other/default/seed-0"
-    said = mmgen("compare", runs, other)
+    other_run = runs.parents[1] / "other/default/seed-0"
+    said = mmgen("compare", runs, other_run)
     lines = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith("| ")
     ]
@@ -158,16 +158,18 @@ def test_differences_have_intervals_over_examples_in_pairs_and_over_seeds(own_ru
     for seed in (4, 5, 6):
         shifted(tmp_path / f"more/seed-{seed}", "first", column, 10.0)
     runs = [RunFolder.found_in(own_runs), RunFolder.found_in(tmp_path / "more")]
-    one = compare_intervals.differences(*([folders[0]] for folders in runs), "first")[column]
-    assert one.value == pytest.approx(10) and one.interval == pytest.approx((10, 10))  # example by example
+    difference = compare_intervals.differences(*([folders[0]] for folders in runs), "first")[column]
+    assert difference.value == pytest.approx(10) and difference.interval == pytest.approx(
+        (10, 10)
+    )  # example by example
     several = compare_intervals.differences(*runs, "first")[column]
     values = reached(own_runs, "first", column)
     low, high = several.interval
     assert several.value == pytest.approx(10) and (low < 10 < high if len(set(values)) > 1 else low == high)
     said = mmgen("compare", own_runs, tmp_path / "more")
     assert f"minus {tell_apart([own_runs, tmp_path / 'more'])[0]}" in said and str(several) in said
-    others = iter((["a"], ["b"]))
-    monkeypatch.setattr(compare_intervals, "_targets", lambda examples: next(others))
+    different_ids = iter((["a"], ["b"]))
+    monkeypatch.setattr(compare_intervals, "_targets", lambda examples: next(different_ids))
     assert compare_intervals.differences(*runs, "first") == {}  # other examples
 
 
@@ -244,8 +246,8 @@ def test_a_damaged_neighbour_costs_no_more_than_its_share(own_runs, caplog):
     folder = RunFolder(own_runs / "seed-4")
     recipe = folder.recipe(installed())
     with caplog.at_level("WARNING", "mmgen"):
-        found = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
-    assert found.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
+        averages = report.average_seeds(report.gather_tables(recipe, folder, Datasets(recipe))[0], folder)
+    assert averages.notes[0] == "mean ± standard deviation over seeds: first 4, 6; second 4"
     assert [record.getMessage().rpartition("; ")[2] for record in caplog.records] == [
         "this run is left out of the results over seeds"
     ] * 2

@@ -54,10 +54,10 @@ def test_texts_are_learnt_beside_pictures(tmp_path):
     assert (place / "steps/write/scores.json").exists() and not (place / "steps/pre/scores.json").exists()
     assert "has its own data (scenes, jsonl)." in (place / "report.html").read_text(encoding="utf-8")
     assert "nothing to do" in mmgen_here(tmp_path, "run", "toy.toml").stdout
-    told = mmgen_here(tmp_path, "data", "check", "toy.toml")
-    assert told.returncode == 0, told.stderr
-    assert "what 'pre' learns from, 'scenes': 12 examples, " in told.stdout
-    assert "what 'pre' learns from, 'jsonl': 6 examples, 6 targets\n" in told.stdout
+    result = mmgen_here(tmp_path, "data", "check", "toy.toml")
+    assert result.returncode == 0, result.stderr
+    assert "data of step 'pre', 'scenes': 12 examples, " in result.stdout
+    assert "data of step 'pre', 'jsonl': 6 examples, 6 targets\n" in result.stdout
 
 
 def test_a_data_set_that_lacks_an_input_is_named(tmp_path):
@@ -68,12 +68,12 @@ def test_a_data_set_that_lacks_an_input_is_named(tmp_path):
     assert done.returncode == 1 and "learning" not in done.stdout
     assert done.stderr.splitlines()[-1] == (
         "error: step 'pre', data 'jsonl 2': example 'train-texts0' has no place; its inputs are: caption (6 of 6 "
-        "examples are like that); leave such examples out, or take 'place' out of its inputs"
+        "examples); remove these examples, or remove 'place' from its inputs"
     )
-    told = mmgen_here(tmp_path, "data", "check", "toy.toml")
-    assert told.returncode == 1
-    assert told.stderr.splitlines()[1:] == [
-        "  what 'pre' learns from, 'jsonl 2': 6 examples without place; step 'pre' reads it"
+    result = mmgen_here(tmp_path, "data", "check", "toy.toml")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[1:] == [
+        "  data of step 'pre', 'jsonl 2': 6 examples without place; step 'pre' reads it"
     ]
 
 
@@ -85,6 +85,6 @@ def test_texts_without_targets_are_not_written(tmp_path):
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 1 and "learning" not in done.stdout
     assert done.stderr.splitlines()[-1] == (
-        "error: step 'pre', data 'scene_stories': example 'story-train-00000' has no target to learn from (5 of 5 "
-        "examples are like that); leave such examples out, or take 'generator' out of its objectives"
+        "error: step 'pre', data 'scene_stories': example 'story-train-00000' has no target (5 of 5 "
+        "examples); remove these examples, or remove 'generator' from its objectives"
     )

@@ -31,41 +31,41 @@ RECIPE = toys.recipe(
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory) -> Path:
+def sequential(tmp_path_factory) -> Path:
     """A finished run whose steps have followed one another."""
-    folder = tmp_path_factory.mktemp("one")
+    folder = tmp_path_factory.mktemp("sequential")
     (folder / "toy.toml").write_text(RECIPE)
     done = mmgen_here(folder, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
     return folder
 
 
-def same(one: Path, other: Path, steps=("first", "second", "apart")) -> None:
+def same(first: Path, second: Path, steps=("first", "second", "apart")) -> None:
     for name in steps:
         ours, theirs = (
-            {path.name: path for path in (each / PLACE / "steps" / name).iterdir()} for each in (one, other)
+            {path.name: path for path in (folder / PLACE / "steps" / name).iterdir()} for folder in (first, second)
         )
         assert ours.keys() == theirs.keys()
         assert all(ours[file].read_bytes() == theirs[file].read_bytes() for file in ours), name
-    assert (one / PLACE / "table.md").read_text() == (other / PLACE / "table.md").read_text()
+    assert (first / PLACE / "table.md").read_text() == (second / PLACE / "table.md").read_text()
 
 
 @slow
-def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(one, tmp_path, caplog):
+def test_what_is_learnt_side_by_side_is_the_same_to_the_bit(sequential, tmp_path, caplog):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
     assert done.returncode == 0, done.stderr
-    same(one, tmp_path)
+    same(sequential, tmp_path)
     said = done.stdout + done.stderr
     assert "computing, up to 2 steps side by side, each with 1 thread on " in said
     for name in ("first", "second", "apart"):
         assert f"\n{name}: training" in said and (f"\n{name}: scoring" in said) == (name != "apart")
-    assert caplog.text.count("built on the spot") == said.count("everything is in") == 1
+    assert caplog.text.count("built on the spot") == said.count("all files are in") == 1
     assert json.loads((tmp_path / PLACE / "times.json").read_text()).keys() == {"first", "second", "apart"}
 
 
 @slow
-def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(one, tmp_path):
+def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(sequential, tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     assert mmgen_here(tmp_path, "run", "toy.toml", "--step", "first").returncode == 0
     left = tmp_path / PLACE / "steps" / "apart"
@@ -73,11 +73,11 @@ def test_a_step_that_fails_is_told_in_a_line_and_stops_the_others(one, tmp_path)
     (left / "checkpoint.safetensors").write_bytes(b"no checkpoint")
     failed = mmgen_here(tmp_path, "run", "toy.toml", "--jobs", "2")
     assert failed.returncode == 1 and "Traceback" not in failed.stderr
-    (told,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
-    assert "steps/apart/checkpoint.safetensors: damaged" in told
+    (message,) = [line for line in failed.stderr.splitlines() if line.startswith("error: ")]
+    assert "steps/apart/checkpoint.safetensors: damaged" in message
     (left / "checkpoint.safetensors").unlink()
     assert mmgen_here(tmp_path, "run", "toy.toml").returncode == 0
-    same(one, tmp_path, ("second", "apart"))  # the first was learnt alone, without the picture's weights
+    same(sequential, tmp_path, ("second", "apart"))  # the first was learnt alone, without the picture's weights
 
 
 # Processes are forked from the run's own: one that starts anew imports torch, which is seconds.
@@ -91,7 +91,7 @@ FORKING = """
 
 @slow
 @pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.exhaustive)])
-def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(one, tmp_path, how):
+def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(sequential, tmp_path, how):
     """However it is stopped, its processes have ended soon."""
     (tmp_path / "toy.toml").write_text(RECIPE)
     script = FORKING if how == signal.SIGINT else forked.MMGEN  # a fork would hear of no kill
@@ -102,25 +102,27 @@ def test_a_stopped_run_goes_on_and_ends_the_same_to_the_bit(one, tmp_path, how):
     stopped = run.finish()
     assert stopped.returncode == (1 if how == signal.SIGINT else -how)
     if how == signal.SIGINT:
-        assert stopped.stderr.endswith("error: stopped; the same command goes on from the last checkpoint\n")
+        assert stopped.stderr.endswith(
+            "error: stopped; run the same command again to resume from the last checkpoint\n"
+        )
         assert "Traceback" not in stopped.stderr
     while any(str(tmp_path) in path for path in working_folders()):
         time.sleep(0.01)
     assert not (tmp_path / PLACE / "steps/second/weights.safetensors").exists()
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    same(one, tmp_path)
+    same(sequential, tmp_path)
 
 
 def working_folders() -> list[str]:
     """Of all processes; nothing where the system does not say."""
-    found = []
+    folders = []
     for path in Path("/proc").glob("[0-9]*/cwd"):
         try:
-            found.append(str(path.readlink()))
+            folders.append(str(path.readlink()))
         except OSError:
             continue  # it has ended
-    return found
+    return folders
 
 
 @slow
@@ -128,11 +130,11 @@ def test_several_processes_and_jobs_do_not_go_together(tmp_path):
     (tmp_path / "toy.toml").write_text(RECIPE)
     done = forked.run_together(2, forked.MMGEN, "run", "toy.toml", "--jobs", "2", folder=tmp_path)
     assert done.returncode == 1
-    assert "error: --jobs 2: this run learns in several processes already; leave --jobs out" in done.stderr
+    assert "error: --jobs 2: this run trains in several processes already; leave out --jobs" in done.stderr
 
 
 @pytest.mark.parametrize(
-    ("asked", "cores", "processes", "device", "only", "most"),
+    ("requested", "cores", "processes", "device", "only", "most"),
     [
         (None, 4, 1, "cpu", None, 3),  # the recipe's
         (None, 2, 1, "cpu", None, 2),  # as far as there are cores
@@ -144,19 +146,19 @@ def test_several_processes_and_jobs_do_not_go_together(tmp_path):
         (1, 4, 1, "cuda", None, 1),
     ],
 )
-def test_a_recipe_says_how_many_where_nobody_asks(monkeypatch, asked, cores, processes, device, only, most):
+def test_a_recipe_says_how_many_where_nobody_asks(monkeypatch, requested, cores, processes, device, only, most):
     monkeypatch.setattr(side_by_side, "cores", lambda: cores)
     accelerator = SimpleNamespace(num_processes=processes, device=SimpleNamespace(type=device))
-    assert Jobs.of(asked, SimpleNamespace(jobs=3), only, accelerator) == Jobs(most, only)
+    assert Jobs.of(requested, SimpleNamespace(jobs=3), only, accelerator) == Jobs(most, only)
 
 
 @slow
-def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(one, tmp_path, monkeypatch):
-    told = []  # (step, whether it began early)
+def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(sequential, tmp_path, monkeypatch):
+    trained = []  # (step, whether it began early)
 
     class Watched(side_by_side.Process):
         def learn(self, step):
-            told.append((step, self.early))
+            trained.append((step, self.early))
             super().learn(step)
 
     monkeypatch.setattr(side_by_side, "cores", lambda: 2)
@@ -164,10 +166,10 @@ def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(one, tmp_path, monkey
     (tmp_path / "toy.toml").write_text(f"jobs = 2\n{RECIPE}")
     done = mmgen_here(tmp_path, "run", "toy.toml")
     assert done.returncode == 0, done.stderr
-    assert dict(told) == {"first": True, "second": False, "apart": False}
-    assert told[0][0] == "first"  # captions can be read before there are features
+    assert dict(trained) == {"first": True, "second": False, "apart": False}
+    assert trained[0][0] == "first"  # captions can be read before there are features
     assert "computing, up to 2 steps side by side, each with 1 thread on " in done.stdout + done.stderr
-    same(one, tmp_path)
+    same(sequential, tmp_path)
     again = mmgen_here(tmp_path, "run", "toy.toml", "--set", "jobs=1")
     assert "nothing to do: all steps are done" in again.stdout
 
@@ -194,7 +196,7 @@ def test_what_has_learnt_a_step_learns_the_next(monkeypatch):
     running.learn("third", later)
     running.learn("fourth", later)
     running.rest(running.learning["third"], needed=False)
-    assert [(each.steps, each.stopped) for each in running.started] == [
+    assert [(process.steps, process.stopped) for process in running.started] == [
         (["first"], True),
         (["second", "third"], True),
         (["fourth"], False),

@@ -20,9 +20,9 @@ from mmgen.recipe.load import load
 from mmgen.recipe.paths import with_real_paths
 from mmgen.recipe.weight_files import weight_file_errors
 from mmgen.registry import installed
-from mmgen.runs.prepare import begin
+from mmgen.runs.prepare import init_objectives
 from mmgen.runs.run import run
-from mmgen.runs.start import keep_starts, load_start
+from mmgen.runs.start import load_start, save_starts
 from mmgen.storage.model_files import build_model
 from mmgen.storage.run_folder import RunFolder
 from mmgen.storage.weights import state
@@ -61,7 +61,7 @@ class Heard(Progress):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
+def published_bert(tmp_path_factory):
     """A recipe, its model, and a BERT for pretraining of its sizes, published in bert.bin."""
     folder = tmp_path_factory.mktemp("start")
     (folder / "toy.toml").write_text(RECIPE)
@@ -78,10 +78,10 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def place(made, tmp_path, monkeypatch):
+def place(published_bert, tmp_path, monkeypatch):
     """A folder of one's own with the recipe and the weights."""
     for name in ("toy.toml", "bert.bin"):
-        shutil.copy(made[0] / name, tmp_path)
+        shutil.copy(published_bert[0] / name, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -91,7 +91,7 @@ def started(model, start: str = "weights:bert.bin"):
     Path("toy.toml").write_text(RECIPE.replace('"weights:bert.bin"', json.dumps(start)))
     recipe, layers = load(Path("toy.toml"), installed())
     heard, folder = Heard(), RunFolder(Path("run"))
-    keep_starts(recipe, ["pre", "write"], model, folder, heard, layers)
+    save_starts(recipe, ["pre", "write"], model, folder, heard, layers)
     return heard.lines, folder
 
 
@@ -106,8 +106,8 @@ def fresh(model) -> dict:
     return {name: tensor.clone() for name, tensor in state(model).items()}
 
 
-def test_parts_take_what_is_theirs_and_the_rest_is_named(made, place):
-    _, model = made
+def test_parts_take_what_is_theirs_and_the_rest_is_named(published_bert, place):
+    _, model = published_bert
     (line,), folder = started(model)
     assert line == (
         "pre: weights:bert.bin: 30 of 32 tensors taken; left over 2 (cls.seq_relationship.weight, "
@@ -119,16 +119,16 @@ def test_parts_take_what_is_theirs_and_the_rest_is_named(made, place):
     assert record["as built"] == ["objectives.fits.head.weight", "objectives.fits.head.bias"]
     assert {"backbone.pooler.dense.weight", "backbone.pooler.dense.bias"} <= set(record["taken"])
     before, theirs = fresh(model), torch.load("bert.bin")
-    given = load_start(model, folder, "pre")
+    loaded = load_start(model, folder, "pre")
     now = state(model)
-    assert given == set(record["taken"]) and torch.equal(
+    assert loaded == set(record["taken"]) and torch.equal(
         now["backbone.pooler.dense.weight"], theirs["bert.pooler.dense.weight"]
     )
-    assert all(torch.equal(now[name], before[name]) == (name not in given) for name in now)
+    assert all(torch.equal(now[name], before[name]) == (name not in loaded) for name in now)
 
 
-def test_what_was_taken_predicts_what_the_publishers_model_does(made, place):
-    _, model = made
+def test_what_was_taken_predicts_what_the_publishers_model_does(published_bert, place):
+    _, model = published_bert
     _, folder = started(model)
     load_start(model, folder, "pre")
     theirs = BertForPreTraining(BertConfig(vocab_size=len(model.backbone.tokenizer), **SHAPE)).eval()
@@ -142,35 +142,35 @@ def test_what_was_taken_predicts_what_the_publishers_model_does(made, place):
         torch.testing.assert_close(model.backbone.pooled(states), theirs.bert(ids).pooler_output, atol=1e-5, rtol=1e-5)
 
 
-def test_weights_of_mmgens_own_need_no_other_names(made, place):
-    _, model = made
-    whole = {name: torch.ones_like(tensor) for name, tensor in state(model).items()}
-    save_file(whole, "ours.safetensors")
+def test_weights_of_mmgens_own_need_no_other_names(published_bert, place):
+    _, model = published_bert
+    full_state = {name: torch.ones_like(tensor) for name, tensor in state(model).items()}
+    save_file(full_state, "ours.safetensors")
     (line,), folder = started(model, "weights:ours.safetensors")
-    assert f"{len(whole)} of {len(whole)} tensors taken; all names" in line
-    assert load_start(model, folder, "pre") == whole.keys()
+    assert f"{len(full_state)} of {len(full_state)} tensors taken; all names" in line
+    assert load_start(model, folder, "pre") == full_state.keys()
 
 
-def test_visualberts_head_is_an_objectives(made, place):
-    _, model = made
+def test_visualberts_head_is_an_objectives(published_bert, place):
+    _, model = published_bert
     theirs = torch.load("bert.bin")
     theirs["bert.embeddings.visual_projection.weight"] = torch.ones(16, 4)
     torch.save(theirs, "visual.bin")
     (line,), folder = started(model, "weights:visual.bin")
     assert "left over 1 (bert.embeddings.visual_projection.weight); all names" in line
-    given = load_start(model, folder, "pre")
+    loaded = load_start(model, folder, "pre")
     assert torch.equal(state(model)["objectives.fits.head.weight"], theirs["cls.seq_relationship.weight"])
     began = []
     model.objective("fits").begin = began.append
     recipe, _ = load(Path("toy.toml"), installed())
-    begin(recipe, "pre", model, given)
+    init_objectives(recipe, "pre", model, loaded)
     assert not began  # the head has its weights
-    begin(recipe, "pre", model)
+    init_objectives(recipe, "pre", model)
     assert began == [model]
 
 
-def test_weights_of_another_width_are_refused_with_the_recipes_line(made, place):
-    _, model = made
+def test_weights_of_another_width_are_refused_with_the_recipes_line(published_bert, place):
+    _, model = published_bert
     theirs = torch.load("bert.bin")
     words = theirs["bert.embeddings.word_embeddings.weight"].shape
     torch.save({name: torch.zeros(*tensor.shape, 2).flatten(-2) for name, tensor in theirs.items()}, "wide.bin")
@@ -182,13 +182,14 @@ def test_weights_of_another_width_are_refused_with_the_recipes_line(made, place)
     )
 
 
-def test_weights_that_are_none_of_the_steps_are_refused(made, place):
-    _, model = made
+def test_weights_that_are_none_of_the_steps_are_refused(published_bert, place):
+    _, model = published_bert
     torch.save({"vision.patches": torch.ones(2), "vision.bias": torch.ones(2)}, "other.pt")
     said = refused(model, "weights:other.pt")
     assert said == (
-        f"toy.toml:{LINE}: steps.pre.start: 'other.pt': none of its 2 tensors is of a part of this step (the backbone, "
-        "input 'caption', input 'second', objective 'fits'); they are called: vision.patches, vision.bias"
+        f"toy.toml:{LINE}: steps.pre.start: 'other.pt': none of the 2 tensors matches a part of this step (the "
+        "backbone, input 'caption', input 'second', objective 'fits'); the tensors are named: vision.patches, "
+        "vision.bias"
     )
     theirs = torch.load("bert.bin")
     theirs["bert.pooler.dense.bias"][3] = torch.nan
@@ -198,71 +199,71 @@ def test_weights_that_are_none_of_the_steps_are_refused(made, place):
     )
     theirs["bert.pooler.dense.bias"] = torch.ones(16, dtype=torch.int8)
     torch.save(theirs, "int8.bin")
-    assert "'bert.pooler.dense.bias' has numbers of another kind (torch.int8)" in refused(model, "weights:int8.bin")
+    assert "'bert.pooler.dense.bias' is quantised (torch.int8) without its scales" in refused(model, "weights:int8.bin")
     theirs["bert.pooler.dense.bias"] = torch.ones(16, dtype=torch.bfloat16)
     theirs["cls.predictions.decoder.weight"] = theirs["bert.embeddings.word_embeddings.weight"] = torch.ones(1).expand(
         1 << 40, 1 << 20
     )
     torch.save(theirs, "vast.bin")
-    told = "has shape (1099511627776, 1048576) but fewer values"
-    assert f"'bert.embeddings.word_embeddings.weight' {told}" in refused(model, "weights:vast.bin")
+    message = "has shape (1099511627776, 1048576) but fewer values"
+    assert f"'bert.embeddings.word_embeddings.weight' {message}" in refused(model, "weights:vast.bin")
     Path("bert.bin").write_bytes(b"PK\x03\x04")
     assert f"toy.toml:{LINE}: steps.pre.start: bert.bin: damaged" in refused(model, "weights:bert.bin")
     assert "a hub name and a connection" in refused(model, "weights:some/bert")
 
 
 @pytest.mark.parametrize(
-    "given, told",
+    "tensors, message",
     [
-        ({"model.cls": torch.ones(1)}, r"published gives 'model.cls', which is none of its parameters"),
-        ([1], "published gives a list, not a mapping of names to tensors"),
-        ({"pooler.dense.bias": 3}, "published gives 'pooler.dense.bias' as a int, not as a tensor"),
+        ({"model.cls": torch.ones(1)}, r"published returns 'model.cls', which is not one of its parameters"),
+        ([1], "published returns a list, not a mapping of names to tensors"),
+        ({"pooler.dense.bias": 3}, "published returns 'pooler.dense.bias' as a int, not as a tensor"),
     ],
 )
-def test_a_part_that_gives_what_it_should_not_is_named(made, place, monkeypatch, given, told):
-    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: given)
-    with pytest.raises(PluginError, match=rf"the backbone \(bert, mmgen-framework .*\): {told}"):
-        started(made[1])
+def test_a_part_that_gives_what_it_should_not_is_named(published_bert, place, monkeypatch, tensors, message):
+    monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: tensors)
+    with pytest.raises(PluginError, match=rf"the backbone \(bert, mmgen-framework .*\): {message}"):
+        started(published_bert[1])
 
 
-def test_what_a_part_raises_is_told_in_a_line(made, place, monkeypatch):
+def test_what_a_part_raises_is_told_in_a_line(published_bert, place, monkeypatch):
     monkeypatch.setattr(EncoderBackbone, "published", lambda self, weights: {"pooler.dense.bias": weights["gone"]})
-    told = r"steps.pre.start: the backbone \(bert, mmgen-framework .*\): published raises KeyError: 'gone'$"
-    with pytest.raises(PluginError, match=told):
-        started(made[1])
+    message = r"steps.pre.start: the backbone \(bert, mmgen-framework .*\): published raises KeyError: 'gone'$"
+    with pytest.raises(PluginError, match=message):
+        started(published_bert[1])
 
 
-def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_left_over(made, place):
+def test_a_tensor_that_cannot_be_read_is_named_where_a_part_wants_it_and_else_left_over(published_bert, place):
     theirs = torch.load("bert.bin")
     odd = {name: theirs[name].to_sparse() for name in ("cls.seq_relationship.weight", "bert.pooler.dense.bias")}
     torch.save(theirs | {"cls.seq_relationship.weight": odd["cls.seq_relationship.weight"]}, "bert.bin")
-    (line,), _ = started(made[1])
+    (line,), _ = started(published_bert[1])
     assert "30 of 32 tensors taken; left over 2 (cls.seq_relationship.weight, " in line
     shutil.rmtree("run")
     torch.save(theirs | odd, "bert.bin")
-    assert refused(made[1], "weights:bert.bin") == (
+    assert refused(published_bert[1], "weights:bert.bin") == (
         f"toy.toml:{LINE}: steps.pre.start: 'bert.bin': 'bert.pooler.dense.bias' is sparse (sparse_coo); use "
         "weights saved as dense, unquantised tensors"
     )
 
 
-def test_other_weights_under_the_same_name_are_noticed(made, place):
-    _, model = made
+def test_other_weights_under_the_same_name_are_noticed(published_bert, place):
+    _, model = published_bert
     _, folder = started(model)
-    kept = (folder.step("pre") / "start.safetensors").read_bytes()
+    saved = (folder.step("pre") / "start.safetensors").read_bytes()
     theirs = torch.load("bert.bin")
     torch.save({**theirs, "more": torch.ones(1)}, "bert.bin")
     assert started(model)[0] == []  # it has its weights, and reads the file no more
     (folder.step("pre") / "start.safetensors").unlink()
-    with pytest.raises(RunError, match="these are not the weights that the step 'pre' of this run started from"):
+    with pytest.raises(RunError, match="the files have changed since step 'pre' of this run started from them"):
         started(model)
     torch.save(theirs, "bert.bin")
     started(model)
-    assert (folder.step("pre") / "start.safetensors").read_bytes() == kept
+    assert (folder.step("pre") / "start.safetensors").read_bytes() == saved
 
 
 @pytest.mark.parametrize(
-    "start, told",
+    "start, message",
     [
         ("weights:gone.safetensors", "'gone.safetensors': no such file or folder; give a file (.safetensors, .bin"),
         ("weights:./nowhere", "'./nowhere': no such file or folder; give a file"),
@@ -272,12 +273,12 @@ def test_other_weights_under_the_same_name_are_noticed(made, place):
         ("weights:uclanlp/visualbert-vqa", ""),  # whether a hub has it, a run will see
     ],
 )
-def test_check_tells_what_it_can_without_reading_tensors(place, start, told):
+def test_check_tells_what_it_can_without_reading_tensors(place, start, message):
     Path("empty").mkdir()
     Path("toy.toml").write_text(RECIPE.replace("weights:bert.bin", start))
     problems = weight_file_errors(*load(Path("toy.toml"), installed()))
-    assert len(problems) == bool(told) and "".join(problems).startswith(
-        f"toy.toml:{LINE}: steps.pre.start: {told}" * bool(told)
+    assert len(problems) == bool(message) and "".join(problems).startswith(
+        f"toy.toml:{LINE}: steps.pre.start: {message}" * bool(message)
     )
 
 
@@ -290,10 +291,10 @@ def test_a_start_without_a_name_is_a_mistake_and_a_path_counts_from_the_recipe(p
     Path("recipes/toy.toml").write_text(RECIPE)
     recipe, layers = load(Path("recipes/toy.toml"), installed())
     assert recipe.steps["pre"].weights == "recipes/bert.bin" and not weight_file_errors(recipe, layers)
-    found = with_real_paths(recipe).steps["pre"].start
+    start = with_real_paths(recipe).steps["pre"].start
     Path("recipes/bert.bin").unlink()  # it is the same recipe without it
     gone, _ = load(place / "recipes/toy.toml", installed())
-    assert found == with_real_paths(gone).steps["pre"].start == f"weights:{(place / 'recipes/bert.bin').resolve()}"
+    assert start == with_real_paths(gone).steps["pre"].start == f"weights:{(place / 'recipes/bert.bin').resolve()}"
     assert gone.steps["pre"].weights == str(place / "recipes/bert.bin")
     assert recipe.chain("write") == ["pre", "write"] and recipe.steps["write"].before == "pre"
 
@@ -325,7 +326,7 @@ class Stopping(Progress):
 @pytest.mark.slow
 def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
     recipe, _ = load(Path("toy.toml"), installed())
-    whole = run(recipe.model_copy(update={"output": "whole"}), only="pre")
+    uninterrupted = run(recipe.model_copy(update={"output": "whole"}), only="pre")
     with pytest.raises(KeyboardInterrupt):
         run(recipe.model_copy(update={"output": "stopped"}), only="pre", progress=Stopping())
     step = place / "stopped/toy/default/seed-0/steps/pre"
@@ -338,8 +339,8 @@ def test_a_run_that_goes_on_needs_the_file_no_more_and_two_are_equal(place):
     theirs = torch.load("bert.bin")
     Path("bert.bin").unlink()
     again = run(recipe.model_copy(update={"output": "stopped"}), only="pre")
-    one, other = (load_file(each.step("pre") / "weights.safetensors") for each in (whole, again))
-    assert one.keys() == other.keys() and all(torch.equal(one[key], other[key]) for key in one)
+    first, second = (load_file(folder.step("pre") / "weights.safetensors") for folder in (uninterrupted, again))
+    assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
     pre = load_file(step / "weights.safetensors")
     frozen = pre["backbone.model.bert.embeddings.word_embeddings.weight"]
     assert torch.equal(frozen, theirs["bert.embeddings.word_embeddings.weight"])
@@ -360,23 +361,25 @@ def test_seeds_of_other_weights_are_no_seeds_of_a_run(place, caplog):
     assert [*first.seeds()] == [0, 1]
 
 
-def test_a_pooler_comes_with_pretrained_weights(made, tmp_path, caplog):
+def test_a_pooler_comes_with_pretrained_weights(published_bert, tmp_path, caplog):
     """Of a folder that transformers wrote, with a pooler and without one."""
-    _, model = made
+    _, model = published_bert
     for name in ("with", "without"):
         model.backbone.save(tmp_path / name)
-        theirs = {key: tensor for key, tensor in torch.load(made[0] / "bert.bin").items() if "decoder" not in key}
+        theirs = {
+            key: tensor for key, tensor in torch.load(published_bert[0] / "bert.bin").items() if "decoder" not in key
+        }
         if name == "without":
             theirs = {key: tensor for key, tensor in theirs.items() if "pooler" not in key}
         save_file(theirs, tmp_path / name / "model.safetensors", {"format": "pt"})
-    found = {}
+    poolers = {}
     caplog.set_level("INFO", "mmgen.learning")
     for name in ("with", "without"):
-        found[name] = Bert(weights=str(tmp_path / name)).build()
+        poolers[name] = Bert(weights=str(tmp_path / name)).build()
         torch.manual_seed(0)
-        found[name].add_pooler()
-    dense = {name: backbone.pooler.dense for name, backbone in found.items()}
-    theirs = torch.load(made[0] / "bert.bin")
+        poolers[name].add_pooler()
+    dense = {name: backbone.pooler.dense for name, backbone in poolers.items()}
+    theirs = torch.load(published_bert[0] / "bert.bin")
     assert torch.equal(dense["with"].weight, theirs["bert.pooler.dense.weight"])
     assert torch.equal(dense["with"].bias, theirs["bert.pooler.dense.bias"])
     assert not torch.equal(dense["without"].weight, dense["with"].weight)

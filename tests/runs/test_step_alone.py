@@ -56,19 +56,19 @@ def test_a_step_alone_needs_no_features_that_it_does_not_read_and_changes_nothin
     inputs = {"image": {"type": "regions", "features": "regions.h5"}, "caption": {"type": "text"}}
     for name in ("whole", "parts"):
         (tmp_path / name).mkdir()
-    whole, parts = (prepared(tmp_path / name, inputs) for name in ("whole", "parts"))
-    store(whole / "regions.h5")
-    ran(whole)
+    full, parts = (prepared(tmp_path / name, inputs) for name in ("whole", "parts"))
+    store(full / "regions.h5")
+    ran(full)
     assert "regions.h5: no such file" in mmgen_here(parts, "run", "toy.toml").stderr
     ran(parts, "--step", "words")
     monkeypatch.chdir(parts)
     assert load_run(PLACE).model.inputs == ("caption",)
     (text,) = load_run(PLACE).ask(caption="a dog").texts
     ran(parts, "--step", "words")  # nothing to do, and nothing is asked for
-    shutil.copy(whole / "regions.h5", parts)
+    shutil.copy(full / "regions.h5", parts)
     ran(parts)
-    one, other = (toys.weights(folder, "both") for folder in (whole, parts))
-    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+    first, second = (toys.weights(folder, "both") for folder in (full, parts))
+    assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
     loaded = load_run(PLACE, "words")
     assert loaded.model.inputs == ("image", "caption") and loaded.ask(caption="a dog").texts == (text,)
     assert mmgen_here(parts, "write", PLACE, "--set", "decoding.num_beams=2").returncode == 0

@@ -87,8 +87,8 @@ def test_the_next_step_goes_on_from_it(place):
     warm, first = (load_file(run(place) / f"steps/{step}/weights.safetensors") for step in ("warm", "first"))
     far = load_file(run(place) / "steps/second/weights.safetensors")
     moved = [
-        max((one[name] - other[name]).abs().max().item() for name in warm)
-        for one, other in ((warm, first), (warm, far))
+        max((first_run[name] - second_run[name]).abs().max().item() for name in warm)
+        for first_run, second_run in ((warm, first), (warm, far))
     ]
     assert 0 < moved[0] < moved[1]
 
@@ -105,26 +105,26 @@ def test_other_data_is_another_run(place, tmp_path):
     (tmp_path / "train.jsonl").write_text('{"id": "x", "caption": "a", "questions": ["b ?"]}\n')
     changed = (place / "toy.toml").read_text().replace(str(place), str(tmp_path))
     (tmp_path / "toy.toml").write_text(changed)
-    told = CliRunner().invoke(
+    output = CliRunner().invoke(
         main, ["run", str(tmp_path / "toy.toml"), "--set", f'output="{place / "runs"}"'], catch_exceptions=False
     )
     assert (
-        f'steps.warm.data.folder: "{place}" -> "{tmp_path}"' in told.output
-        and "the data set's examples have changed" in told.output
+        f'steps.warm.data.folder: "{place}" -> "{tmp_path}"' in output.output
+        and "the data set's examples have changed" in output.output
     )
 
 
 def test_mistakes_in_it_are_told_with_their_line(place, tmp_path):
     text = (place / "toy.toml").read_text()
     (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"', 'type = "jsonk"'))
-    told = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
+    output = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
     line = text.splitlines().index("[steps.warm.data]") + 2
-    assert told.startswith(
+    assert output.startswith(
         f"error: {tmp_path}/toy.toml:{line}: steps.warm.data.type: no dataset is called 'jsonk'; did you mean 'jsonl'?"
     )
     (tmp_path / "toy.toml").write_text(text.replace('type = "jsonl"\n', 'type = "jsonl"\nfoldr = 3\n'))
-    told = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
-    assert "steps.warm.data.foldr: no such key; did you mean 'folder'?" in told
+    output = CliRunner().invoke(main, ["check", str(tmp_path / "toy.toml")], catch_exceptions=False).output
+    assert "steps.warm.data.foldr: no such key; did you mean 'folder'?" in output
 
 
 def test_equal_data_of_two_steps_is_built_once(place):
@@ -156,7 +156,7 @@ def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> st
     text = (
         (place / "toy.toml")
         .read_text()
-        .replace(f'folder = "{place}"\nevaluate = "train"\nvalidate_on = ""\n', f'folder = "{tmp_path}"\n{data}')
+        .replace(f'folder = "{place}"\nevaluate = "train"\nvalidation_split = ""\n', f'folder = "{tmp_path}"\n{data}')
     )
     (tmp_path / "toy.toml").write_text(text)
     return (
@@ -172,29 +172,29 @@ def spoilt(place: Path, tmp_path: Path, lines: list[dict], data: str = "") -> st
 
 def test_an_input_that_a_later_step_lacks_is_told_before_anything_is_learnt(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}, {"id": "b", "questions": ["b ?"]}]
-    told = spoilt(place, tmp_path, lines, 'validation_split = ""\nmissing = "keep"\n')
-    assert told.endswith(
-        "error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples is like that); "
-        "leave such examples out, or take 'caption' out of the step's inputs\n"
+    output = spoilt(place, tmp_path, lines, 'validation_split = ""\nmissing = "keep"\n')
+    assert output.endswith(
+        "error: step 'warm': example 'train-b' has no caption; its inputs are: none (1 of 2 examples); remove "
+        "these examples, or remove 'caption' from the step's inputs\n"
     )
-    assert "learning" not in told
+    assert "learning" not in output
 
 
 def test_own_data_needs_no_split_to_evaluate_and_its_missing_files_are_told_with_its_step(place, tmp_path):
     lines = [{"id": "a", "caption": "a", "questions": ["b ?"]}]
-    title, told = spoilt(place, tmp_path, lines).split("\n", 1)
+    title, output = spoilt(place, tmp_path, lines).split("\n", 1)
     assert title.startswith("toy, seed 0 -> ")
-    assert told.startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
-    told = spoilt(place, tmp_path, lines, 'validation_split = ""\n')
+    assert output.startswith(f"error: steps.warm.data: JSONL: a file is missing:\n  {tmp_path}/val.jsonl")
+    output = spoilt(place, tmp_path, lines, 'validation_split = ""\n')
     assert (
-        "no row of the table is finished yet, so there is no table and no page\n" in told
-        and "report.html was not written" not in told
+        "no table and no page yet, because no step is finished\n" in output
+        and "report.html was not written" not in output
     )
     run = tmp_path / "runs/toy/default/seed-0"
-    told = CliRunner().invoke(main, ["report", str(run)], catch_exceptions=False).output
-    assert told == f"error: {run}: no step with scores is finished yet; continue with `mmgen run`\n"
+    output = CliRunner().invoke(main, ["report", str(run)], catch_exceptions=False).output
+    assert output == f"error: {run}: no step with scores is finished yet; continue with `mmgen run`\n"
 
 
 def test_the_survey_tells_of_own_data_what_its_step_reads(place):
-    told = CliRunner().invoke(main, ["data", "check", str(place / "toy.toml")], catch_exceptions=False).output
-    assert "what 'warm' learns from: 8 examples, 8 targets\n" in told
+    output = CliRunner().invoke(main, ["data", "check", str(place / "toy.toml")], catch_exceptions=False).output
+    assert "data of step 'warm': 8 examples, 8 targets\n" in output

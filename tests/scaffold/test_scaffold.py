@@ -186,7 +186,7 @@ def test_the_command_says_what_to_do_next(folder, shown, tmp_path):
 def test_a_command_of_mmgens_own_is_refused_and_how_one_is_tried_is_said(tmp_path):
     done = mmgen_here(tmp_path, "plugin", "new", "run", "--kind", "command")
     assert done.returncode == 1 and not list(tmp_path.iterdir())
-    assert done.stderr == "error: 'run' is a command of mmgen's own; choose another name\n"
+    assert done.stderr == "error: 'run' is a command of mmgen; choose another name\n"
     done = mmgen_here(tmp_path, "plugin", "new", "mmgen-lengths", "--kind", "command")
     assert done.stdout.splitlines()[-1] == (
         "next:  cd mmgen-lengths && pip install -e . && pytest && mmgen lengths --help"

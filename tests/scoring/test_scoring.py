@@ -357,7 +357,7 @@ def test_a_split_is_for_recipes(tmp_path):
     result = score(references, "--references", references, "--split", "val")
     assert (
         result.output
-        == f"error: --references {references}: only a recipe or a run folder has profiles, splits and steps\n"
+        == f"error: --references {references}: is a file; --profile, --split and --step need a recipe or a run folder\n"
     )
 
 
@@ -438,8 +438,8 @@ def test_few_pairs_are_never_significant():
 
 def test_missing_intervals_are_explained(tmp_path):
     for count, note in (
-        (1, "no intervals: the examples are all of one image, and nothing tells how much others would vary"),
-        (3, "no interval for BLEU-1, BLEU-2, BLEU-3, BLEU-4: no mean over examples; the jackknife takes 20 images"),
+        (1, "no intervals: all examples have the same image, so the variation between images is unknown"),
+        (3, "no interval for BLEU-1, BLEU-2, BLEU-3, BLEU-4: not a mean over examples; the jackknife needs 20 images"),
     ):
         references = write(
             tmp_path / "r.json", {str(n): ["what color is the dog", f"where are {n} cats"] for n in range(count)}
@@ -518,7 +518,7 @@ def test_bleu_of_two_systems_has_a_p_by_randomisation(tmp_path):
     same = score(good, "--references", references, "--against", good, *FAST, "--randomisations", 9)
     assert cells(same.output)["BLEU-4"][-1] == "1.000"
     alone = score(good, "--references", references, "--randomisations", 9)
-    assert alone.output == "error: --randomisations: tests a difference; give the other predictions with --against\n"
+    assert alone.output == "error: --randomisations: needs two systems; give the other predictions with --against\n"
 
 
 class Words(mmgen.MetricConfig):

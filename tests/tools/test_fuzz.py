@@ -172,7 +172,7 @@ def test_predictions_that_are_none(tmp_path, data, told):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ('{"image": "a.jpg", "id": [1]}', '"id" must be a text, not [1]'),
+        ('{"image": "a.jpg", "id": [1]}', '"id" must be a string, not [1]'),
         ("3", "it is no object"),
         ("[" * 100_000, "maximum recursion depth exceeded"),
     ],
@@ -180,7 +180,7 @@ def test_predictions_that_are_none(tmp_path, data, told):
 def test_requests_of_odd_types(tmp_path, line, told):
     (tmp_path / "r.jsonl").write_text('{"caption": "a"}\n' + line)
     message = read_sources([tmp_path / "r.jsonl"])[1].problem
-    assert message.startswith(f'{tmp_path}/r.jsonl:2: not a line like {{"image": "photo.jpg"}}: ') and told in message
+    assert message.startswith(f"{tmp_path}/r.jsonl:2: invalid line (") and told in message
 
 
 def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):

@@ -140,7 +140,7 @@ def test_several_processes_learn_what_one_learns_and_only_the_first_writes(one, 
         assert {"losses generator.loss", "losses words.loss"} <= told.keys()
     assert {"sources scenes generator.loss", "sources jsonl words.loss", "validation_losses jsonl"} <= told.keys()
     said = done.stdout + done.stderr
-    assert said.count("first: training") == said.count("built on the spot") == said.count("everything is in") == 1
+    assert said.count("first: training") == said.count("built on the spot") == said.count("all files are in") == 1
     assert (tmp_path / "opened-0.txt").read_text()
     assert "".join((tmp_path / f"opened-{rank}.txt").read_text() for rank in range(1, processes)) == ""
     assert [(tmp_path / f"left-{rank}.txt").read_text() for rank in range(processes)] == ["True"] * processes

@@ -23,7 +23,7 @@ LOWEST, SECONDS = 220.0, 0.1  # Hertz of the first kind's note, length of a note
 
 @click.command()
 @click.argument("recipe", type=click.Path(path_type=Path))
-@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Change one setting; VALUE as in TOML.")
+@click.option("--set", "sets", multiple=True, metavar="A.B=VALUE", help="Override one setting; VALUE as in TOML.")
 def main(recipe: Path, sets: tuple[str, ...]) -> None:
     """Make a WAV file for every scene of RECIPE's data set."""
     try:

@@ -151,5 +151,5 @@ def test_a_picture_its_sound_and_a_caption_are_asked_about_together(tmp_path, so
     short, long, lost = predictor.answers(queries)
     assert short.score != long.score
     assert lost.error == f"{sounds}/nowhere.wav: no such file"
-    with pytest.raises(DataError, match="'sound' is missing: the step 'all' reads image and sound and caption"):
+    with pytest.raises(DataError, match="'sound' is missing: step 'all' reads image and sound and caption"):
         predictor.ask(seen, caption="a dog")

@@ -29,7 +29,7 @@ from mmgen.inference.load import load_run
 from mmgen.model import compose
 from mmgen.parts import Picture, ProbeInput, Record, TrainedStep
 from mmgen.registry import installed
-from mmgen.runs.probe import chosen
+from mmgen.runs.probe import select_probes
 from mmgen.runs.run import run
 from mmgen.tensors import Example
 from mmgen.testing import Greedy, ProbeSuite
@@ -564,7 +564,7 @@ def test_the_recipes_probes_run_and_say_where_everything_is(drawn, done):
     before = {path: path.read_bytes() for path in (done / "steps").rglob("*") if path.is_file()}
     result = probed(str(done))
     assert result.exit_code == 0, result.output
-    assert "| both" in result.output and f"heads: everything is in {done}/probes/heads" in result.output
+    assert "| both" in result.output and f"heads: all files are in {done}/probes/heads" in result.output
     assert "words: reads caption; grounding needs regions with boxes and a caption" in result.output
     assert sorted(path.name for path in (done / "probes/heads").iterdir()) == [
         "findings.json",
@@ -698,9 +698,9 @@ def test_a_report_does_without_the_plugin_of_a_probe(done):
 
 
 def test_untrained_models_have_the_shape_and_not_the_weights(done):
-    from mmgen.runs.probe import untaught
+    from mmgen.runs.probe import untrained_model
 
-    trained, fresh = load_run(done, "both").model, untaught(load_run(done, "both"))
+    trained, fresh = load_run(done, "both").model, untrained_model(load_run(done, "both"))
     assert {name: tensor.shape for name, tensor in trained.state_dict().items()} == {
         name: tensor.shape for name, tensor in fresh.state_dict().items()
     }
@@ -715,7 +715,10 @@ def test_untrained_models_have_the_shape_and_not_the_weights(done):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--step", "bth"], "error: --step: there is no step 'bth'; did you mean 'both'?; there are: words, both"),
+        (
+            ["--step", "bth"],
+            "error: --step: the recipe has no step 'bth'; did you mean 'both'?; available: words, both",
+        ),
         (
             ["--probe", "head"],
             "error: --probe head: there is no such probe; did you mean 'heads'?; there are: heads, looks, attention, "
@@ -755,21 +758,22 @@ def test_a_failing_probe_does_not_stop_the_others_and_keeps_old_results(done):
 
 def test_settings_are_laid_over_the_recipes_own(done):
     recipe = load_run(done).recipe
-    assert chosen(recipe, (), ["heads.iou_threshold=0.7"], installed())["heads"] == Grounding(
+    assert select_probes(recipe, (), ["heads.iou_threshold=0.7"], installed())["heads"] == Grounding(
         top_heads=2, iou_threshold=0.7
     )
     with pytest.raises(RecipeError) as error:
-        chosen(recipe.model_copy(update={"probes": {}}), (), (), installed())
+        select_probes(recipe.model_copy(update={"probes": {}}), (), (), installed())
     assert str(error.value) == "the recipe has no [probes]; choose with --probe: attention, grounding, similarity"
 
 
 def test_a_name_that_would_lead_out_of_the_folder_is_refused(done):
     recipe = load_run(done).recipe
     with pytest.raises(RecipeError) as error:
-        chosen(recipe.model_copy(update={"probes": {"../steps": Grounding()}}), (), (), installed())
+        select_probes(recipe.model_copy(update={"probes": {"../steps": Grounding()}}), (), (), installed())
     assert (
         str(error.value)
-        == "probes.../steps: a probe's name is made of letters, digits, '_', '-' and '.': it names a folder"
+        == "probes.../steps: the name of a probe must consist of letters, digits, '_', '-' and '.', because it "
+        "names a folder"
     )
 
 

@@ -28,7 +28,7 @@ from mmgen.errors import DataError, MmgenError
 from mmgen.progress import Progress
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.export import export, exporter
+from mmgen.runs.export import export, find_exporter
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ def written(tmp_path, config, form: str):
     """Export the data set of a config; the config of what is there then, its splits named as their roles."""
     (tmp_path / "recipe.toml").write_text(recipe())
     chosen, _ = load(tmp_path / "recipe.toml", installed())
-    done = export(chosen, config, exporter(form, installed()), tmp_path / "out", False, Progress())
+    done = export(chosen, config, find_exporter(form, installed()), tmp_path / "out", False, Progress())
     return READERS[done.data["type"]].model_validate({**done.data, "folder": tmp_path / "out"})
 
 
@@ -159,7 +159,8 @@ def test_the_command_writes_features_and_says_what_reads_it(tmp_path):
         assert abs(records[record.key].boxes - record.boxes).max() < 1e-6
     again = CliRunner().invoke(main, command)
     assert (
-        again.exit_code == 1 and again.output == f"error: {tmp_path}/out: is there and not empty; name a new folder\n"
+        again.exit_code == 1
+        and again.output == f"error: {tmp_path}/out: already exists and is not empty; choose another folder\n"
     )
 
 
@@ -168,9 +169,7 @@ def test_what_a_format_cannot_say_is_told(tmp_path):
         DataError, match=r"data \(scenes\): example 'train-00000' of 'train' has no label 'answers', of"
     ):
         written(tmp_path, Scenes(**FEW), "vqa2")
-    with pytest.raises(
-        MmgenError, match="--as vqa: no format of that name; did you mean 'vqa2'\\?; there are: coco_capt"
-    ):
+    with pytest.raises(MmgenError, match="--as vqa: unknown format; did you mean 'vqa2'\\?; available: coco_capt"):
         written(tmp_path, Scenes(**FEW), "vqa")
     with pytest.raises(DataError, match="VQG has one row a picture"):
         written(tmp_path, SceneAnswers(**FEW), "vqg")

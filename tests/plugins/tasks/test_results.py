@@ -99,7 +99,7 @@ def test_vqa_results_are_scored_with_intervals(files):
         "other": "100.00",
     }
     assert "3 examples\n" in said.output and "references per" not in said.output
-    assert "no intervals: the examples are all of one image" in said.output
+    assert "no intervals: all examples have the same image" in said.output
 
 
 def test_what_mmgen_predicted_itself_is_scored_as_lines(files):
@@ -159,15 +159,15 @@ def test_boxes_and_phrases_are_scored_in_pixels_or_shares(files):
     [
         (
             ("--metric", "vqa_accuracy", "--metric", "pair_accuracy"),
-            "--metric: these are of several tasks (vqa, nlvr2); score with those of one at a time",
+            "--metric: the metrics are for several tasks (vqa, nlvr2); use the metrics of one task at a time",
         ),
         (
             ("--metric", "diversity", "--metric", "box_accuracy"),
-            "--metric: diversity judges text, and box_accuracy region; score with one at a time",
+            "--metric: diversity judges text, and box_accuracy region; use one metric at a time",
         ),
         (
             ("--metric", "vqa_accuracy", "--references-per", "question"),
-            "--references-per question: is for texts; a prediction of a task has all its references",
+            "--references-per question: only for texts; leave it out for predictions of a task",
         ),
         (("--metric", "vqa_accuracy"), "references have no prediction (2, 3); --partial scores the 1 that have both"),
     ],

@@ -10,7 +10,7 @@ from mmgen_vlbert import VlBert, VlBertRegions
 from mmgen.model import Objectives, compose
 from mmgen.recipe.load import load
 from mmgen.registry import installed
-from mmgen.runs.start import taken
+from mmgen.runs.start import select_tensors
 from mmgen.storage.published import read_published
 
 WIDE, D, LAYERS, CLASSES = 32, 20, 2, 5
@@ -92,7 +92,7 @@ def test_every_parameter_is_loaded_from_the_file(tmp_path, model, front, inside)
     torch.save({"state_dict": saved, "optimizer": {"param_groups": [{"lr": 1e-7}]}}, tmp_path / "a.model")
     (tmp_path / "toy.toml").write_text(RECIPE)
     weights = read_published(str(tmp_path / "a.model"))
-    loaded = taken(load(tmp_path / "toy.toml", installed())[0], "pre", model, weights)
+    loaded = select_tensors(load(tmp_path / "toy.toml", installed())[0], "pre", model, weights)
     assert {name.removeprefix(f"vlbert.{inside}") for name in weights.left_over} == {*LEFT_OVER}
     generator = {f"generator.{name}" for name, _ in model.generator.named_parameters()}
     assert set(loaded) == {name for name, _ in model.named_parameters()} - generator
