@@ -19,7 +19,7 @@ from .errors import DataError, MmgenError, PluginError, RecipeError, RunError, U
 from .hookspecs import hookimpl
 
 __version__ = "0.2.0.dev0"
-API_VERSION = 2  # of the plugin contract; docs/plugins.md says what may change within one
+API_VERSION = 3  # of the plugin contract; docs/plugins.md says what may change within one
 
 __all__ = [
     "API_VERSION",

@@ -101,7 +101,7 @@ class EmbedderConfig(PartConfig):
 
     def from_json(self, field: str, value: Any) -> Any:
         """What an example holds in one of `optional_fields` where a query gives this value, which is JSON. A query
-        gives a list of values for a field that an objective `fills`: one for each row. Raises ValueError."""
+        gives a list of values for a field that an objective provides: one for each row. Raises ValueError."""
         return value
 
 
@@ -158,11 +158,12 @@ class BackboneConfig(PartConfig):
 class ObjectiveConfig(PartConfig):
     """What a step learns, beside writing or in its place.
 
-    gives       the kind of prediction it makes; None for what only trains
-    labels      names of the labels that examples must have
-    makes_rows  whether an example becomes rows of its making (`objectives.TargetReader.rows`)
-    pools       whether it reads `parts.Backbone.pooled`
-    lends       whether the head of an objective with a key `init_from` may begin with its `Objective.hidden_layer`
+    gives            the kind of prediction it makes; None for what only trains
+    labels           names of the labels that examples must have
+    makes_rows       whether an example becomes rows of its making (`objectives.TargetReader.rows`)
+    pools            whether it reads `parts.Backbone.pooled`
+    exports_weights  whether the head of an objective with a key `init_from` may begin with its
+                     `Objective.hidden_layer`
     """
 
     kind: ClassVar[str] = "objective"
@@ -170,7 +171,7 @@ class ObjectiveConfig(PartConfig):
     labels: ClassVar[tuple[str, ...]] = ()
     makes_rows: ClassVar[bool] = False
     pools: ClassVar[bool] = False
-    lends: ClassVar[bool] = False
+    exports_weights: ClassVar[bool] = False
 
     weight: float = Field(1.0, gt=0, description="what its losses are multiplied with")
 
@@ -182,11 +183,11 @@ class ObjectiveConfig(PartConfig):
         """Which of a step's inputs it hides."""
         return ()
 
-    def fills(self) -> tuple[str, ...]:
+    def provides(self) -> tuple[str, ...]:
         """Fields of an example that its rows have and the data need not (the choice that a row is about)."""
         return ()
 
-    def misfits(self, inputs: Mapping[str, EmbedderConfig]) -> str:
+    def errors(self, inputs: Mapping[str, EmbedderConfig]) -> str:
         """What does not fit a step with these inputs, and what to do; empty when all does."""
         return ""
 

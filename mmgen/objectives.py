@@ -227,7 +227,7 @@ class Objective(Part, abc.ABC):
         return
 
     def hidden_layer(self) -> nn.Linear | None:
-        """The layer (H, H) between states and the head's last layer, where the config says that it `lends` it."""
+        """The layer (H, H) between states and the head's last layer, where the config has `exports_weights`."""
         return None
 
     @abc.abstractmethod
@@ -262,7 +262,7 @@ class Generator(Objective):
         """`options.num_return_sequences` texts for each of the B examples, best first. Draws from torch's generator."""
 
 
-def begin_as(layer: nn.Module, model: Sequencer, name: str) -> None:
+def init_layer_from(layer: nn.Module, model: Sequencer, name: str) -> None:
     """A head's hidden layer begins as that of another objective of the model, where it has one; "" names none."""
     source = model.objective(name).hidden_layer() if name else None
     if source is not None:

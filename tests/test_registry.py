@@ -245,8 +245,11 @@ def test_a_plugin_that_talks_on_import_does_not_spoil_what_programs_read(site):
 
 
 def test_a_newer_contract_is_told_however_it_is_written(site):
-    site("mmgen-next", "mmgen_next", "MMGEN_API: int = 3\nfrom mmgen import WhatIsToCome")
-    assert "(mmgen-next 0.3) failed to load: asks for version 3 of the plugin contract" in mmgen_plugins().stderr
+    site("mmgen-next", "mmgen_next", f"MMGEN_API: int = {mmgen.API_VERSION + 1}\nfrom mmgen import WhatIsToCome")
+    assert (
+        f"(mmgen-next 0.3) failed to load: asks for version {mmgen.API_VERSION + 1} of the plugin contract"
+        in mmgen_plugins().stderr
+    )
 
 
 def test_a_recipe_that_needs_a_taken_name_stops_and_another_does_not(site, tmp_path):

@@ -17,7 +17,7 @@ from ..parts import Reader
 from ..recipe.tables import GENERATOR
 from ..tensors import Batch, Example, Hiding, ResolvedExample
 from .checked import check_targets
-from .seeds import Place, resolve, share_a_picture
+from .seeds import RngKey, resolve, share_a_picture
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -63,13 +63,13 @@ class Collator:
         model: Model,
         inputs: Sequence[str],
         objectives: Sequence[str] = (GENERATOR,),
-        place: Place | None = None,
+        place: RngKey | None = None,
         candidates: Sequence[Example] = (),
         predicting: bool = False,
     ) -> None:
         self.readers = {name: model.embedders[name].reader for name in model.inputs if name in inputs}
         self.targets = {name: model.objective(name).reader for name in objectives}
-        self.place, self.candidates, self.predicting = place or Place(), candidates, predicting
+        self.place, self.candidates, self.predicting = place or RngKey(), candidates, predicting
         readers = {} if predicting else self.targets
         hiding = [
             (name, input_name, how) for name, r in readers.items() for input_name, how in r.hides(self.readers).items()

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from ..errors import MmgenError
 from ..tensors import Batch
-from .plan import Plan, Pool
+from .plan import DataStream, Plan
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class MicroBatches(torch.utils.data.Dataset):
 
     def __init__(
         self,
-        pools: Sequence[Pool],
+        pools: Sequence[DataStream],
         plan: Plan,
         start: int = 0,
         rank: int = 0,

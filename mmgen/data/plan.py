@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from ..errors import DataError
 from ..tensors import Batch, Example
 from .collate import Collator
-from .seeds import Place
+from .seeds import RngKey
 from .sources import Source
 
 ExampleEpochs = Sequence[tuple[Example, int]]  # examples, each with the epoch of its source
@@ -22,7 +22,7 @@ SLACK = 1.25  # slots of a micro-batch, at most, relative to the average for its
 
 
 @dataclass(frozen=True)
-class Visit:
+class Sample:
     """One example of a source in one epoch of that source."""
 
     index: int
@@ -31,7 +31,7 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Pool:
+class DataStream:
     """A source and the collator of its examples."""
 
     source: Source
@@ -77,11 +77,11 @@ class Plan:
 
     seed: int
     step: str
-    updates: tuple[tuple[tuple[Visit, ...], ...], ...]
+    updates: tuple[tuple[tuple[Sample, ...], ...], ...]
     epochs: tuple[int, ...]  # updates done at the end of each epoch; examples with many questions make epochs differ
 
     @classmethod
-    def make(cls, pools: Sequence[Pool], options: PlanOptions) -> Plan:
+    def make(cls, pools: Sequence[DataStream], options: PlanOptions) -> Plan:
         """Builds a plan. Examples of similar length share a micro-batch, for less padding. A micro-batch of long
         examples has fewer of them, so that it does not have more slots than usual."""
         total_share = sum(pool.source.share for pool in pools)
@@ -111,8 +111,8 @@ class Plan:
         return completed + (update - first) / (self.epochs[completed] - first)
 
     @property
-    def place(self) -> Place:
-        return Place(self.seed, self.step)
+    def place(self) -> RngKey:
+        return RngKey(self.seed, self.step)
 
 
 class _Visits:
@@ -121,7 +121,7 @@ class _Visits:
     limit  pairs of the source in an update
     """
 
-    def __init__(self, pool: Pool, number: int, options: PlanOptions, limit: float) -> None:
+    def __init__(self, pool: DataStream, number: int, options: PlanOptions, limit: float) -> None:
         if not pool.examples:
             raise DataError("there is nothing to train on: the split has no examples")
         self.examples, self.number, self.options, self.limit = pool.examples, number, options, limit
@@ -134,23 +134,23 @@ class _Visits:
         source_number = [self.number] if self.number else []
         return random.Random("/".join(map(str, (self.options.seed, self.options.step, what, epoch, *source_number))))
 
-    def order(self, epoch: int, draw: random.Random) -> list[Visit]:
+    def order(self, epoch: int, draw: random.Random) -> list[Sample]:
         """One epoch of the source in random order."""
         order = list(range(len(self.examples)))
         draw.shuffle(order)
-        return [Visit(index, epoch, self.number) for index in order]
+        return [Sample(index, epoch, self.number) for index in order]
 
-    def endless(self) -> Iterator[Visit]:
+    def endless(self) -> Iterator[Sample]:
         """Epoch after epoch without end."""
         if not any(self._pairs):
             raise DataError("there is nothing to train on: the examples have no pair of an input and a question")
         for epoch in itertools.count():
             yield from self.order(epoch, self.draw("order", epoch))
 
-    def pairs(self, visits: Sequence[Visit]) -> int:
+    def pairs(self, visits: Sequence[Sample]) -> int:
         return sum(self._pairs[visit.index] for visit in visits)
 
-    def slots(self, visit: Visit) -> float:
+    def slots(self, visit: Sample) -> float:
         return self._slots(visit.epoch)[visit.index]
 
     @cached_property
@@ -161,17 +161,17 @@ class _Visits:
         """Slots of every example in one epoch, with one of each input's alternatives drawn."""
         if not self.measure:
             return [*self._tails]
-        place = Place(self.options.seed, self.options.step)
+        place = RngKey(self.options.seed, self.options.step)
         resolved = (place.resolve(example, epoch) for example in self.examples)
         return [self.measure.prefix(example) + tail for example, tail in zip(resolved, self._tails, strict=True)]
 
-    def cut_micro_batches(self, group: Sequence[Visit]) -> tuple[tuple[Visit, ...], ...]:
+    def cut_micro_batches(self, group: Sequence[Sample]) -> tuple[tuple[Sample, ...], ...]:
         """Cuts an update's visits into micro-batches: each ends once its pairs reach `micro_batch_size`, or before its
         slots exceed a budget."""
         budget, max_pairs = math.inf, self.options.micro_batch_size
         if group and max_pairs < self.limit:
             budget = SLACK * max_pairs * sum(self._slots(group[0].epoch)) / max(1, sum(self._pairs))
-        micro_batches: list[list[Visit]] = []
+        micro_batches: list[list[Sample]] = []
         slots_left, pairs_left = 0.0, 0
         for visit in sorted(group, key=lambda visit: (self.slots(visit), visit.epoch, visit.index)):
             if pairs_left <= 0 or self.slots(visit) > slots_left:
@@ -182,10 +182,10 @@ class _Visits:
         return tuple(map(tuple, micro_batches))
 
 
-def _cut_at_limit(order: Sequence[Visit], visits: _Visits) -> list[list[Visit]]:
+def _cut_at_limit(order: Sequence[Sample], visits: _Visits) -> list[list[Sample]]:
     """Cuts `order` into groups that end once their pairs reach the limit."""
-    groups: list[list[Visit]] = []
-    group: list[Visit] = []
+    groups: list[list[Sample]] = []
+    group: list[Sample] = []
     count = 0
     for visit in order:
         group.append(visit)
@@ -196,7 +196,7 @@ def _cut_at_limit(order: Sequence[Visit], visits: _Visits) -> list[list[Visit]]:
     return groups + ([group] if group else [])
 
 
-def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[list[Visit]]:
+def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[list[Sample]]:
     """Cuts an epoch into updates. Every `length_bucket` updates (at most a quarter of all, so that epochs differ)
     redistribute their examples by length; rows of equal length keep their order. The remainder goes to the next
     updates."""
@@ -205,8 +205,8 @@ def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[l
     length_bucket = min(length_bucket, len(groups) // 4)
     if length_bucket < 2:
         return groups
-    bucketed: list[list[Visit]] = []
-    remaining: list[Visit] = []
+    bucketed: list[list[Sample]] = []
+    remaining: list[Sample] = []
     for first in range(0, len(groups), length_bucket):
         remaining += [visit for group in groups[first : first + length_bucket] for visit in group]
         cut = _cut_at_limit(sorted(remaining, key=visits.slots), visits)
@@ -217,7 +217,7 @@ def _bucket_by_length(visits: _Visits, epoch: int, length_bucket: int) -> list[l
     return bucketed
 
 
-def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], length_bucket: int) -> list[list[Visit]]:
+def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], length_bucket: int) -> list[list[Sample]]:
     """Cuts a source that repeats without end into its part of every update, with the required number of pairs. Every
     `length_bucket` updates redistribute these parts by length."""
     groups = _deal(visits.endless(), visits, required_pairs)
@@ -233,10 +233,10 @@ def _spread_over_updates(visits: _Visits, required_pairs: Sequence[float], lengt
     return groups
 
 
-def _deal(order: Iterator[Visit], visits: _Visits, required_pairs: Sequence[float]) -> list[list[Visit]]:
+def _deal(order: Iterator[Sample], visits: _Visits, required_pairs: Sequence[float]) -> list[list[Sample]]:
     """Cuts `order` into one group per number of `required_pairs`. A group ends once the pairs of all groups so far
     reach the sum required so far."""
-    groups: list[list[Visit]] = []
+    groups: list[list[Sample]] = []
     required_so_far, taken = 0.0, 0
     for required in required_pairs:
         required_so_far += required

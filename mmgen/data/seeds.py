@@ -14,7 +14,7 @@ from ..tensors import Example, ResolvedExample
 
 
 @dataclass(frozen=True)
-class Place:
+class RngKey:
     """The seed and the step that random draws depend on. Draws never depend on a batch, so any batch may be cut."""
 
     seed: int = 0

@@ -52,7 +52,7 @@ class StepNames:
         self._fields = {field_ for config in recipe.inputs.values() for field_ in config.fields}
         fields = {*recipe.inputs, *self._fields}
         objective = _objective(recipe, step)
-        self.filled = frozenset(objective.fills() if objective else ())
+        self.filled = frozenset(objective.provides() if objective else ())
         self.required = [name for name, config in self.inputs.items() if not {*config.fields} <= self.filled]
         self.labels = tuple(name for name in objective.labels if name not in fields) if objective else ()
         self.optional = {name: config for config in self.inputs.values() for name in config.optional_fields()}

@@ -45,7 +45,7 @@ def _init_errors(step: Step, known: Mapping[str, ObjectiveConfig | GeneratorConf
         if init_from and init_from not in known:
             hint = did_you_mean(init_from, [*known])
             yield f"'{objective}' has init_from = \"{init_from}\", but no objective has that name{hint}"
-        elif exporter is not None and not (isinstance(exporter, ObjectiveConfig) and exporter.lends):
+        elif exporter is not None and not (isinstance(exporter, ObjectiveConfig) and exporter.exports_weights):
             yield (
                 f"'{objective}' has init_from = \"{init_from}\", but the head of '{init_from}' has no hidden layer to "
                 "copy; name another objective"
@@ -59,7 +59,7 @@ def _source_errors(
     source_inputs = {name: config for name, config in inputs.items() if name in source.inputs}
     trained = {name: config for name, config in objectives.items() if name in source.objectives}
     for name, config in trained.items():
-        if wrong := config.misfits(source_inputs):
+        if wrong := config.errors(source_inputs):
             yield f"'{name}' {wrong}"
         if absent := [label for label in config.labels if label not in source.data.labels]:
             have = ", ".join(source.data.labels) or "none"

@@ -45,7 +45,7 @@ def mixture_errors(
             )
     for objective, config in objectives.items():
         if not any(objective in source.objectives for source in sources.values()):
-            why = config.misfits(inputs) or "no data set has all inputs that it reads"
+            why = config.errors(inputs) or "no data set has all inputs that it reads"
             yield ("steps", name, "objectives"), f"no data set of the step trains '{objective}': {why}"
     yield from _share_errors(name, step, sources)
     if step.training.shard and len(sources) > 1:

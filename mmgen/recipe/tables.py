@@ -60,7 +60,7 @@ class SourceConfig(Config):
         read = self.inputs or step.inputs
         source_inputs = {name: inputs[name] for name in read if name in inputs}
         fitting = tuple(
-            name for name in step.objectives if name not in objectives or not objectives[name].misfits(source_inputs)
+            name for name in step.objectives if name not in objectives or not objectives[name].errors(source_inputs)
         )
         return self.model_copy(update={"inputs": read, "objectives": self.objectives or fitting})
 
@@ -204,7 +204,7 @@ class Recipe(Config):
 
     def required_inputs(self, inputs: Iterable[str], objectives: Iterable[str]) -> tuple[str, ...]:
         """Those of these inputs that the data must have; the objectives may provide the others."""
-        filled = {field for name in objectives if name != GENERATOR for field in self.objectives[name].fills()}
+        filled = {field for name in objectives if name != GENERATOR for field in self.objectives[name].provides()}
         return tuple(name for name in inputs if not set(self.inputs[name].fields) <= filled)
 
     def chain(self, step: str) -> list[str]:

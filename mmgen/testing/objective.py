@@ -12,7 +12,7 @@ import torch
 from ..configs import BackboneConfig, EmbedderConfig, ObjectiveConfig
 from ..data.checked import check_predictions
 from ..data.collate import Collator
-from ..data.seeds import Place
+from ..data.seeds import RngKey
 from ..model import Objectives, compose
 from ..tensors import Batch, Example, Loss
 from .greedy import Greedy
@@ -43,7 +43,7 @@ class LearningSuite(Suite[Tried]):
         raise NotImplementedError
 
     def collator(self, model: Any) -> Collator:
-        return Collator(model, model.inputs, (self.name,), Place(0, "suite"), self.examples())
+        return Collator(model, model.inputs, (self.name,), RngKey(0, "suite"), self.examples())
 
     def batch(self, model: Any, examples: Sequence[Example]) -> Batch:
         """A batch of examples in their first epoch; its targets are checked as in a run."""
@@ -124,8 +124,8 @@ class ObjectiveSuite(LearningSuite[ObjectiveConfig]):
         """The config and the reader agree on hiding and rows."""
         config, model = self.config(), self.model()
         inputs = {name: embedder.named(name) for name, embedder in self.inputs().items()}
-        refused = config.misfits(inputs)
-        assert not refused, f"misfits refuses the suite's own inputs: {refused}"
+        refused = config.errors(inputs)
+        assert not refused, f"errors() refuses the suite's own inputs: {refused}"
         reader = model.objective(self.name).reader
         declared = sorted(config.hidden(inputs))
         hides = sorted(reader.hides({name: embedder.reader for name, embedder in model.embedders.items()}))

@@ -20,7 +20,7 @@ import torch
 from accelerate.utils.memory import clear_device_cache
 from torch import Tensor, nn
 
-from ..data.plan import Plan, Pool, Visit
+from ..data.plan import DataStream, Plan, Sample
 from ..data.seeds import draw_from
 from ..errors import RunError
 from ..oom import ADVICE_SMALLER, halves, out_of_memory
@@ -50,7 +50,7 @@ class Material:
     """The training data of a step: `plan` says which of the pools' examples an update takes."""
 
     plan: Plan
-    pools: Sequence[Pool]
+    pools: Sequence[DataStream]
 
     @property
     def cells(self) -> list[Cell]:
@@ -66,7 +66,7 @@ class Material:
         """The number of the source of an update's micro-batch."""
         return self.plan.updates[number][micro][0].source
 
-    def pairs(self, visit: Visit) -> int:
+    def pairs(self, visit: Sample) -> int:
         pool = self.pools[visit.source]
         return pool.collate.pairs(pool.examples[visit.index])
 
@@ -239,7 +239,7 @@ class Accumulator:
 
 
 def _by_name(cells: Mapping[Cell, float]) -> dict[str, float]:
-    """Numbers per source and loss, summed by loss."""
+    """Metrics per source and loss, summed by loss."""
     totals: dict[str, float] = {}
     for (_, name), number in cells.items():
         totals[name] = totals.get(name, 0) + number

@@ -16,8 +16,8 @@ import torch
 
 from ..data.collate import Collator
 from ..data.loader import MicroBatches, time_batches, updates
-from ..data.plan import Plan, PlanOptions, Pool
-from ..data.seeds import Place
+from ..data.plan import DataStream, Plan, PlanOptions
+from ..data.seeds import RngKey
 from ..data.sources import Source
 from ..model import Model
 from ..oom import ADVICE_SMALLER, as_run_error
@@ -59,9 +59,9 @@ def train(model: Model, context: StepContext, sources: Sequence[Source]) -> None
 def make_material(model: Model, context: StepContext, sources: Sequence[Source]) -> Material:
     """The training data of a step, in the order and the batches of its seed and settings."""
     training, step = context.step.training, context.step
-    place = Place(context.seed, context.name)
+    place = RngKey(context.seed, context.name)
     pools = [
-        Pool(
+        DataStream(
             source,
             Collator(model, source.inputs or step.inputs, source.objectives or step.objectives, place, source.examples),
         )

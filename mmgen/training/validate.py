@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..data.collate import by_length
-from ..data.plan import Pool
+from ..data.plan import DataStream
 from ..oom import ADVICE_SMALLER, out_of_memory
 from ..tensors import Example
 from .distributed import all_reduce_sum
@@ -45,7 +45,7 @@ def _mean(total: Tensor) -> float:
     return sum(total / count for total, count in zip(*total.tolist(), strict=True) if count)
 
 
-def _total(learner: Learner, pool: Pool) -> Tensor:
+def _total(learner: Learner, pool: DataStream) -> Tensor:
     """(2, losses) the weighted sum of every loss over this process's examples of a source, and its counts."""
     accelerator = learner.accelerator
     batch_size = (
@@ -68,7 +68,7 @@ def _total(learner: Learner, pool: Pool) -> Tensor:
     return total
 
 
-def _measure(learner: Learner, pool: Pool, examples: Sequence[Example]) -> Tensor:
+def _measure(learner: Learner, pool: DataStream, examples: Sequence[Example]) -> Tensor:
     """(2, losses) of some examples. Raises RunError if a sharded model runs out of memory, since the other processes
     wait in the middle of a pass."""
     try:

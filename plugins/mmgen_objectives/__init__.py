@@ -35,7 +35,7 @@ class MaskedWords(mmgen.ObjectiveConfig):
         texts = tuple(name for name, config in inputs.items() if config.hides == "words")
         return tuple(name for name in texts if name in self.inputs) if self.inputs else texts
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         if absent := [name for name in self.inputs if name not in inputs]:
             return f"hides words of '{absent[0]}', but the step reads: {', '.join(inputs)}"
         if wrong := [name for name in self.inputs if inputs[name].hides != "words"]:
@@ -70,10 +70,10 @@ class SentenceImage(mmgen.ObjectiveConfig):
 
         return SentenceImageObjective(self, backbone)
 
-    def fills(self):
+    def provides(self):
         return (self.second,)
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         for field in (self.caption, self.second):
             if not any(field in config.fields for config in inputs.values()):
                 return f'needs an input that reads \'{field}\'; add one of type "text" with fields = ["{field}"]'
@@ -85,7 +85,7 @@ class MaskedRegions(mmgen.ObjectiveConfig):
     texts are visible; soft cross-entropy to the detector's distribution (VL-BERT, section 3.3)."""
 
     type: Literal["masked_regions"] = "masked_regions"
-    lends = True
+    exports_weights = True
 
     input: str = Field("image", description="input with hidden regions; its store has their classes")
     mask_probability: float = Field(0.15, gt=0, le=1, description="share of the regions that are predicted")
@@ -99,7 +99,7 @@ class MaskedRegions(mmgen.ObjectiveConfig):
     def hidden(self, inputs):
         return (self.input,) if self.input in inputs and inputs[self.input].hides == "regions" else ()
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         if self.input not in inputs:
             return f"hides regions of '{self.input}', but the step reads: {', '.join(inputs)}"
         if not self.hidden(inputs):

@@ -32,5 +32,5 @@ class RegionClasses(mmgen.ObjectiveConfig):
 
         return RegionClassesObjective(self, backbone, labels.get("objects"))
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         return without_regions(self.input, inputs, "classifies")

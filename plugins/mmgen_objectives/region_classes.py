@@ -12,7 +12,7 @@ from mmgen_vl.heads import VLBERT_REGIONS, region_layers, region_states
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as, published_layer
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_layer_from, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Targets
 
@@ -63,7 +63,7 @@ class RegionClassesObjective(Objective):
         self.head = nn.Sequential(layers)
 
     def begin(self, model: Sequencer) -> None:
-        begin_as(self.head[0], model, self.config.init_from)
+        init_layer_from(self.head[0], model, self.config.init_from)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The hidden layer of VL-BERT's masked-region head, to initialise this head's hidden layer."""

@@ -11,7 +11,7 @@ from kit import toys
 
 from mmgen.data.collate import Collator, by_length
 from mmgen.data.loader import MicroBatches, share, time_batches, updates
-from mmgen.data.plan import Plan, PlanOptions, Pool
+from mmgen.data.plan import DataStream, Plan, PlanOptions
 from mmgen.data.seeds import draw_from, resolve, seed_from
 from mmgen.data.sources import Source
 from mmgen.errors import DataError
@@ -37,11 +37,11 @@ def plan(examples, lengths=None, **changes):
 
 def mixed(sources, lengths=None, **changes):
     shape = {"seed": 0, "step": "s", "epochs": 2, "batch_size": 8, "micro_batch_size": 3, **changes}
-    return Plan.make([Pool(source, lengths or Alike()) for source in sources], PlanOptions(**shape))
+    return Plan.make([DataStream(source, lengths or Alike()) for source in sources], PlanOptions(**shape))
 
 
 def pools(model, examples):
-    return [Pool(Source(examples), Collator(model, ["caption"]))]
+    return [DataStream(Source(examples), Collator(model, ["caption"]))]
 
 
 def visits(plan):

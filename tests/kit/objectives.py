@@ -11,7 +11,7 @@ from mmgen_text import Text
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import Place
+from mmgen.data.seeds import RngKey
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
 from mmgen.tensors import All, Example
@@ -72,7 +72,7 @@ def model(objective, inputs, backbone=Bert, seed=0):
 
 
 def batch_of(built_model, chosen, predicting=False):
-    return Collator(built_model, built_model.inputs, ("own",), Place(0, "x"), chosen, predicting)(
+    return Collator(built_model, built_model.inputs, ("own",), RngKey(0, "x"), chosen, predicting)(
         chosen, None if predicting else [0] * len(chosen)
     )
 

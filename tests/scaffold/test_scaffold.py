@@ -250,11 +250,16 @@ def test_a_version_that_is_none_is_told(api):
 
 def test_the_reason_is_the_contract_even_where_the_import_already_fails(tmp_path, site):
     """What is written for a newer mmgen imports what this one lacks; that it asked for it is what helps."""
-    site("mmgen-newer", "mmgen_newer", "MMGEN_API = 3\nfrom mmgen import WhatIsToCome\n", version="0.1.0")
+    site(
+        "mmgen-newer",
+        "mmgen_newer",
+        f"MMGEN_API = {API_VERSION + 1}\nfrom mmgen import WhatIsToCome\n",
+        version="0.1.0",
+    )
     done = mmgen_here(tmp_path, "plugins")
     assert done.returncode == 0 and "masked" in done.stdout
     assert done.stderr == (
-        "error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version 3 of the plugin contract, and this "
-        "mmgen "
+        f"error: plugin 'newer' (mmgen-newer 0.1.0) failed to load: asks for version {API_VERSION + 1} of the "
+        "plugin contract, and this mmgen "
         f"has version {API_VERSION}; upgrade mmgen (pip install -U mmgen-framework)\n"
     )

@@ -11,7 +11,7 @@ from kit import toys
 from kit.training import build_learner, largest_difference, step, train_step
 
 from mmgen.data.collate import Collator
-from mmgen.data.plan import Plan, PlanOptions, Pool
+from mmgen.data.plan import DataStream, Plan, PlanOptions
 from mmgen.data.sources import Source
 from mmgen.errors import RunError
 from mmgen.storage.weights import read_tensors, state
@@ -49,7 +49,7 @@ def plan(length_bucket=1):
     """That of `step()`; with its length_bucket of 16, examples come in another order."""
     examples = toys.examples(20)
     options = PlanOptions(seed=0, step="s", epochs=2, batch_size=12, micro_batch_size=6, length_bucket=length_bucket)
-    return Plan.make([Pool(Source(examples), Collator(toys.model(), ["caption"]))], options)
+    return Plan.make([DataStream(Source(examples), Collator(toys.model(), ["caption"]))], options)
 
 
 def test_a_gradient_that_is_not_finite_stops_too(tmp_path):

@@ -6,7 +6,7 @@ from typing import Literal
 import mmgen
 from pydantic import Field
 
-MMGEN_API = 2
+MMGEN_API = 3
 
 
 class Audio(mmgen.EmbedderConfig):

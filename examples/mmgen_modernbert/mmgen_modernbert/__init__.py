@@ -6,7 +6,7 @@ import mmgen
 from mmgen_encoders import Encoder
 from pydantic import Field, model_validator
 
-MMGEN_API = 2
+MMGEN_API = 3
 
 
 class ModernBert(Encoder):

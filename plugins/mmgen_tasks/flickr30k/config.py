@@ -50,7 +50,7 @@ class PhraseRegions(mmgen.ObjectiveConfig):
 
         return PhraseRegionsObjective(self, backbone)
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         if self.caption not in inputs or inputs[self.caption].hides != "words":
             return f"reads phrases of '{self.caption}'; the step needs such an input of type \"text\""
         if inputs[self.caption].fields != (self.caption,):

@@ -91,7 +91,7 @@ class RegionChoice(mmgen.ObjectiveConfig):
 
         return RegionChoiceObjective(self, backbone)
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         return without_regions(self.image, inputs)
 
 

@@ -13,7 +13,7 @@ from mmgen_vl.regions import choosable, plain, regions_of, right
 from torch import Tensor, nn
 
 from mmgen.errors import MissingLabel
-from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, begin_as, published_layer
+from mmgen.objectives import Objective, Rows, Sequencer, TargetReader, init_layer_from, published_layer
 from mmgen.parts import Backbone
 from mmgen.tensors import Batch, Loss, Prediction, Targets
 
@@ -62,7 +62,7 @@ class RegionChoiceObjective(Objective):
 
     def begin(self, model: Sequencer) -> None:
         if self.config.transform:
-            begin_as(self.head[0], model, self.config.init_from)
+            init_layer_from(self.head[0], model, self.config.init_from)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
         """The hidden layer begins as that of VL-BERT's head for masked regions."""

@@ -77,10 +77,10 @@ class MultipleChoice(mmgen.ObjectiveConfig):
 
         return MultipleChoiceObjective(self, backbone)
 
-    def fills(self):
+    def provides(self):
         return (self.choice, f"{self.choice}_mentions")
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         if not any(self.choice in config.fields for config in inputs.values()):
             return (
                 f'needs an input that reads \'{self.choice}\'; add one of type "text" with fields = ["{self.choice}"]'

@@ -92,7 +92,7 @@ class AnswerClasses(mmgen.ObjectiveConfig):
 
         return AnswerClassesObjective(self, backbone, labels["answers"])
 
-    def misfits(self, inputs):
+    def errors(self, inputs):
         if not getattr(inputs.get(self.question), "append_mask", False):
             return f"reads the [MASK] behind '{self.question}'; the step needs such an input with append_mask = true"
         return ""

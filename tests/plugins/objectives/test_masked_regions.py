@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import Place
+from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
 from mmgen.features.classes import Classes
 from mmgen.model import Objectives, compose
@@ -179,7 +179,7 @@ def test_a_hidden_region_has_its_own_word_and_features_and_the_same_box():
 @torch.no_grad()
 def test_the_loss_is_the_soft_cross_entropy_and_counts_regions():
     model, some = compose_model(), examples()
-    batch = Collator(model, model.inputs, ["regions", "words"], Place(0, "s"))(some, [0] * len(some))
+    batch = Collator(model, model.inputs, ["regions", "words"], RngKey(0, "s"))(some, [0] * len(some))
     loss = model(batch)
     states = model.encode(batch).inputs["image"]
     labels = batch.targets["regions"].labels
@@ -276,7 +276,7 @@ def test_without_its_input_there_is_no_head():
     ],
 )
 def test_misfits(inputs, wrong):
-    assert MaskedRegions().misfits(inputs) == wrong
+    assert MaskedRegions().errors(inputs) == wrong
 
 
 def test_regions_of_other_classes_are_not_hidden():

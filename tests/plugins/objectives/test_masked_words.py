@@ -15,7 +15,7 @@ from mmgen_text import Text
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import Place
+from mmgen.data.seeds import RngKey
 from mmgen.data.sources import Source
 from mmgen.errors import DataError
 from mmgen.model import Objectives, compose
@@ -93,7 +93,7 @@ def test_the_item_stays_as_it_is():
 def test_the_loss_is_the_cross_entropy_of_hidden_words_with_all_else_visible():
     """Compared with the encoder called directly on [CLS] and the masked caption, example by example."""
     composed = model()
-    collate = Collator(composed, ["caption"], ["words"], Place(0, "s"))
+    collate = Collator(composed, ["caption"], ["words"], RngKey(0, "s"))
     batch = collate(EXAMPLES, [0] * len(EXAMPLES))
     loss = composed(batch)
     ids, labels = batch.inputs["caption"]["ids"], batch.targets["words"].labels["caption"]
@@ -110,7 +110,7 @@ def test_the_loss_is_the_cross_entropy_of_hidden_words_with_all_else_visible():
 
 def test_draws_follow_from_the_pass_and_the_example_and_not_from_the_batch():
     composed = model()
-    collate = Collator(composed, ["caption"], ["words"], Place(0, "s"))
+    collate = Collator(composed, ["caption"], ["words"], RngKey(0, "s"))
 
     def holes(examples, which):
         batch = collate(examples, [which] * len(examples) if which is not None else None)
@@ -268,7 +268,7 @@ def test_a_step_with_masked_words_is_trained_from_a_recipe(tmp_path):
 
 def test_examples_of_a_single_picture_are_refused():
     composed = model(words=MaskedWords(), fits=SentenceImage())
-    collate = Collator(composed, ["caption"], ["fits"], Place(0, "s"), [EXAMPLES[0]] * 3)
+    collate = Collator(composed, ["caption"], ["fits"], RngKey(0, "s"), [EXAMPLES[0]] * 3)
     with pytest.raises(DataError, match="example 'e0': no other picture was found to take a text from"):
         for which in range(20):  # half of the draws ask for another picture
             collate([EXAMPLES[0]], [which])

@@ -16,7 +16,7 @@ from mmgen_vlbert import VlBert, VlBertRegions
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import Place
+from mmgen.data.seeds import RngKey
 from mmgen.errors import DataError
 from mmgen.model import Objectives, compose
 from mmgen.parts import Record
@@ -70,7 +70,7 @@ def compose_model(config=None, **settings):
 
 
 def batch_of(model, some, objectives=("choices", "own")):
-    return Collator(model, model.inputs, objectives, Place(0, "x"), some)(some, [0] * len(some))
+    return Collator(model, model.inputs, objectives, RngKey(0, "x"), some)(some, [0] * len(some))
 
 
 class TestRegionClasses(mmgen.testing.ObjectiveSuite):
@@ -169,7 +169,7 @@ def test_of_published_weights_it_takes_that_layer():
     ],
 )
 def test_misfits(inputs, wrong):
-    assert RegionClasses().misfits(inputs) == wrong
+    assert RegionClasses().errors(inputs) == wrong
 
 
 # --- from a recipe --------------------------------------------------------------------------------------------------

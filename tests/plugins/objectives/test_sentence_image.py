@@ -13,7 +13,7 @@ from mmgen_text import Text
 
 import mmgen.testing
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import Place
+from mmgen.data.seeds import RngKey
 from mmgen.model import Objectives, compose
 from mmgen.tensors import Example
 from mmgen.testing import Words
@@ -57,7 +57,7 @@ def test_a_pair_is_drawn_for_every_pass_and_the_same_in_any_batch():
         texts=[" ".join(toys.WORDS)] * 3,
         objectives=Objectives({"fits": SentenceImage(), "words": MaskedWords()}),
     )
-    collate = Collator(composed, composed.inputs, ["fits", "words"], Place(0, "s"), EXAMPLES)
+    collate = Collator(composed, composed.inputs, ["fits", "words"], RngKey(0, "s"), EXAMPLES)
 
     def second_captions(batch):
         fits = batch.targets["fits"].labels["fits"].tolist()

@@ -98,4 +98,4 @@ def test_labels_that_do_not_do(config, inputs, labels, message):
     ],
 )
 def test_inputs_that_do_not_do(config, inputs, message):
-    assert message in config.misfits({name: each.named(name) for name, each in inputs.items()})
+    assert message in config.errors({name: each.named(name) for name, each in inputs.items()})

@@ -18,7 +18,7 @@ from statistics import median
 
 from mmgen.data.collate import Collator
 from mmgen.data.loader import MicroBatches, updates
-from mmgen.data.plan import Plan, PlanOptions, Pool
+from mmgen.data.plan import DataStream, Plan, PlanOptions
 from mmgen.data.sources import Source
 from mmgen.inference.load import load_run
 from mmgen.progress import Progress
@@ -97,7 +97,7 @@ def loaded(place: Path, recipe: Recipe, pin: bool) -> float | None:
     options = PlanOptions(
         0, "both", training.epochs, batch_size=batch, micro_batch_size=batch, length_bucket=training.length_bucket
     )
-    pools = [Pool(Source(examples), collate)]
+    pools = [DataStream(Source(examples), collate)]
     plan = Plan.make(pools, options)
     questions, began = 0, 0.0
     for number, _ in updates(MicroBatches(pools, plan), workers=training.num_workers, pin=pin):

@@ -14,7 +14,7 @@ from mmgen_tasks import MultipleChoice, TrueOrFalse
 from mmgen_text import Text
 
 from mmgen.data.collate import Collator
-from mmgen.data.seeds import Place
+from mmgen.data.seeds import RngKey
 from mmgen.model import Objectives, compose
 from mmgen.tensors import All
 
@@ -69,7 +69,7 @@ def test_the_rows_of_an_example_hide_words_apart_from_one_another():
     example = replace(examples()[0], inputs={"question": WORDS, "choice": "x"})
 
     def hidden(objectives, one):
-        batch = Collator(made, made.inputs, objectives, Place(0, "x"))([one], [0])
+        batch = Collator(made, made.inputs, objectives, RngKey(0, "x"))([one], [0])
         return batch.targets["words"].labels["question"] != -100
 
     rows = hidden(("words", "own"), example)
