@@ -7,7 +7,7 @@ from typing import Any
 from mmgen.tensors import Example
 
 from . import SPLITS, Scenes, captions, dependencies, questions
-from .drawn import DrawnDataset, Made, plain_scene, things
+from .drawn import DrawnDataset, SceneSet, plain_scene, things
 from .world import Scene
 
 
@@ -26,7 +26,7 @@ class DrawnScenes(DrawnDataset):
     name = "drawn scenes"
     config: Scenes
 
-    def make(self, split: str, i: int) -> Made:
+    def make(self, split: str, i: int) -> SceneSet:
         rng, scene = plain_scene(self.config, split, i)
         first, second = rng.sample(range(len(scene.groups)), 2)
         told = (first, second)
@@ -41,11 +41,11 @@ class DrawnScenes(DrawnDataset):
             "parses": [[list(word) for word in dependencies.parse(text)] for text in texts],  # lists, as JSON has
         }
         targets = tuple(question.text for question in asked)
-        return Made((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts),))
+        return SceneSet((scene,), (Example(scene.id, {"image": scene.id, "caption": texts}, targets, facts),))
 
     def scenes(self, name: str) -> tuple[tuple[Scene, Example], ...]:
         """The scenes of a split beside their examples."""
-        return tuple((made.scenes[0], made.examples[0]) for made in self.made(name))
+        return tuple((scene_set.scenes[0], scene_set.examples[0]) for scene_set in self.scene_sets(name))
 
     def describe(self) -> dict[str, Any]:
         examples = [example for name in SPLITS for example in self.split(name)]

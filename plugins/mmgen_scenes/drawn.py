@@ -1,4 +1,4 @@
-"""What data sets of drawn scenes share: splits that are made when first asked for, pictures drawn when loaded."""
+"""Shared by data sets of drawn scenes: splits are made on first use, pictures are drawn when loaded."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from mmgen.tensors import Example
 from . import SPLITS, Drawn, Sampled
 from .world import KINDS, Box, Scene, sample
 
-WHOLE = "the whole scene"
+WHOLE_SCENE = "the whole scene"
 
 
 @dataclass(frozen=True)
-class Made:
-    """What is made together: scenes, and the examples about them."""
+class SceneSet:
+    """Scenes that are made together, and the examples about them."""
 
     scenes: tuple[Scene, ...]
     examples: tuple[Example, ...]
 
 
 class SampledDataset(Dataset, abc.ABC):
-    """Splits of what is sampled from the world."""
+    """A data set whose examples are about scenes sampled from the world."""
 
     name: str  # in plain words
 
     def __init__(self, config: Sampled) -> None:
         self.config = config
         self.sizes = dict(zip(SPLITS, (config.train_size, config.val_size, config.test_size), strict=True))
-        self._made: dict[str, tuple[Made, ...]] = {}
+        self._scene_sets: dict[str, tuple[SceneSet, ...]] = {}
 
     @abc.abstractmethod
-    def make(self, split: str, i: int) -> Made:
-        """The i-th of a split: a function of the seed, the split and i, whatever the sizes are."""
+    def make(self, split: str, i: int) -> SceneSet:
+        """The i-th scene set of a split, a function of the seed, the split and i alone, not of the sizes."""
 
     def splits(self) -> tuple[str, ...]:
         return SPLITS
 
     def split(self, name: str) -> Sequence[Example]:
-        return tuple(example for made in self.made(name) for example in made.examples)
+        return tuple(example for scene_set in self.scene_sets(name) for example in scene_set.examples)
 
-    def made(self, name: str) -> tuple[Made, ...]:
-        """All of a split, made when first asked for. Raises DataError for a name there is not."""
+    def scene_sets(self, name: str) -> tuple[SceneSet, ...]:
+        """All scene sets of a split, made on first use. Raises DataError for an unknown split."""
         if name not in SPLITS:
             raise DataError(f"{self.name} have no split '{name}'; there are {', '.join(SPLITS)}")
-        if name not in self._made:
-            self._made[name] = tuple(self.make(name, i) for i in range(self.sizes[name]))
-        return self._made[name]
+        if name not in self._scene_sets:
+            self._scene_sets[name] = tuple(self.make(name, i) for i in range(self.sizes[name]))
+        return self._scene_sets[name]
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -66,36 +66,36 @@ class SampledDataset(Dataset, abc.ABC):
 
 
 class DrawnDataset(SampledDataset):
-    """One whose scenes are seen. Nothing is drawn before a picture is loaded."""
+    """A sampled data set with pictures. Nothing is drawn before a picture is loaded."""
 
     config: Drawn
 
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
-        """The boxes of a scene's picture and what is in them: those of the things and, last, the whole picture."""
-        named = [f"{thing.color} {thing.kind}" for thing in scene.things]
-        return [*(thing.box for thing in scene.things), (0.0, 0.0, 1.0, 1.0)], [*named, WHOLE]
+        """The boxes of a scene's picture and their descriptions: those of the things and, last, the whole picture."""
+        descriptions = [f"{thing.color} {thing.kind}" for thing in scene.things]
+        return [*(thing.box for thing in scene.things), (0.0, 0.0, 1.0, 1.0)], [*descriptions, WHOLE_SCENE]
 
     def pictures(self) -> Iterator[Picture]:
-        """One picture a scene, with what a detector might take its boxes for."""
+        """One picture per scene, with the class probabilities that a detector might give to its boxes."""
         from .draw import draw
         from .taken_for import taken_for
 
         for name in SPLITS:
-            for scene in (scene for made in self.made(name) for scene in made.scenes):
+            for scene in (scene for scene_set in self.scene_sets(name) for scene in scene_set.scenes):
                 boxes, labels = self.boxes(scene)
                 loads = partial(draw, scene, self.config.image_size)
                 yield Picture(scene.id, loads, boxes, labels, taken_for(scene, labels))
 
 
 def plain_scene(config: Drawn, split: str, i: int) -> tuple[Random, Scene]:
-    """The i-th scene of a split as the data set `scenes` has it, and the generator that it was drawn from. A data set
-    that shows it as it is may share its picture's features."""
+    """The random generator and the i-th scene of a split, as the data set `scenes` samples them. A data set that shows
+    this scene unchanged may share the features of its picture."""
     rng = Random(f"{config.seed}/{split}/{i}")
     return rng, sample(rng, f"{split}-{i:05d}", config.min_things, config.max_things)
 
 
 def things(scene: Scene) -> list[dict[str, Any]]:
-    """The things of a scene as facts of an example."""
+    """The things of a scene, as facts of an example."""
     return [
         {
             "kind": thing.kind,

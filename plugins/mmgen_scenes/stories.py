@@ -10,7 +10,7 @@ from mmgen.parts import Picture
 from mmgen.tensors import Example
 
 from . import SceneStories, captions
-from .drawn import Made, SampledDataset, things
+from .drawn import SampledDataset, SceneSet, things
 from .phrases import at, be, definite, described, places, relations, uncolored
 from .relations import ahead, larger, moves
 from .world import Group, Scene, sample
@@ -29,11 +29,11 @@ class Stories(SampledDataset):
     name = "stories about scenes"
     config: SceneStories
 
-    def make(self, split: str, i: int) -> Made:
+    def make(self, split: str, i: int) -> SceneSet:
         rng = Random(f"{self.config.seed}/{split}/{i}/story")
         scene = sample(rng, f"story-{split}-{i:05d}", FEWEST, MOST)
         story = " ".join(f"{sentence}." for sentence in write(rng, scene, self.config.sentences))
-        return Made((scene,), (Example(scene.id, {"caption": story}, facts={"things": things(scene)}),))
+        return SceneSet((scene,), (Example(scene.id, {"caption": story}, facts={"things": things(scene)}),))
 
     def pictures(self) -> Iterator[Picture]:
         """None."""

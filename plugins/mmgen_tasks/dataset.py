@@ -1,4 +1,4 @@
-"""What the tasks' published data sets share: what is left out of a split is counted, and reported once."""
+"""What the tasks' published data sets share: examples left out of a split are counted and reported once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mmgen.errors import DataError
 from mmgen.reading.text import read_text
 from mmgen.tensors import Example
 
-ODD = {  # what is left out of a split -> how it is told
+REASONS = {  # why an example is left out of a split -> the words of the log
     "without_picture": "example{s} without a picture",
     "without_text": "example{s} without a text",
     "duplicate_captions": "repeated caption{s}",
@@ -26,29 +26,29 @@ ODD = {  # what is left out of a split -> how it is told
 log = logging.getLogger("mmgen")
 
 
-class Read(NamedTuple):
-    """A split as its files have it. `counts`: what was left out, by names of `ODD`."""
+class CountedExamples(NamedTuple):
+    """The examples of a split's files. `counts`: how many were left out, by reason (the keys of `REASONS`)."""
 
     examples: list[Example]
     counts: Counter[str]
 
 
 class PublishedDataset(PublishedFiles):
-    """A task's data set. `boxed`: what may lack a box, in words."""
+    """A task's data set. `boxed`: the noun, in messages, for what may lack a box."""
 
     boxed: str = "example"
 
-    def named(self, split: str) -> Path:
-        """The file that tells which examples a split has: its only one, where `find` gives a path."""
+    def main_file(self, split: str) -> Path:
+        """The file that lists the examples of a split; the split's only file where `find` returns a path."""
         path: Path = self.files[split]
         return path
 
     @abc.abstractmethod
-    def read(self, split: str) -> Read:
-        """The examples of a split, those without a picture among them. Raises DataError."""
+    def read(self, split: str) -> CountedExamples:
+        """The examples of a split, including those without a picture. Raises DataError."""
 
     def load(self, name: str) -> Split:
-        """Those examples that are kept. What is left out is counted, and said once."""
+        """The examples that remain. Examples that are left out are counted and logged once."""
         examples, counts = self.read(name)
         absent = dict.fromkeys(
             key
@@ -58,18 +58,18 @@ class PublishedDataset(PublishedFiles):
         )
         if absent and self.config.missing == "error":
             raise DataError(
-                f"{self.name} {name}: {len(absent):,} of its images are not in "
-                f"{self.config.folder / (self.config.images or '')}, {next(iter(absent))} the first; set missing = "
-                '"drop" to leave their examples out, or "keep"'
+                f"{self.name} {name}: images missing from {self.config.folder / (self.config.images or '')}: "
+                f'{len(absent):,} (first: {next(iter(absent))}); set missing = "drop" to leave their examples out, or '
+                '"keep" to keep them'
             )
         if absent and self.config.missing == "drop":
-            kept = [example for example in examples if not absent.keys() & set(example.shown("image"))]
-            counts["without_picture"] += len(examples) - len(kept)
-            examples = kept
-        left_out = counted(counts, {reason: ODD[reason] for reason in counts}, self.boxed)
+            remaining = [example for example in examples if not absent.keys() & set(example.shown("image"))]
+            counts["without_picture"] += len(examples) - len(remaining)
+            examples = remaining
+        left_out = counted(counts, {reason: REASONS[reason] for reason in counts}, self.boxed)
         if not examples:
             raise DataError(
-                f"{self.named(name)}: no example is left for the split '{name}': {left_out or 'it is empty'}"
+                f"{self.main_file(name)}: no examples remain for the split '{name}': {left_out or 'the file is empty'}"
             )
         if left_out:
             log.warning("%s %s: left out %s", self.name, name, left_out)
@@ -77,29 +77,31 @@ class PublishedDataset(PublishedFiles):
 
 
 def read_images(path: Path) -> set[str]:
-    """Images by their numbers, one a line. Raises DataError for a line that is none."""
-    found = set()
+    """Image numbers, one per line. Raises DataError for a line that is not a number."""
+    image_numbers = set()
     for number, line in enumerate(read_text(path).split("\n"), 1):
-        if own := line.strip():
-            if not own.isascii() or not own.isdigit() or len(own) > 20:
-                raise DataError(f"{path}:{number}: '{own:.40}' is no image's number; write one a line")
-            found.add(str(int(own)))
-    return found
+        if image_number := line.strip():
+            if not image_number.isascii() or not image_number.isdigit() or len(image_number) > 20:
+                raise DataError(
+                    f"{path}:{number}: '{image_number:.40}' is not an image number; write one number per line"
+                )
+            image_numbers.add(str(int(image_number)))
+    return image_numbers
 
 
 def numbers(value: Any, count: int, name: str) -> tuple[float, ...]:
-    """Finite numbers. Raises DataError that calls them `name`."""
-    good = isinstance(value, list | tuple) and len(value) == count
-    if not good or not all(
-        isinstance(one, int | float) and not isinstance(one, bool) and abs(one) < 1e9 for one in value
+    """`count` finite numbers. Raises DataError whose message calls them `name`."""
+    has_length = isinstance(value, list | tuple) and len(value) == count
+    if not has_length or not all(
+        isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < 1e9 for number in value
     ):
-        raise DataError(f"{name} must be {count} numbers, and is {_short(value)}")
+        raise DataError(f"{name} must be {count} numbers, not {_short(value)}")
     return tuple(map(float, value))
 
 
 def _short(value: Any) -> str:
-    """A value for an error, but never one that is long to write."""
+    """A value as an error message shows it, shortened."""
     if isinstance(value, list | tuple):
-        plain = len(value) <= 8 and all(isinstance(one, int | float | str | None) for one in value)
+        plain = len(value) <= 8 and all(isinstance(item, int | float | str | None) for item in value)
         return f"{list(value)!r:.60}" if plain else f"a list of {len(value)}"
     return f"{value!r:.60}" if isinstance(value, int | float | str | None) else f"a {type(value).__name__}"

@@ -1,9 +1,9 @@
-"""What writers of the tasks' formats share."""
+"""Shared by the writers of the tasks' formats."""
 
 from collections.abc import Sequence
 
 
-def named(splits: Sequence[str], names: dict[str, str]) -> dict[str, str]:
-    """Which splits to learn from, watch and evaluate, as far as they are there."""
+def split_roles(splits: Sequence[str], names: dict[str, str]) -> dict[str, str]:
+    """The splits to train on, validate on and evaluate, as far as they exist."""
     roles = {"train_split": "train", "validation_split": "val", "test_split": "test"}
     return {key: names.get(split, split) for key, split in roles.items() if split in splits}

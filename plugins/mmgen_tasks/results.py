@@ -1,4 +1,4 @@
-"""What readers and writers of result files share."""
+"""Shared by the readers and writers of result files."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from mmgen.errors import DataError
 from mmgen.reading.text import read_text
 
 
-def put(found: dict[str, Any], own: str, value: Any) -> None:
-    """Raises DataError where there is one of this id already."""
-    if own in found:
-        raise DataError(f"'{own:.60}' came before")
-    found[own] = value
+def add_row(rows: dict[str, Any], row_id: str, value: Any) -> None:
+    """Adds a value under its id. Raises DataError for a duplicate id."""
+    if row_id in rows:
+        raise DataError(f"duplicate id '{row_id:.60}'")
+    rows[row_id] = value
 
 
-def prediction_of(values: Mapping[str, Any], own: str) -> Any:
-    """Raises DataError where there is none."""
-    if own not in values:
-        raise DataError(f"no prediction for '{own}'")
-    return values[own]
+def prediction_of(values: Mapping[str, Any], example_id: str) -> Any:
+    """The prediction for an example. Raises DataError without one."""
+    if example_id not in values:
+        raise DataError(f"no prediction for '{example_id}'")
+    return values[example_id]
 
 
 def label_of(value: Any) -> str:
-    told = value.get("label") if isinstance(value, Mapping) else value
-    if not isinstance(told, str):
-        raise DataError(f"what is predicted must be a label or a text, and is {value!r:.60}")
-    return told
+    """A prediction's label: the value itself, or the value under "label". Raises DataError."""
+    label = value.get("label") if isinstance(value, Mapping) else value
+    if not isinstance(label, str):
+        raise DataError(f"the prediction must be a label or a string, not {value!r:.60}")
+    return label
 
 
 def csv_rows(path: Path, header: Sequence[str] = ()) -> Iterator[tuple[int, list[str]]]:
-    """Numbered rows of a CSV file, without empty ones, and without a first one that begins with one of `header`."""
+    """Numbered rows of a CSV file, without empty rows and without a first row that begins with a word of `header`."""
     try:
         rows = [row for row in enumerate(csv.reader(read_text(path).splitlines()), 1) if any(map(str.strip, row[1]))]
     except csv.Error as error:

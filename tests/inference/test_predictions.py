@@ -17,7 +17,7 @@ from mmgen.tensors import All
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_page")]
 
-NO_LIST = 'has choices that are no list of texts; give all of them, as ["the first", "the second"]'
+NO_LIST = '\'choices\' must be a list of strings, e.g. ["the first", "the second"]'
 BOXES = [[0.1, 0.1, 0.4, 0.5], [0.5, 0.5, 0.9, 1.0]]
 
 
@@ -83,7 +83,7 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     for typed in ("it is red", "[it is red, it is big]"):
         done = ask("ball.png", *input_options("question=why ?", f"choices={typed}"))
         assert done.returncode == 1
-        assert done.stderr == f"error: example 'ball.png' {NO_LIST}\n"
+        assert done.stderr == f"error: example 'ball.png': {NO_LIST}\n"
     line = {"image": "ball.png", "question": "why ?"}
     two, three, none, odd = ask(
         "--step",
@@ -99,7 +99,7 @@ def test_a_choice_is_made_among_the_texts_of_a_query(ask):
     assert three["value"] == two["value"]  # under the name of the input that choices are read by
     advice = 'add --input choices=VALUE, or the field "choices" in a line'
     assert none["error"] == f"example 'ball.png:3' has no choices; {advice}"
-    assert odd["error"] == f"example 'ball.png:4' {NO_LIST}"
+    assert odd["error"] == f"example 'ball.png:4': {NO_LIST}"
 
 
 def test_a_region_is_chosen_among_the_boxes_of_a_query(ask):
@@ -125,7 +125,7 @@ def test_boxes_are_ranked_for_a_phrase_of_a_caption(ask):
     assert (
         sorted(by_phrase["value"]) == [pytest.approx(box) for box in BOXES] and by_phrase["value"] == by_place["value"]
     )
-    assert lost["error"] == "example '3': its caption has no 'a blue ball'"
+    assert lost["error"] == "example '3': the caption does not contain 'a blue ball'"
     assert none["error"].startswith("example '4' has no label 'phrases'; add --input phrases=VALUE")
     assert odd["error"].startswith("phrases: cannot be read: ")
     done = ask("ball.png", *input_options("caption=a red ball", "phrases=red ball"))
@@ -167,7 +167,7 @@ def test_every_kind_is_predicted_in_python(finished, monkeypatch):
         "phrases", [{"image": boxed}, {"image": boxed, "phrases": "a sky"}], caption="a ball", phrases="ball"
     )
     assert sorted(many[0].value) == [pytest.approx(box) for box in BOXES]
-    assert many[1].error == "example '2': its caption has no 'a sky'"
+    assert many[1].error == "example '2': the caption does not contain 'a sky'"
     with pytest.raises(RunError, match="step 'pairs' does not write texts, but predicts label; use predict"):
         load_run("run", "pairs", registry()).ask(All(("ball.png", "sky.jpg")), statement="x")
 

@@ -57,8 +57,8 @@ HOSTILE_XML = [
 ]
 CLOSE = 1e-9
 PLACED = (
-    r":\d+|\[\d+\]|byte \d+|answer \d+|not a file of|no example is left|cannot be read|cannot be unpacked|: boxes|"
-    r"not a whole pickle|has no '|must be|a picture of|has no expressions|not usable JSON|is empty"
+    r":\d+|\[\d+\]|byte \d+|answer \d+|not a file of|no examples remain|cannot be read|cannot be unpacked|: boxes|"
+    r"not a complete pickle|has no '|must be|the picture.s size|has no expressions|not usable JSON|is empty"
 )
 NAMED = {"instances": r"instances\.json|refs\(unc\)\.p"}
 

@@ -1,1 +1,1 @@
-"""COCO's captions: texts to pretrain from, or to learn to write."""
+"""COCO's captions: texts to pretrain on, or to train captioning on."""

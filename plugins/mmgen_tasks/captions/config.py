@@ -1,6 +1,6 @@
-"""COCO's captions: texts to pretrain from, or to learn to write.
+"""COCO's captions: texts to pretrain on, or to train captioning on.
 
-The keys that recipes have for them."""
+The data set's recipe keys."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,21 +12,21 @@ from mmgen.configs import RelativeTo
 
 
 class CocoCaptions(Published):
-    """COCO's captions, an example an image with all of its captions: to pretrain from, or to learn to write.
+    """COCO's captions, one example per image with all of its captions: to pretrain on, or to train captioning on.
 
     Each split may have several files: `files = { train = ["captions_train2014.json", "captions_val2014.json"] }`, with
-    `without` for those images that are to be tested on.
+    `exclude_images` for the images of the test split.
     """
 
     type: Literal["coco_captions"] = "coco_captions"
-    validation_split: str = Field("val", description="the split whose loss is watched while training")
-    test_split: str = Field("val", description="the split that every step writes for and is scored on")
+    validation_split: str = Field("val", description="the split whose loss is measured during training")
+    test_split: str = Field("val", description="the split that every step generates for and is scored on")
 
     files: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
         {}, description="split -> its files of captions, instead of the published name"
     )
     exclude_images: Annotated[Path | None, RelativeTo("folder")] = Field(
-        None, description="images that no split but `evaluate` has: a text file, an image's number a line"
+        None, description="images that only `test_split` has: a text file of image numbers, one per line"
     )
 
     def names(self) -> tuple[str, ...]:

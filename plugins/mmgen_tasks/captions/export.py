@@ -1,4 +1,4 @@
-"""COCO's captions written, a file a split."""
+"""Writes COCO's captions, one file per split."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mmgen.reading.export import (
     Exporter,
 )
 
-from ..export import named
+from ..export import split_roles
 
 
 class CocoCaptions(Exporter):
-    """Captions in COCO's format, a file a split. Who reads them puts the split before an image's number."""
+    """Captions in COCO's format, one file per split. The reader puts the split before an image's number."""
 
     name = "coco_captions"
 
@@ -28,4 +28,4 @@ class CocoCaptions(Exporter):
             if not save_captions(path, examples, exported):
                 raise DataError(f"the split '{split}' has no captions")
             files[split] = [path.relative_to(folder).as_posix()]
-        return {"type": "coco_captions", "files": files, **named([*exported.splits], {})}
+        return {"type": "coco_captions", "files": files, **split_roles([*exported.splits], {})}

@@ -1,1 +1,1 @@
-"""Flickr30K Entities: which box each phrase of a caption is about."""
+"""Flickr30K Entities: which box each phrase of a caption refers to."""

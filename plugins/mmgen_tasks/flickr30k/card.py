@@ -1,4 +1,4 @@
-"""The card of Flickr30K Entities: a phrase marked in its caption, the likeliest box, and the rank of the right one."""
+"""The card of Flickr30K Entities: a phrase marked in its caption, the likeliest box, and the rank of the right box."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mmgen.tensors import Prediction, ResolvedExample
 
 
 class PhraseCard(Renderer):
-    """The first of an example's phrases (label "phrases": (first character, end, box)). `caption`: the input that has
-    it."""
+    """Shows the first of an example's phrases (label "phrases": (first character, end, box)). `caption`: the input with
+    the phrase."""
 
     caption = "caption"
 

@@ -1,6 +1,6 @@
-"""Flickr30K Entities: which box each phrase of a caption is about.
+"""Flickr30K Entities: which box each phrase of a caption refers to.
 
-The keys that recipes have for its data sets, its objective and its metric."""
+The recipe keys of its data sets, its objective and its metric."""
 
 from typing import ClassVar, Literal
 
@@ -12,9 +12,9 @@ import mmgen
 
 
 class Flickr30kEntities(FileEach):
-    """Flickr30K Entities: which box of a picture is each phrase of its caption about?
+    """Flickr30K Entities: which box of a picture does each phrase of its caption refer to?
 
-    `folder` has Sentences and Annotations, of annotations.zip, and the splits' files.
+    `folder` has Sentences and Annotations, from annotations.zip, and the splits' files.
     """
 
     type: Literal["flickr30k_entities"] = "flickr30k_entities"
@@ -33,17 +33,17 @@ class Flickr30kEntities(FileEach):
 
 
 class PhraseRegions(mmgen.ObjectiveConfig):
-    """Which regions the phrases of a caption speak of (Flickr30K Entities; VisualBERT, section 4.4): one head of
-    attention, from the last word piece of a phrase to the regions. It learns to spread evenly over those that overlap
-    the phrase's box by an IoU of .5 or more."""
+    """Which regions a caption's phrases refer to (Flickr30K Entities; VisualBERT, section 4.4): one attention head,
+    from the last word piece of a phrase to the regions. The target is uniform over the regions that overlap the
+    phrase's box by an IoU of .5 or more."""
 
     type: Literal["phrase_regions"] = "phrase_regions"
     gives = "boxes"
     labels = ("phrases",)
 
-    caption: str = Field("caption", description="the input that has the phrases")
-    image: str = Field("image", description="the input whose regions there are to choose from")
-    width: int = Field(64, ge=1, description="of the queries and keys; BERT's heads are 64 wide")
+    caption: str = Field("caption", description="the input with the phrases")
+    image: str = Field("image", description="the input whose regions are the candidates")
+    width: int = Field(64, ge=1, description="width of the queries and keys; BERT's heads have 64")
 
     def build(self, backbone, labels):
         from .objective import PhraseRegionsObjective
@@ -52,25 +52,28 @@ class PhraseRegions(mmgen.ObjectiveConfig):
 
     def errors(self, inputs):
         if self.caption not in inputs or inputs[self.caption].hides != "words":
-            return f"reads phrases of '{self.caption}'; the step needs such an input of type \"text\""
+            return f"needs the phrases of '{self.caption}'; give the step an input '{self.caption}' of type \"text\""
         if inputs[self.caption].fields != (self.caption,):
             return (
-                f"reads phrases of '{self.caption}', and that input reads '{inputs[self.caption].fields[0]}'; call the "
-                "input as the field is called"
+                f"needs the phrases of '{self.caption}', but that input reads '{inputs[self.caption].fields[0]}'; "
+                "input and field must have the same name"
             )
         if getattr(inputs[self.caption], "append_mask", False):
-            return f"reads phrases of '{self.caption}', which must end in its own words; give it append_mask = false"
+            return (
+                f"needs the phrases of '{self.caption}', which must end in a word; set append_mask = false for that "
+                "input"
+            )
         return without_regions(self.image, inputs)
 
 
 class PhraseRecall(mmgen.MetricConfig):
-    """Recall at 1, 5 and 10 of phrases' boxes, and its upper bound, in percent (Plummer et al., 2015)."""
+    """Recall of phrases' boxes at 1, 5 and 10, and the upper bound, in percent (Plummer et al., 2015)."""
 
     type: Literal["phrase_recall"] = "phrase_recall"
     judges = frozenset({"boxes"})
     labels = ("phrases",)
 
-    by_phrase_type: bool = Field(False, description="a column of R@1 for each type of phrase too")
+    by_phrase_type: bool = Field(False, description="add a column of R@1 for each type of phrase")
 
     @classmethod
     def result_files(cls):
@@ -85,15 +88,15 @@ class PhraseRecall(mmgen.MetricConfig):
 
 
 class ScenePhrases(Proposals):
-    """Where the things are that captions of drawn scenes name: Flickr30K Entities, drawn.
+    """Boxes of the things that captions of drawn scenes name: Flickr30K Entities, drawn.
 
-    What is named several times over has the box around all of it. Of 36 proposals 5 in 100 are right; 98 phrases in 100
-    have a right one.
+    A phrase that names several things has one box around all of them. Of 36 proposals 5 in 100 are right; 98 phrases in
+    100 have a right proposal.
     """
 
     type: Literal["scene_phrases"] = "scene_phrases"
     labels: ClassVar[tuple[str, ...]] = ("phrases",)
-    captions: int = Field(2, ge=1, le=10, description="captions a scene: the first of those that `scenes` has")
+    captions: int = Field(2, ge=1, le=10, description="captions per scene: the first captions of the data set `scenes`")
 
     def build(self):
         from .drawn import DrawnPhrases
@@ -102,7 +105,7 @@ class ScenePhrases(Proposals):
 
 
 class PhraseBoxes(mmgen.RendererConfig):
-    """Flickr30K Entities: a phrase marked in its caption, the likeliest box, and the rank of the right one."""
+    """Flickr30K Entities: a phrase marked in its caption, the likeliest box, and the rank of the right box."""
 
     type: Literal["flickr30k_card"] = "flickr30k_card"
     renders = frozenset({"boxes"})

@@ -1,4 +1,4 @@
-"""Flickr30K Entities, drawn: where the things are that captions of scenes name."""
+"""Flickr30K Entities, drawn: boxes of the things that captions of scenes name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mmgen_scenes import captions
-from mmgen_scenes.drawn import DrawnDataset, Made, plain_scene, things
+from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
 from mmgen_scenes.proposals import propose
 from mmgen_scenes.world import SORT, Scene
 from mmgen_vl.boxes import Box, union
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 class DrawnPhrases(DrawnDataset):
-    """Examples of a `ScenePhrases` config: a caption of the data set `scenes`, and where what it names is.
+    """Examples of a `ScenePhrases` config: a caption of the data set `scenes`, and the boxes of the things it names.
 
     inputs   "image": the scene's name; "caption"
-    labels   "phrases": (first character, end, box) of the caption's noun phrases; a box is around all things that are
-             named. In the split to evaluate an example has one of them
+    labels   "phrases": (first character, end, box) of the caption's noun phrases; a box is around all things that the
+             phrase names. In the split to evaluate an example has one phrase
     facts    image, the scene's things and, in the split to evaluate, the phrase's type
     """
 
     name = "drawn scenes with phrases"
     config: ScenePhrases
 
-    def make(self, split: str, i: int) -> Made:
+    def make(self, split: str, i: int) -> SceneSet:
         config = self.config
         rng, scene = plain_scene(config, split, i)
         scene = replace(scene, id=f"phrases{config.proposals or ''}-{scene.id}")
@@ -43,26 +43,26 @@ class DrawnPhrases(DrawnDataset):
                 for start, end, members in captions.spans(scene, caption)
             ]
             inputs = {"image": scene.id, "caption": caption.text}
-            own = f"{scene.id}-{number}"
+            example_id = f"{scene.id}-{number}"
             if split != config.test_split:
-                examples.append(Example(own, inputs, (), shared, {"phrases": tuple(phrases)}))
+                examples.append(Example(example_id, inputs, (), shared, {"phrases": tuple(phrases)}))
                 continue
             for place, (phrase, group) in enumerate(zip(phrases, caption.groups, strict=True)):
                 facts = {**shared, "type": SORT[scene.groups[group].kind.name]}
-                examples.append(Example(f"{own}-{place}", inputs, (), facts, {"phrases": (phrase,)}))
-        return Made((scene,), tuple(examples))
+                examples.append(Example(f"{example_id}-{place}", inputs, (), facts, {"phrases": (phrase,)}))
+        return SceneSet((scene,), tuple(examples))
 
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
-        """Near things, and near what is around all things of a kind."""
-        wanted = [(thing.box, f"{thing.color} {thing.kind}") for thing in scene.things]
+        """Boxes near things, and near the box around all things of a group."""
+        targets = [(thing.box, f"{thing.color} {thing.kind}") for thing in scene.things]
         for group in scene.groups:
             if group.plural:
                 around = union([scene.things[i].box for i in group.members])
-                wanted.append((around, f"{group.color} {group.kind.plural}"))
-        return propose(scene, wanted, self.config.proposals)
+                targets.append((around, f"{group.color} {group.kind.plural}"))
+        return propose(scene, targets, self.config.proposals)
 
 
 def _noun_end(caption: str, start: int, end: int) -> int:
-    """Where a noun phrase ends without its place, which is a phrase of its own in Flickr30K Entities."""
+    """The end of a noun phrase without its place, which is a separate phrase in Flickr30K Entities."""
     place = re.search(r" (?:on|in) the ", caption[start:end])
     return start + place.start() if place else end

@@ -1,4 +1,4 @@
-"""Flickr30K Entities (Plummer et al., 2015): captions with marked phrases, and the boxes of what the phrases name."""
+"""Flickr30K Entities (Plummer et al., 2015): captions with marked phrases, and the phrases' boxes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mmgen.reading.finding import Finder
 from mmgen.reading.text import read_text
 from mmgen.tensors import Example
 
-from ..dataset import PublishedDataset, Read
+from ..dataset import CountedExamples, PublishedDataset
 
 if TYPE_CHECKING:
     from .config import Flickr30kEntities
@@ -34,19 +34,19 @@ class Files(NamedTuple):
 
 
 class Flickr30kFiles(PublishedDataset):
-    """Examples of a `Flickr30kEntities` config: in the split to evaluate one a phrase, in others one a caption.
+    """Examples of a `Flickr30kEntities` config: one per phrase in the split to evaluate, else one per caption.
 
     id       image, number of the caption and, in the split to evaluate, of the phrase: "1000092795-0-2"
     inputs   "image": its key; "caption"
-    labels   "phrases": ((first character, end, box), ...), the box around all boxes of what the phrase names, relative
+    labels   "phrases": ((first character, end, box), ...), the box around all things that the phrase names, relative
              to the picture's size; phrases without a box are left out
-    facts    image; types: one for each phrase (people, clothing, ...); in the split to evaluate type
+    facts    image; types: one per phrase (people, clothing, ...); in the split to evaluate type
     """
 
     name = "Flickr30K Entities"
     licence = "not stated; images: for non-commercial research and education, their photographers' terms"
     source = SOURCE
-    advice = "put them there, or name others in data.files"
+    advice = "put the files there, or name other files in data.files"
     boxed = "phrase"
     config: Flickr30kEntities
 
@@ -59,26 +59,26 @@ class Flickr30kFiles(PublishedDataset):
             finder.subfolder(ANNOTATIONS, advice),
         )
 
-    def named(self, split: str) -> Path:
+    def main_file(self, split: str) -> Path:
         return self.files[split].names
 
-    def read(self, split: str) -> Read:
+    def read(self, split: str) -> CountedExamples:
         files, counts = self.files[split], Counter[str]()
         names = read_names(files.names)
         places = [(name, files.sentences / f"{name}.txt", files.annotations / f"{name}.xml") for name in names]
         if absent := [path for _, *two in places for path in two if not path.is_file()]:
             raise DataError(
-                f"{files.names}: {len(absent):,} files of its images are missing, {absent[0]} the first; unpack "
+                f"{files.names}: {len(absent):,} files of the split's images are missing (first: {absent[0]}); unpack "
                 f"annotations.zip of {SOURCE} again"
             )
-        found = [
+        examples = [
             example
             for name, sentences, annotations in places
             for example in self._of_image(
                 split, name, read_sentences(sentences), read_annotation(annotations).around(), counts
             )
         ]
-        return Read(found, counts)
+        return CountedExamples(examples, counts)
 
     def _of_image(
         self,
@@ -90,38 +90,38 @@ class Flickr30kFiles(PublishedDataset):
     ) -> Iterator[Example]:
         key = image_key(name)
         for number, (caption, phrases) in enumerate(captions):
-            known = []
+            boxed_phrases = []
             for place, phrase in enumerate(phrases):
                 box = boxes.get(phrase.chain)
                 counts["without_box"] += box is None
                 if box is not None:
-                    known.append((place, (phrase.first, phrase.end, box), phrase.types[0]))
-            counts["without_phrase"] += not known
-            own, inputs = f"{name}-{number}", {"image": key, "caption": caption}
+                    boxed_phrases.append((place, (phrase.first, phrase.end, box), phrase.types[0]))
+            counts["without_phrase"] += not boxed_phrases
+            example_id, inputs = f"{name}-{number}", {"image": key, "caption": caption}
             if split == self.config.test_split:
-                for place, phrase_, type_ in known:
+                for place, phrase_, type_ in boxed_phrases:
                     facts = {"image": key, "type": type_, "types": [type_]}
-                    yield Example(f"{own}-{place}", inputs, (), facts, {"phrases": (phrase_,)})
-            elif known:
-                facts = {"image": key, "types": [type_ for _, _, type_ in known]}
-                yield Example(own, inputs, (), facts, {"phrases": tuple(phrase_ for _, phrase_, _ in known)})
+                    yield Example(f"{example_id}-{place}", inputs, (), facts, {"phrases": (phrase_,)})
+            elif boxed_phrases:
+                facts = {"image": key, "types": [type_ for _, _, type_ in boxed_phrases]}
+                yield Example(
+                    example_id, inputs, (), facts, {"phrases": tuple(phrase_ for _, phrase_, _ in boxed_phrases)}
+                )
 
 
 def _read_image(sentences: Path, annotation: Path) -> tuple[list[tuple[str, list[Phrase]]], dict[str, Box | None]]:
-    """An image's captions, and the box of each chain of things."""
+    """An image's captions, and the box of each chain."""
     return read_sentences(sentences), read_annotation(annotation).around()
 
 
 def read_names(path: Path) -> list[str]:
-    """The images of a split, a name a line. Raises DataError."""
-    found: dict[str, int] = {}
+    """The image names of a split, one per line of the file. Raises DataError."""
+    line_numbers: dict[str, int] = {}
     for number, line in enumerate(read_text(path).split("\n"), 1):
         if name := line.strip():
             if len(name) > 200 or not NAME.fullmatch(name):
-                raise DataError(
-                    f"{path}:{number}: '{name:.60}' is no name of an image: letters, digits, - and . make it"
-                )
-            if name in found:
-                raise DataError(f"{path}:{number}: the image {name} is line {found[name]}'s already")
-            found[name] = number
-    return [*found]
+                raise DataError(f"{path}:{number}: '{name:.60}' is not an image name; use letters, digits, - and .")
+            if name in line_numbers:
+                raise DataError(f"{path}:{number}: duplicate image {name}, first on line {line_numbers[name]}")
+            line_numbers[name] = number
+    return [*line_numbers]

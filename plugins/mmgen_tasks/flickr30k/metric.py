@@ -17,11 +17,11 @@ RANKS = (1, 5, 10)
 
 
 class PhraseRecallMetric(Metric):
-    """In percent, of examples with one of `labels["phrases"]`, (first character, end, box); a box is right whose
-    intersection over union with the phrase's is 0.5 or more:
+    """In percent, of examples with one phrase in `labels["phrases"]`, (first character, end, box); a box is right whose
+    intersection over union with the phrase's box is 0.5 or more:
 
-    R@1, R@5, R@10  phrases that have a right box among the likeliest
-    upper bound     phrases that have one among all that are given
+    R@1, R@5, R@10  phrases that have a right box among the likeliest 1, 5 and 10
+    upper bound     phrases that have a right box among all predicted boxes
     people, ...     R@1 by the phrase's type, `facts["type"]`, where the config says so
     """
 
@@ -29,7 +29,7 @@ class PhraseRecallMetric(Metric):
         self.types = types
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
-        ranks = [_rank(one, example) for one, example in zip(generations, examples, strict=True)]
+        ranks = [_rank(prediction, example) for prediction, example in zip(generations, examples, strict=True)]
 
         def within(most: float) -> Column:
             return [None if rank is None else 100.0 * (rank < most) for rank in ranks]
@@ -44,19 +44,21 @@ class PhraseRecallMetric(Metric):
         return Scores(means({"R@1": most_often_right(boxes)}, "chance_"), notes=(CHANCE,)) if boxes else None
 
 
-def _rank(one: Prediction, example: Example) -> float | None:
-    """How many boxes come before the first right one; infinite without any; None where there is no phrase."""
+def _rank(prediction: Prediction, example: Example) -> float | None:
+    """How many boxes come before the first right box; infinite without one; None for an example without a phrase."""
     box = _right(example)
     if box is None:
         return None
-    if not isinstance(one.value, list | tuple):
-        raise DataError(f"example '{example.id}': the prediction must be a list of boxes, and is {one.value!r:.60}")
-    hits = (iou(box_array(one.value, f"example '{example.id}': the prediction"), box)[:, 0] >= RIGHT).nonzero()[0]
+    if not isinstance(prediction.value, list | tuple):
+        raise DataError(f"example '{example.id}': the prediction must be a list of boxes, not {prediction.value!r:.60}")
+    hits = (iou(box_array(prediction.value, f"example '{example.id}': the prediction"), box)[:, 0] >= RIGHT).nonzero()[
+        0
+    ]
     return float(hits[0]) if len(hits) else float("inf")
 
 
 def _right(example: Example) -> Sequence[float] | None:
     phrases = example.labels.get("phrases", ())
     if len(phrases) > 1:
-        raise DataError(f"example '{example.id}': has {len(phrases)} phrases; give an example to each to score them")
+        raise DataError(f"example '{example.id}': has {len(phrases)} phrases; a scored example must have one phrase")
     return phrases[0][2] if phrases else None

@@ -1,4 +1,4 @@
-"""Result files of phrases' boxes: nobody has published a form for them."""
+"""Result files of phrases' boxes; no published format exists."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from ..refcoco.results import BoxResults, four_numbers
 
 
 class PhraseResults(BoxResults):
-    """`[{"id": ..., "boxes": [[x0, y0, x1, y1], ...]}, ...]`, a phrase each, the likeliest box first; references have
-    the one right box, `"box"`, and may have the phrase's `"type"`."""
+    """`[{"id": ..., "boxes": [[x0, y0, x1, y1], ...]}, ...]`, one row per phrase, the likeliest box first; references
+    have the right box, `"box"`, and may have the phrase's `"type"`."""
 
     name = "phrases"
     key = "boxes"
 
-    def value(self, told: Any) -> Any:
-        if not isinstance(told, list):
-            raise DataError(f"boxes must be a list of boxes, and is {kind(told)}")
-        return [four_numbers(box) for box in told]
+    def value(self, row_value: Any) -> Any:
+        if not isinstance(row_value, list):
+            raise DataError(f"boxes must be a list of boxes, not {kind(row_value)}")
+        return [four_numbers(box) for box in row_value]
 
     def labels(self, box: tuple[float, ...]) -> dict[str, Any]:
         return {"phrases": ((0, 0, box),)}
 
-    def told(self, value: Any) -> Any:
+    def row_value(self, value: Any) -> Any:
         return self.value(value)

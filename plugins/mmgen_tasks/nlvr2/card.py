@@ -1,4 +1,4 @@
-"""NLVR2's card: how sure a step is that a statement is true, and whether it is."""
+"""NLVR2's card: the probability that a statement is true, and whether it is true."""
 
 from __future__ import annotations
 

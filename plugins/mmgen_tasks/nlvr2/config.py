@@ -1,6 +1,6 @@
 """NLVR2: is a statement true of two photographs?
 
-The keys that recipes have for its data sets, its objective and its metric."""
+The recipe keys of its data sets, its objective and its metric."""
 
 from typing import ClassVar, Literal
 
@@ -18,10 +18,10 @@ class Nlvr2(FileEach):
     published = ("train", "dev", "test1", "test2")
     labels: ClassVar[tuple[str, ...]] = ("truth",)
 
-    validation_split: str = Field("dev", description="the split whose loss is watched while training")
-    test_split: str = Field("test1", description="the split that every step predicts for and is scored on")
+    validation_split: str = Field("dev", description="the split whose loss is measured during training")
+    test_split: str = Field("test1", description="the split that every step predicts and is scored on")
     pairs: Literal["all", "balanced", "unbalanced"] = Field(
-        "all", description="of dev and test1 all pairs, or one of the published subsets; train is always whole"
+        "all", description="all pairs of dev and test1, or one of the published subsets; train always has all pairs"
     )
 
     @classmethod
@@ -37,7 +37,7 @@ class Nlvr2(FileEach):
 
 
 class TrueOrFalse(mmgen.ObjectiveConfig):
-    """Whether a statement is true of a picture or of several (NLVR2; VisualBERT, section 4.3): two logits of the pooled
+    """Whether a statement is true of one or more pictures (NLVR2; VisualBERT, section 4.3): two logits of the pooled
     state, cross-entropy."""
 
     type: Literal["true_or_false"] = "true_or_false"
@@ -75,16 +75,16 @@ class PairAccuracy(mmgen.MetricConfig):
 class ScenePairs(Drawn):
     """Statements about two drawn scenes side by side, true or false: NLVR2, drawn.
 
-    A set has four pairs of scenes. Each statement is true of two of them and false of the others, so that its words
-    alone say nothing: chance is 50 in 100, and for all four of a statement 1 in 16.
+    A set has four pairs of scenes. Each statement is true of two pairs and false of the other two, so that the words
+    alone do not help: chance is 50 in 100, and 1 in 16 for all four pairs of a statement.
     """
 
     type: Literal["scene_pairs"] = "scene_pairs"
     labels: ClassVar[tuple[str, ...]] = ("truth",)
-    train_size: int = Field(300, ge=1, le=100_000, description="sets of four pairs, eight scenes each, to learn from")
-    val_size: int = Field(10, ge=1, le=100_000, description="sets to watch the loss on")
-    test_size: int = Field(40, ge=1, le=100_000, description="sets to predict for")
-    statements: int = Field(2, ge=1, le=3, description="statements a set, each with its four pairs four examples")
+    train_size: int = Field(300, ge=1, le=100_000, description="training sets, of four pairs (eight scenes) each")
+    val_size: int = Field(10, ge=1, le=100_000, description="validation sets")
+    test_size: int = Field(40, ge=1, le=100_000, description="test sets")
+    statements: int = Field(2, ge=1, le=3, description="statements per set; each makes four examples, one per pair")
 
     def build(self):
         from .drawn import DrawnPairs
@@ -93,7 +93,7 @@ class ScenePairs(Drawn):
 
 
 class TruthBars(mmgen.RendererConfig):
-    """NLVR2: how sure a step is that a statement is true, and whether it is."""
+    """NLVR2: the probability that a statement is true, and whether it is true."""
 
     type: Literal["nlvr2_card"] = "nlvr2_card"
     renders = frozenset({"label"})

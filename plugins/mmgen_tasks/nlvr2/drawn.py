@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
-from mmgen_scenes.drawn import DrawnDataset, Made, things
+from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.world import sample
 
 from mmgen.tensors import All, Example
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DrawnPairs(DrawnDataset):
-    """Examples of a `ScenePairs` config: a statement about a pair of scenes. Names are those of NLVR2: an example is
+    """Examples of a `ScenePairs` config: a statement about a pair of scenes. Names follow NLVR2: an example is
     split-set-pair-statement, its pictures are split-set-pair-img0, on the left, and -img1.
 
     inputs   "image": the names of both scenes; "statement"
@@ -29,7 +29,7 @@ class DrawnPairs(DrawnDataset):
     name = "pairs of drawn scenes"
     config: ScenePairs
 
-    def make(self, split: str, i: int) -> Made:
+    def make(self, split: str, i: int) -> SceneSet:
         config = self.config
         rng = Random(f"{config.seed}/{split}/{i}/pairs")
         plan, written = statements.write(rng, config.statements)
@@ -48,7 +48,7 @@ class DrawnPairs(DrawnDataset):
             for number, (text, truth) in enumerate(written)
             for pair, true in enumerate(truth)
         )
-        return Made(scenes, examples)
+        return SceneSet(scenes, examples)
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": ("False", "True")}

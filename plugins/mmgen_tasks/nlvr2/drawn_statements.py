@@ -1,7 +1,7 @@
 """Writes statements about two pictures, each true of two pairs of four: the drawn version of NLVR2.
 
-Statements are about how many things of two kinds are where, and of which colour. So a set of pairs is planned first,
-and its scenes are furnished afterwards with other things.
+Statements are about how many things of two kinds each picture has, and of which colour. So a set of pairs is planned
+first, and other things are added to its scenes afterwards.
 """
 
 from __future__ import annotations
@@ -13,34 +13,36 @@ from random import Random
 from mmgen_scenes.phrases import COUNTS
 from mmgen_scenes.world import KINDS, MOST, SIZES, Kind, Look
 
-PAIRS = 4  # of a statement; it is true of half of them
-FORMS = 14  # of statements
-PATIENCE = 2000  # plans thought of, before other forms are drawn
-MANY = (0.3, 0.35, 0.35)  # how often a picture has none, one and two of the first kind
-ONE_COLOR = 0.65  # how often those are of the first of their two colours
-ALSO = 0.5  # how often it has one of the second
+PAIRS = 4  # pairs per statement; the statement is true of half of them
+FORMS = 14  # forms of statements
+PATIENCE = 2000  # plans tried before other forms are drawn
+MANY = (0.3, 0.35, 0.35)  # probabilities that a picture has none, one and two of the first kind
+ONE_COLOR = 0.65  # probability that things of the first kind have the first of their two colours
+ALSO = 0.5  # probability that a picture has one thing of the second kind
 
-Count = Callable[..., int]  # (kind, colour where it matters) -> how many a picture has
-Holds = Callable[[Count, Count], int | None]  # of a left and a right picture; None where people may differ
+Count = Callable[..., int]  # (kind, colour where colour matters) -> how many a picture has
+# (left picture, right picture) -> whether a statement is true of them; None where people may differ
+Holds = Callable[[Count, Count], int | None]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The topics of a set of pairs, `kinds`, and what each picture has of them; pictures 0 and 1 are the first pair."""
+    """The two kinds that a set of pairs is about, and the things of these kinds in each picture; pictures 0 and 1 are
+    the first pair."""
 
     kinds: tuple[str, str]
     pictures: tuple[tuple[Look, ...], ...]
 
     def true_of(self, holds: Holds) -> list[bool]:
-        """Of which pairs a statement is true; of none where people may differ about one."""
+        """Whether a statement is true of each pair; False for all where people may differ about one."""
         counts = [_counter(looks) for looks in self.pictures]
-        told = [holds(left, right) for left, right in zip(counts[::2], counts[1::2], strict=True)]
-        return [False] * PAIRS if None in told else [bool(one) for one in told]
+        values = [holds(left, right) for left, right in zip(counts[::2], counts[1::2], strict=True)]
+        return [False] * PAIRS if None in values else [bool(value) for value in values]
 
 
 def write(rng: Random, count: int) -> tuple[Plan, list[tuple[str, list[bool]]]]:
-    """A plan, and `count` different statements, each with whether it is true of each pair: of half of them. All forms
-    of statements are as common: plans are thought of until they fit those that were drawn."""
+    """A plan, and `count` different statements, each with its truth for every pair; it is true of half of them. All
+    forms of statements are equally common: plans are tried until one fits the forms that were drawn."""
     while True:
         forms = rng.sample(range(FORMS), count)
         for _ in range(PATIENCE):
@@ -52,61 +54,66 @@ def write(rng: Random, count: int) -> tuple[Plan, list[tuple[str, list[bool]]]]:
 
 
 def _plan(rng: Random) -> tuple[Plan, tuple[str, str]]:
-    """With the two colours that things of the first kind have."""
+    """A plan, and the two colours of its first kind."""
     kinds = [kind for kind in KINDS.values() if kind.name != "sun"]
     first = rng.choice(kinds)
-    second = rng.choice([kind for kind in kinds if kind is not first and _fit(first, kind)])
-    one, other = rng.sample(first.colors, 2)
+    second = rng.choice([kind for kind in kinds if kind is not first and _fit_together(first, kind)])
+    main_color, rare_color = rng.sample(first.colors, 2)
     pictures = []
     for _ in range(2 * PAIRS):
         (count,) = rng.choices(range(len(MANY)), MANY)
         looks = []
         if count:
-            looks.append(Look(first.name, one if rng.random() < ONE_COLOR else other, rng.choice(SIZES), count))
+            looks.append(
+                Look(first.name, main_color if rng.random() < ONE_COLOR else rare_color, rng.choice(SIZES), count)
+            )
         if rng.random() < ALSO:
             looks.append(Look(second.name, rng.choice(second.colors), rng.choice(SIZES)))
         pictures.append(tuple(looks))
-    return Plan((first.name, second.name), tuple(pictures)), (one, other)
+    return Plan((first.name, second.name), tuple(pictures)), (main_color, rare_color)
 
 
-def _fit(first: Kind, second: Kind) -> bool:
+def _fit_together(first: Kind, second: Kind) -> bool:
     """Whether two of the first kind and one of the second fit into a scene."""
     return first.zone != second.zone or MOST[first.zone] > 2
 
 
 def _statements(rng: Random, kinds: tuple[str, str], colors: tuple[str, str]) -> Iterator[tuple[str, Holds]]:
-    """All statements about two kinds, and when they hold of a left and a right picture."""
-    one, other = kinds
-    many, (red, blue) = KINDS[one].plural, colors
-    a, b, a_red, a_blue = _a(one), _a(other), _a(f"{red} {one}"), _a(f"{blue} {one}")
+    """All statements about two kinds, each with a function that decides whether it is true of two pictures."""
+    kind, second_kind = kinds
+    many, (red, blue) = KINDS[kind].plural, colors
+    a, b, a_red, a_blue = _a(kind), _a(second_kind), _a(f"{red} {kind}"), _a(f"{blue} {kind}")
     number = rng.choice(tuple(COUNTS))
     first, second = rng.choice((("left", "right"), ("right", "left")))
     turned = first == "right"
-    yield f"the {first} picture shows {a}", lambda x, y: (y if turned else x)(one)
-    yield f"the {first} picture shows {a_red}", lambda x, y: (y if turned else x)(one, red)
-    yield f"both pictures show {a}", lambda x, y: x(one) and y(one)
-    yield f"both pictures show {a_red}", lambda x, y: x(one, red) and y(one, red)
-    yield f"neither picture shows {a_red}", lambda x, y: not x(one, red) and not y(one, red)
-    yield f"exactly one picture shows {a}", lambda x, y: bool(x(one)) != bool(y(one))
-    yield f"exactly one picture shows {a_red}", lambda x, y: bool(x(one, red)) != bool(y(one, red))
-    yield f"exactly one picture shows {a} and {b}", lambda x, y: bool(x(one) and x(other)) != bool(y(one) and y(other))
-    yield f"at least one picture shows two {many}", lambda x, y: 2 in (x(one), y(one))
-    yield f"there are exactly {COUNTS[number]} {many} in the two pictures", lambda x, y: x(one) + y(one) == number
+    yield f"the {first} picture shows {a}", lambda x, y: (y if turned else x)(kind)
+    yield f"the {first} picture shows {a_red}", lambda x, y: (y if turned else x)(kind, red)
+    yield f"both pictures show {a}", lambda x, y: x(kind) and y(kind)
+    yield f"both pictures show {a_red}", lambda x, y: x(kind, red) and y(kind, red)
+    yield f"neither picture shows {a_red}", lambda x, y: not x(kind, red) and not y(kind, red)
+    yield f"exactly one picture shows {a}", lambda x, y: bool(x(kind)) != bool(y(kind))
+    yield f"exactly one picture shows {a_red}", lambda x, y: bool(x(kind, red)) != bool(y(kind, red))
+    yield (
+        f"exactly one picture shows {a} and {b}",
+        lambda x, y: bool(x(kind) and x(second_kind)) != bool(y(kind) and y(second_kind)),
+    )
+    yield f"at least one picture shows two {many}", lambda x, y: 2 in (x(kind), y(kind))
+    yield f"there are exactly {COUNTS[number]} {many} in the two pictures", lambda x, y: x(kind) + y(kind) == number
     yield (
         f"there are more {many} in the {first} picture than in the {second} picture",
-        lambda x, y: y(one) > x(one) if turned else x(one) > y(one),
+        lambda x, y: y(kind) > x(kind) if turned else x(kind) > y(kind),
     )
     yield (
         f"there are as many {many} in the left picture as in the right picture",
-        lambda x, y: x(one) == y(one) if x(one) or y(one) else None,
+        lambda x, y: x(kind) == y(kind) if x(kind) or y(kind) else None,
     )
     yield (
         f"the {first} picture shows {a} and the {second} picture shows {b}",
-        lambda x, y: y(one) and x(other) if turned else x(one) and y(other),
+        lambda x, y: y(kind) and x(second_kind) if turned else x(kind) and y(second_kind),
     )
     yield (
         f"one picture shows {a_red} and the other picture shows {a_blue}",
-        lambda x, y: (x(one, red) and y(one, blue)) or (x(one, blue) and y(one, red)),
+        lambda x, y: (x(kind, red) and y(kind, blue)) or (x(kind, blue) and y(kind, red)),
     )
 
 

@@ -1,4 +1,4 @@
-"""NLVR2's format written: JSON lines."""
+"""Writes NLVR2's format: JSON lines."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mmgen.reading.export import (
     text_input,
 )
 
-from ..export import named
+from ..export import split_roles
 from .files import pictures_of
 
 DEV = {"val": "dev", "test": "test1"}  # our names of splits -> NLVR2's
 
 
 class Nlvr2(Exporter):
-    """JSON lines. An example's id and pictures must be named as NLVR2 names them."""
+    """JSON lines. Examples and pictures must have NLVR2's ids."""
 
     name = "nlvr2"
     labels = ("truth",)
@@ -31,10 +31,10 @@ class Nlvr2(Exporter):
             for example in examples:
                 if example.shown("image") != pictures_of(example.id):
                     raise DataError(
-                        f"example '{example.id}': NLVR2's ids are split-set-pair-sentence, and its pictures "
+                        f"example '{example.id}': the id must be split-set-pair-sentence, and its pictures' names "
                         "split-set-pair-img0 and -img1"
                     )
                 row = {"identifier": example.id, "sentence": text_input(example, "statement")}
                 rows.append(row | {"label": str(example.labels["truth"])})
             save_json_lines(folder / f"{DEV.get(split, split)}.json", rows)
-        return {"type": "nlvr2", **named([*exported.splits], DEV)}
+        return {"type": "nlvr2", **split_roles([*exported.splits], DEV)}

@@ -14,7 +14,7 @@ from mmgen.reading.finding import Finder
 from mmgen.reading.text import json_lines, kind, require_keys, tidy
 from mmgen.tensors import All, Example
 
-from ..dataset import PublishedDataset, Read
+from ..dataset import CountedExamples, PublishedDataset
 
 if TYPE_CHECKING:
     from .config import Nlvr2
@@ -29,13 +29,13 @@ class Nlvr2Files(PublishedDataset):
     id       the identifier, "dev-850-0-1"
     inputs   "image": `All` of the keys of the left and the right picture, "dev-850-0-img0" and "-img1"; "statement"
     labels   "truth": bool; absent where the file has no label
-    facts    group: the identifier without its pair, which a sentence about several pairs shares
+    facts    group: the identifier without its pair; all examples of one sentence share it
     """
 
     name = "NLVR2"
     licence = "statements and labels: CC BY 4.0; images: their owners' terms"
     source = "github.com/lil-lab/nlvr, nlvr2/data"
-    advice = "put them there, or name others in data.files"
+    advice = "put the files there, or name other files in data.files"
     config: Nlvr2
 
     def find(self, finder: Finder, split: str) -> Path:
@@ -49,34 +49,34 @@ class Nlvr2Files(PublishedDataset):
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"truth": ("False", "True")}
 
-    def read(self, split: str) -> Read:
-        found: dict[str, Example] = {}
+    def read(self, split: str) -> CountedExamples:
+        examples: dict[str, Example] = {}
         counts: Counter[str] = Counter()
 
         def take(row: Any) -> None:
             example = read_example(row)
-            if example.id in found:
-                raise DataError(f"the identifier '{example.id}' came before")
+            if example.id in examples:
+                raise DataError(f"duplicate identifier '{example.id}'")
             if example.inputs["statement"]:
-                found[example.id] = example
+                examples[example.id] = example
             else:
                 counts["without_text"] += 1
 
         read_rows(json_lines(self.files[split]), self.files[split], take)
-        return Read([*found.values()], counts)
+        return CountedExamples([*examples.values()], counts)
 
 
 def read_example(row: Any) -> Example:
-    """A line's example. Raises DataError."""
+    """The example of a line. Raises DataError."""
     require_keys(row, "identifier", "sentence")
-    own, sentence = tidy(row["identifier"], "identifier"), tidy(row["sentence"], "sentence")
-    split, group, _, number = _parts(own)
+    identifier, sentence = tidy(row["identifier"], "identifier"), tidy(row["sentence"], "sentence")
+    split, group, _, number = _parts(identifier)
     labels = {}
     if row.get("label") is not None:
         labels["truth"] = _truth(row["label"])
-    images = pictures_of(own)
+    images = pictures_of(identifier)
     return Example(
-        own, {"image": All(images), "statement": sentence}, (), {"group": f"{split}-{group}--{number}"}, labels
+        identifier, {"image": All(images), "statement": sentence}, (), {"group": f"{split}-{group}--{number}"}, labels
     )
 
 
@@ -89,16 +89,16 @@ def pictures_of(identifier: str) -> tuple[str, str]:
 def _parts(identifier: str) -> list[str]:
     parts = identifier.rsplit("-", 3)
     if len(parts) != 4 or not all(parts):
-        raise DataError(f"identifier '{identifier:.60}' is none like split-set-pair-sentence")
+        raise DataError(f"identifier '{identifier:.60}' must have the form split-set-pair-sentence")
     return parts
 
 
 def _truth(label: Any) -> bool:
     known = TRUTH.get(label.lower()) if isinstance(label, str) else label
     if not isinstance(known, bool):
-        raise DataError(f'label must be "True" or "False", not {_told(label)}')
+        raise DataError(f'label must be "True" or "False", not {_show_label(label)}')
     return known
 
 
-def _told(label: Any) -> str:
+def _show_label(label: Any) -> str:
     return f"{label!r:.60}" if isinstance(label, str) else kind(label)

@@ -9,7 +9,7 @@ from statistics import fmean
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import Column, scores, told, unknown
+from ..columns import Column, prediction_value, scores, unknown
 
 CHANCE = "chance: what a coin is expected to reach"
 
@@ -17,16 +17,20 @@ CHANCE = "chance: what a coin is expected to reach"
 class PairAccuracyMetric(Metric):
     """In percent, of examples with `labels["truth"]`:
 
-    accuracy     statements of which it is rightly said whether they are true
-    consistency  groups (`facts["group"]`: one sentence about several pairs of pictures) in which every one is right
+    accuracy     statements whose predicted truth is right
+    consistency  groups (`facts["group"]`: one sentence about several pairs) whose predictions are all right
     """
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         right = [
-            100.0 * (str(told(one.value, "label", example)).lower() == str(example.labels["truth"]).lower())
+            100.0
+            * (
+                str(prediction_value(prediction.value, "label", example)).lower()
+                == str(example.labels["truth"]).lower()
+            )
             if "truth" in example.labels
             else None
-            for one, example in zip(generations, examples, strict=True)
+            for prediction, example in zip(generations, examples, strict=True)
         ]
         return scores(_columns(right, examples), unknown(right, "label that says what is true"))
 
@@ -34,23 +38,23 @@ class PairAccuracyMetric(Metric):
         groups = _groups([example for example in examples if "truth" in example.labels])
         if not groups:
             return None
-        whole = 100 * fmean(0.5 ** len(places) for places in groups.values())
-        return Scores({"chance_accuracy": 50.0, "chance_consistency": whole}, notes=(CHANCE,))
+        consistency = 100 * fmean(0.5 ** len(places) for places in groups.values())
+        return Scores({"chance_accuracy": 50.0, "chance_consistency": consistency}, notes=(CHANCE,))
 
 
 def _columns(right: Column, examples: Sequence[Example]) -> dict[str, Column]:
-    """A group's consistency stands at its first example."""
-    whole: list[float | None] = [None] * len(examples)
+    """The columns of the metric. The first example of a group has the group's consistency."""
+    consistency: list[float | None] = [None] * len(examples)
     for places in _groups(examples).values():
         known = [value for place in places if (value := right[place]) is not None]
         if known:
-            whole[places[0]] = min(known)
-    return {"accuracy": right, "consistency": whole}
+            consistency[places[0]] = min(known)
+    return {"accuracy": right, "consistency": consistency}
 
 
 def _groups(examples: Sequence[Example]) -> dict[str, list[int]]:
-    """The places of the examples of every group; one without is a group of its own."""
-    found: dict[str, list[int]] = defaultdict(list)
+    """The positions of the examples of every group; an example without a group is a group by itself."""
+    groups: dict[str, list[int]] = defaultdict(list)
     for place, example in enumerate(examples):
-        found[str(example.facts.get("group", example.id))].append(place)
-    return found
+        groups[str(example.facts.get("group", example.id))].append(place)
+    return groups

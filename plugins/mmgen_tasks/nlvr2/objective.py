@@ -1,4 +1,4 @@
-"""True or false: the pooled state of a row says whether its statement is true of its pictures."""
+"""True or false: classifies the pooled state of a row by whether its statement is true of its pictures."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import json_lines, tidy
 from mmgen.tensors import Example
 
-from ..results import csv_rows, label_of, prediction_of, put
+from ..results import add_row, csv_rows, label_of, prediction_of
 from .files import read_example
 
 
@@ -23,31 +23,31 @@ class PairResults(ResultFiles):
     name = "nlvr2"
 
     def read(self, path: Path, examples: Sequence[Example]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
 
         def take(row: list[str]) -> None:
             if len(row) < 2:
-                raise DataError(f"a line is IDENTIFIER,True or IDENTIFIER,False, and this has no comma: {row[0]!r:.40}")
-            put(found, tidy(row[0], "identifier"), {"label": _truth(row[1].strip())})
+                raise DataError(f"a line must be IDENTIFIER,True or IDENTIFIER,False, not {row[0]!r:.40}")
+            add_row(values, tidy(row[0], "identifier"), {"label": _truth(row[1].strip())})
 
         read_rows(csv_rows(path, header=("identifier", "id")), path, take)
-        return found
+        return values
 
     def read_references(self, path: Path) -> list[Example]:
-        found: dict[str, Example] = {}
+        examples: dict[str, Example] = {}
 
         def take(row: Any) -> None:
             example = read_example(row)
-            put(found, example.id, example)
+            add_row(examples, example.id, example)
 
         read_rows(json_lines(path), path, take)
-        return [*found.values()]
+        return [*examples.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
-        return "".join(f"{one.id},{_truth(label_of(prediction_of(values, one.id)))}\n" for one in examples)
+        return "".join(f"{example.id},{_truth(label_of(prediction_of(values, example.id)))}\n" for example in examples)
 
 
 def _truth(label: str) -> str:
     if label.lower() not in ("true", "false"):
-        raise DataError(f"what is predicted must be True or False, and is {label!r:.40}")
+        raise DataError(f"the prediction must be True or False, not {label!r:.40}")
     return label.capitalize()

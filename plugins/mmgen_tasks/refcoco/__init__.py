@@ -1,1 +1,1 @@
-"""RefCOCO, RefCOCO+ and RefCOCOg: which box an expression is about."""
+"""RefCOCO, RefCOCO+ and RefCOCOg: which box an expression refers to."""

@@ -10,7 +10,7 @@ from mmgen.tensors import Prediction, ResolvedExample
 
 
 class RegionCard(Renderer):
-    """How much the chosen box and the right one overlap (label "box"; of several pictures, on the first)."""
+    """The overlap of the chosen box and the right one (label "box", a box of the first picture)."""
 
     def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         box, right = as_box(prediction.value["box"]), example.labels.get("box")

@@ -1,6 +1,6 @@
-"""RefCOCO, RefCOCO+ and RefCOCOg: which box an expression is about.
+"""RefCOCO, RefCOCO+ and RefCOCOg: which box an expression refers to.
 
-The keys that recipes have for its data sets, its objective and its metric."""
+The recipe keys of its data sets, its objective and its metric."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -16,19 +16,19 @@ from mmgen.configs import RelativeTo
 class Refcoco(Published):
     """Referring expressions about objects of COCO's pictures (RefCOCO, RefCOCO+, RefCOCOg): an expression, a box.
 
-    `refs(...).p` is a pickle. It is read without running anything, and may also be JSON of the same content.
+    `refs(...).p` is a pickle. It is read without running code, and may also be JSON of the same content.
     """
 
     type: Literal["refcoco"] = "refcoco"
     labels: ClassVar[tuple[str, ...]] = ("box",)
 
-    validation_split: str = Field("val", description="the split whose loss is watched while training")
-    test_split: str = Field("val", description="the split that every step predicts for and is scored on")
+    validation_split: str = Field("val", description="the split whose loss is measured during training")
+    test_split: str = Field("val", description="the split that every step predicts and is scored on")
     release: Literal["refcoco", "refcoco+", "refcocog"] = Field(
-        "refcoco+", description="which of the three; its files lie in `folder`, or in the subfolder of this name"
+        "refcoco+", description="the release; its files are in `folder`, or in the subfolder of this name"
     )
     split_by: Literal["unc", "google", "umd"] | None = Field(
-        None, description="whose splits; by default unc, and umd for refcocog"
+        None, description="the authors of the splits; unc by default, umd for refcocog"
     )
     refs: Annotated[Path | None, RelativeTo("folder")] = Field(
         None, description="the file of expressions, instead of refs(SPLIT_BY).p"
@@ -38,7 +38,7 @@ class Refcoco(Published):
     )
 
     def splitter(self) -> str:
-        """Whose splits are used."""
+        """The authors of the splits that are used."""
         return self.split_by or ("umd" if self.release == "refcocog" else "unc")
 
     def names(self) -> tuple[str, ...]:
@@ -59,31 +59,33 @@ class Refcoco(Published):
 
 
 class RegionChoice(mmgen.ObjectiveConfig):
-    """Which region an expression speaks of (RefCOCO+; VL-BERT, section 4.2): a logit a region, of its own state. Those
-    that overlap the right box by an IoU of .5 or more are right."""
+    """Which region an expression refers to (RefCOCO+; VL-BERT, section 4.2): one logit per region, from the region's
+    state. Regions that overlap the right box by an IoU of .5 or more are right."""
 
     type: Literal["region_choice"] = "region_choice"
     gives = "region"
     labels = ("box",)
 
-    image: str = Field("image", description="the input whose regions there are to choose from")
+    image: str = Field("image", description="the input whose regions are the candidates")
     loss: Literal["bce", "softmax"] = Field(
-        "bce", description="bce: each region by itself, a mean over regions; softmax: all right ones against the others"
+        "bce", description="bce: every region alone, a mean over regions; softmax: all right regions against the rest"
     )
-    transform: bool = Field(True, description="the head has a hidden layer, as wide as the states")
+    transform: bool = Field(True, description="the head has a hidden layer, of the states' width")
     init_from: str = Field(
-        "", description="the masked_regions objective whose hidden layer this one begins with, as in VL-BERT's code"
+        "", description="the masked_regions objective whose hidden layer initialises this one, as in VL-BERT's code"
     )
     whole_image: bool = Field(
         False,
-        description="the whole picture, which VL-BERT has in front of its regions, may be chosen too, as in its code",
+        description="the whole picture, VL-BERT's first region, may be chosen too, as in VL-BERT's code",
     )
     dropout: float = Dropout
 
     @model_validator(mode="after")
     def _hidden(self):
         if self.init_from and not self.transform:
-            raise ValueError("init_from is about the hidden layer, and transform = false leaves that out; drop one")
+            raise ValueError(
+                "init_from initialises the hidden layer, but transform = false removes that layer; drop one of them"
+            )
         return self
 
     def build(self, backbone, labels):
@@ -96,7 +98,7 @@ class RegionChoice(mmgen.ObjectiveConfig):
 
 
 class BoxAccuracy(mmgen.MetricConfig):
-    """Referring expressions whose box is right, in percent: an intersection over union of 0.5 or more."""
+    """Referring expressions whose predicted box is right, in percent: an intersection over union of 0.5 or more."""
 
     type: Literal["box_accuracy"] = "box_accuracy"
     judges = frozenset({"region"})
@@ -115,17 +117,17 @@ class BoxAccuracy(mmgen.MetricConfig):
 
 
 class SceneExpressions(Proposals):
-    """Expressions that fit one thing of a drawn scene, which has others of its kind: RefCOCO+, drawn.
+    """Expressions that fit exactly one thing of a drawn scene with several of its kind: RefCOCO+, drawn.
 
-    An expression is as short as it can be, and never says left or right. A box by lot is right 18 times in 100 among
-    the things' own, and 5 times among 36 proposals, which have a right one for 98 things in 100.
+    An expression is as short as possible, and never says left or right. A random box is right 18 times in 100 among
+    the things' boxes, and 5 times among 36 proposals; the proposals have a right box for 98 things in 100.
     """
 
     type: Literal["scene_expressions"] = "scene_expressions"
     labels: ClassVar[tuple[str, ...]] = ("box",)
     proposals: int = Field(0, ge=0, le=100, description=Proposals.model_fields["proposals"].description)
-    same_kind: int = Field(3, ge=2, le=4, description="things of one kind, not all alike, that a scene has")
-    expressions: int = Field(2, ge=1, le=4, description="expressions a scene at most, each an example")
+    same_kind: int = Field(3, ge=2, le=4, description="how many things of one kind, not all alike, a scene has")
+    expressions: int = Field(2, ge=1, le=4, description="at most this many expressions per scene, one example each")
 
     def build(self):
         from .drawn import DrawnExpressions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from mmgen_scenes.drawn import DrawnDataset, Made, things
+from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.proposals import propose
 from mmgen_scenes.world import Scene, sample, unlike
 from mmgen_vl.boxes import Box
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 class DrawnExpressions(DrawnDataset):
-    """Examples of a `SceneExpressions` config, an expression each.
+    """Examples of a `SceneExpressions` config, one per expression.
 
     inputs   "image": the scene's name; "expression"
     labels   "box": the box of the only thing that the expression fits
-    facts    image, the scene's things, and "thing": which of them is meant
+    facts    image, the scene's things, and "thing": the position of the thing that the expression refers to
     """
 
     name = "drawn scenes with expressions"
     config: SceneExpressions
 
-    def make(self, split: str, i: int) -> Made:
+    def make(self, split: str, i: int) -> SceneSet:
         config = self.config
         rng = Random(f"{config.seed}/{split}/{i}/expressions")
         name = f"expressions{config.proposals or ''}-{split}-{i:05d}"
@@ -44,7 +44,7 @@ class DrawnExpressions(DrawnDataset):
             )
             for place, (thing, text) in enumerate(expressions.write(rng, scene, config.expressions))
         )
-        return Made((scene,), examples)
+        return SceneSet((scene,), examples)
 
     def boxes(self, scene: Scene) -> tuple[list[Box], list[str]]:
         return propose(scene, [(t.box, f"{t.color} {t.kind}") for t in scene.things], self.config.proposals)

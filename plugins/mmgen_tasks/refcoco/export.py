@@ -1,4 +1,4 @@
-"""RefCOCO+'s format written: a pickle of expressions, and COCO's annotations."""
+"""Writes RefCOCO+'s format: a pickle of expressions, and COCO's annotations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mmgen.reading.export import (
     text_input,
 )
 
-from ..export import named
+from ..export import split_roles
 from .files import INSTANCES, REFS
 
 TESTED = {"test": "testA"}  # our name of a split -> RefCOCO's
@@ -35,19 +35,19 @@ class RefcocoPlus(Exporter):
         categories: dict[str, int] = {}
         things: dict[tuple[str, tuple[float, ...]], int] = {}
 
-        def annotated(key: str, picture: ExportedPicture, box: Sequence[float], name: str) -> int:
+        def annotate(key: str, picture: ExportedPicture, box: Sequence[float], name: str) -> int:
             x0, y0, x1, y1 = picture.pixels(box)
-            own = len(annotations) + 1
+            annotation_id = len(annotations) + 1
             category = categories.setdefault(name, len(categories) + 1)
-            row = {"id": own, "image_id": number_or_text(key), "category_id": category, "iscrowd": 0}
+            row = {"id": annotation_id, "image_id": number_or_text(key), "category_id": category, "iscrowd": 0}
             annotations.append(row | {"bbox": [x0, y0, x1 - x0, y1 - y0], "area": (x1 - x0) * (y1 - y0)})
-            return things.setdefault((key, tuple(box)), own)
+            return things.setdefault((key, tuple(box)), annotation_id)
 
         for key, picture in exported.pictures.items():
             size = {"width": picture.width, "height": picture.height}
             images.append({"id": number_or_text(key), "file_name": picture.file, **size})
             for place, box in enumerate(picture.boxes):
-                annotated(key, picture, box, picture.labels[place] if picture.labels else "thing")
+                annotate(key, picture, box, picture.labels[place] if picture.labels else "thing")
         for split, examples in exported.splits.items():
             for example in examples:
                 key, box, text = (
@@ -56,7 +56,7 @@ class RefcocoPlus(Exporter):
                     text_input(example, "expression"),
                 )
                 if (key, box) not in things:
-                    annotated(key, exported.pictures[key], box, "thing")
+                    annotate(key, exported.pictures[key], box, "thing")
                 sentence = {"sent_id": number_or_text(example.id), "sent": text, "raw": text, "tokens": text.split()}
                 refs.append(
                     {
@@ -71,6 +71,6 @@ class RefcocoPlus(Exporter):
                     }
                 )
         (folder / REFS.format(splitter="unc", ending="p")).write_bytes(pickle.dumps(refs, protocol=2))
-        known = [{"id": own, "name": name} for name, own in categories.items()]
+        known = [{"id": category_id, "name": name} for name, category_id in categories.items()]
         save_json(folder / INSTANCES, {"images": images, "annotations": annotations, "categories": known})
-        return {"type": "refcoco", "release": "refcoco+", **named([*exported.splits], TESTED)}
+        return {"type": "refcoco", "release": "refcoco+", **split_roles([*exported.splits], TESTED)}

@@ -15,7 +15,7 @@ from mmgen.reading.finding import Finder
 from mmgen.reading.text import image_id, kind, parse_json, read_items, read_list, read_text, require_keys, tidy
 from mmgen.tensors import Example
 
-from ..dataset import PublishedDataset, Read, numbers
+from ..dataset import CountedExamples, PublishedDataset, numbers
 from ..pickles import PICKLES, read_pickle
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ SERVER = "https://bvisionweb1.cs.unc.edu/licheng/referit/data"
 
 
 class Files(NamedTuple):
-    """The files of all splits."""
+    """The files of all splits together."""
 
     refs: Path
     instances: Path
@@ -37,7 +37,7 @@ class Thing(NamedTuple):
     """An annotated thing of a picture."""
 
     image: str  # id of the picture
-    box: Box | None  # None where nothing of it lies in the picture
+    box: Box | None  # None for a box outside of the picture
     name: str
 
 
@@ -50,19 +50,19 @@ class Instances(NamedTuple):
 
 
 class RefcocoFiles(PublishedDataset):
-    """Examples of a `Refcoco` config, an expression each.
+    """Examples of a `Refcoco` config, one per expression.
 
     id       the expression's, `sent_id`
     inputs   "image": its key; "expression"
     labels   "box": (x0, y0, x1, y1), relative to the picture's size
-    facts    image; category: what the thing is called; ref: the thing's `ref_id`
+    facts    image; category: the name of the thing's category; ref: the thing's `ref_id`
 
     A picture's boxes are those of all its things in `instances.json`.
     """
 
     licence = "expressions: not stated; boxes: CC BY 4.0; images: their photographers' terms"
     source = "github.com/lichengunc/refer"
-    advice = "put them there, or name others in data.refs and data.instances"
+    advice = "put the files there, or name other files in data.refs and data.instances"
     boxed = "expression"
     config: Refcoco
 
@@ -75,61 +75,64 @@ class RefcocoFiles(PublishedDataset):
 
     def find(self, finder: Finder, split: str) -> Files:
         config = self.config
-        where = f"web.archive.org/web/2022/{SERVER}/{config.release}.zip (its own server is down)"
+        source = f"web.archive.org/web/2022/{SERVER}/{config.release}.zip (the original server is down)"
         refs = (
             [config.refs]
             if config.refs
             else [REFS.format(splitter=config.splitter(), ending=ending) for ending in ("p", "json")]
         )
-        return Files(finder.file(refs, where), finder.file([config.instances or INSTANCES], where))
+        return Files(finder.file(refs, source), finder.file([config.instances or INSTANCES], source))
 
-    def named(self, split: str) -> Path:
+    def main_file(self, split: str) -> Path:
         return self.files[split].refs
 
-    def read(self, split: str) -> Read:
+    def read(self, split: str) -> CountedExamples:
         if split not in self._expressions:
-            raise DataError(f"{self.named(split)}: has no expressions of the split '{split}'")
+            raise DataError(f"{self.main_file(split)}: has no expressions of the split '{split}'")
         return self._expressions[split]
 
     def boxes(self, key: str) -> tuple[list[Box], list[str]] | None:
-        there = [(thing.box, thing.name) for thing in self._by_key.get(key, ()) if thing.box is not None]
-        return ([box for box, _ in there], [name for _, name in there]) if there else None
+        things = [(thing.box, thing.name) for thing in self._by_key.get(key, ()) if thing.box is not None]
+        return ([box for box, _ in things], [name for _, name in things]) if things else None
 
     @cached_property
     def _by_key(self) -> dict[str, list[Thing]]:
-        return {key: self._instances.of.get(own, []) for own, key in self._instances.keys.items()}
+        return {key: self._instances.of.get(picture_id, []) for picture_id, key in self._instances.keys.items()}
 
     @cached_property
     def _instances(self) -> Instances:
         return read_instances(next(iter(self.files.values())).instances)
 
     @cached_property
-    def _expressions(self) -> dict[str, Read]:
-        """All splits that are used: they stand in one file."""
+    def _expressions(self) -> dict[str, CountedExamples]:
+        """All splits that are used; one file has them all."""
         path = next(iter(self.files.values())).refs
         pickled = (path.with_suffix("") if path.suffix == ".gz" else path).suffix in PICKLES
         refs = read_pickle(path) if pickled else parse_json(read_text(path), path)
         if not isinstance(refs, list):
-            raise DataError(f"{path}: not a file of expressions: it is {kind(refs)}, and must be a list")
-        found: dict[str, Read] = {}
+            raise DataError(f"{path}: a file of expressions must be a list, not {kind(refs)}")
+        splits: dict[str, CountedExamples] = {}
         seen: set[str] = set()
 
         def take(ref: Any) -> None:
             require_keys(ref, "split", "ann_id", "sentences")
             split = tidy(ref["split"], "split")
             if split in self.files:
-                _take(ref, self._instances, seen, found.setdefault(split, Read([], Counter())))
+                _take(ref, self._instances, seen, splits.setdefault(split, CountedExamples([], Counter())))
 
         read_items(refs, path, "refs", take)
-        return found
+        return splits
 
 
-def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: Read) -> None:
-    """Adds the expressions of a thing. `seen`: their ids so far, which must differ."""
-    own = image_id(ref["ann_id"], "ann_id", plain=True)
-    if own not in instances.things:
-        raise DataError(f"ann_id {own:.60} is not among the annotations of instances.json; do the two belong together?")
-    thing = instances.things[own]
+def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: CountedExamples) -> None:
+    """Adds the expressions of a thing to `read`. `seen`: the ids of the expressions so far; ids must be unique."""
+    annotation_id = image_id(ref["ann_id"], "ann_id", plain=True)
+    if annotation_id not in instances.things:
+        raise DataError(
+            f"ann_id {annotation_id:.60} is not among the annotations of instances.json; use two files of the same "
+            "release"
+        )
+    thing = instances.things[annotation_id]
     facts = {"image": instances.keys[thing.image], "category": thing.name}
     if "ref_id" in ref:
         facts["ref"] = image_id(ref["ref_id"], "ref_id", plain=True)
@@ -143,7 +146,7 @@ def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: Read)
         except DataError as error:
             raise DataError(f"sentences[{number}]: {error}") from None
         if name in seen:
-            raise DataError(f"sentences[{number}]: sent_id {name:.60} came before")
+            raise DataError(f"sentences[{number}]: duplicate sent_id {name:.60}")
         seen.add(name)
         if not text or thing.box is None:
             read.counts["without_box" if text else "without_text"] += 1
@@ -153,19 +156,21 @@ def _take(ref: dict[str, Any], instances: Instances, seen: set[str], read: Read)
 
 
 def read_instances(path: Path) -> Instances:
-    """Pictures, categories and boxes in COCO's format. Raises DataError."""
+    """Read pictures, categories and boxes in COCO's format. Raises DataError."""
     table, annotations = read_list(path, "annotations", "COCO annotations")
     sizes: dict[str, tuple[float, ...]] = {}
     names: dict[str, str] = {}
-    found = Instances({}, {}, {})
+    instances = Instances({}, {}, {})
 
     def picture(row: Any) -> None:
         require_keys(row, "id", "width", "height")
-        own = image_id(row["id"], "id", plain=True)
-        sizes[own] = width, height = numbers([row["width"], row["height"]], 2, "width and height")
+        picture_id = image_id(row["id"], "id", plain=True)
+        sizes[picture_id] = width, height = numbers([row["width"], row["height"]], 2, "width and height")
         if width <= 0 or height <= 0:
-            raise DataError(f"a picture of {width:g} x {height:g} pixels")
-        found.keys[own] = image_key(tidy(row["file_name"], "file_name")) if row.get("file_name") else own
+            raise DataError(f"the picture's size is {width:g} x {height:g} pixels; width and height must be positive")
+        instances.keys[picture_id] = (
+            image_key(tidy(row["file_name"], "file_name")) if row.get("file_name") else picture_id
+        )
 
     def category(row: Any) -> None:
         require_keys(row, "id", "name")
@@ -173,19 +178,19 @@ def read_instances(path: Path) -> Instances:
 
     def thing(row: Any) -> None:
         require_keys(row, "id", "image_id", "bbox")
-        own, image = (image_id(row[key], key, plain=True) for key in ("id", "image_id"))
+        annotation_id, image = (image_id(row[key], key, plain=True) for key in ("id", "image_id"))
         if image not in sizes:
             raise DataError(f"image_id {image:.60} is not among the images")
-        if own in found.things:
-            raise DataError(f"the id {own:.60} came before")
+        if annotation_id in instances.things:
+            raise DataError(f"duplicate id {annotation_id:.60}")
         x, y, width, height = numbers(row["bbox"], 4, "bbox")
         name = names.get(image_id(row["category_id"], "category_id", plain=True), "") if "category_id" in row else ""
-        found.things[own] = Thing(image, relative((x, y, x + width, y + height), *sizes[image]), name)
-        found.of.setdefault(image, []).append(found.things[own])
+        instances.things[annotation_id] = Thing(image, relative((x, y, x + width, y + height), *sizes[image]), name)
+        instances.of.setdefault(image, []).append(instances.things[annotation_id])
 
     for key, take in (("images", picture), ("categories", category)):
         if not isinstance(table.get(key), list):
-            raise DataError(f"{path}: not a file of COCO annotations: it has no list '{key}'")
+            raise DataError(f"{path}: not a file of COCO annotations: no list '{key}'")
         read_items(table[key], path, key, take)
     read_items(annotations, path, "annotations", thing)
-    return found
+    return instances

@@ -1,4 +1,4 @@
-"""Accuracy of boxes that referring expressions are about (RefCOCO, RefCOCO+, RefCOCOg)."""
+"""Accuracy of the boxes that referring expressions refer to (RefCOCO, RefCOCO+, RefCOCOg)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mmgen_vl.boxes import RIGHT, box_array, iou, most_often_right
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Prediction, Scores
 
-from ..columns import means, scores, told, unknown
+from ..columns import means, prediction_value, scores, unknown
 
 CHANCE = "chance: the box, of these examples' own, that is right most often"
 
@@ -17,16 +17,19 @@ CHANCE = "chance: the box, of these examples' own, that is right most often"
 class BoxAccuracyMetric(Metric):
     """In percent, of examples with `labels["box"]`:
 
-    accuracy  boxes whose intersection over union with the right one is 0.5 or more; of several pictures those of the
-              first, which the label's box is of
+    accuracy  boxes whose intersection over union with the right one is 0.5 or more; of several pictures only boxes of
+              the first count, since the label's box is on the first picture
     """
 
     def score(self, generations: Sequence[Prediction], examples: Sequence[Example]) -> Scores:
         right = [
-            100.0 * bool(_of_first(one) and iou(_box(one, example), example.labels["box"])[0, 0] >= RIGHT)
+            100.0
+            * bool(
+                _on_first_picture(prediction) and iou(_box(prediction, example), example.labels["box"])[0, 0] >= RIGHT
+            )
             if "box" in example.labels
             else None
-            for one, example in zip(generations, examples, strict=True)
+            for prediction, example in zip(generations, examples, strict=True)
         ]
         return scores({"accuracy": right}, unknown(right, "box"))
 
@@ -35,10 +38,10 @@ class BoxAccuracyMetric(Metric):
         return Scores(means({"accuracy": most_often_right(boxes)}, "chance_"), notes=(CHANCE,)) if boxes else None
 
 
-def _of_first(one: Prediction) -> bool:
-    """Whether the box is one of the first picture."""
-    return not (isinstance(one.value, Mapping) and one.value.get("picture"))
+def _on_first_picture(prediction: Prediction) -> bool:
+    """Whether the box is on the first picture."""
+    return not (isinstance(prediction.value, Mapping) and prediction.value.get("picture"))
 
 
-def _box(one: Prediction, example: Example):
-    return box_array([told(one.value, "box", example)], f"example '{example.id}': the prediction")
+def _box(prediction: Prediction, example: Example):
+    return box_array([prediction_value(prediction.value, "box", example)], f"example '{example.id}': the prediction")

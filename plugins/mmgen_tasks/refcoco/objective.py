@@ -1,4 +1,4 @@
-"""Choice among regions: a logit for each, of its own last state."""
+"""Choice among regions: one logit per region, from the region's last state."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ BOX, RIGHT = "box", "right"
 
 
 class RightRegions(TargetReader):
-    """Which regions of every row are right, in loader workers."""
+    """Computes which regions of every row are right, in loader workers."""
 
     def __init__(self, config: RegionChoice) -> None:
-        self.image, self.whole, self.by_region = config.image, config.whole_image, config.loss == "bce"
+        self.image, self.whole_image, self.by_region = config.image, config.whole_image, config.loss == "bce"
 
     def collate(self, rows: Rows) -> Targets:
-        boxes, mask = regions_of(rows, self.image), choosable(rows.inputs[self.image], self.whole)
-        found = torch.full(mask.shape, -100)  # (B, N)
-        for row, own, real, example in zip(found, boxes, mask, rows.examples, strict=True):
+        boxes, mask = regions_of(rows, self.image), choosable(rows.inputs[self.image], self.whole_image)
+        labels = torch.full(mask.shape, -100)  # (B, N)
+        for row, row_boxes, real, example in zip(labels, boxes, mask, rows.examples, strict=True):
             if BOX not in example.labels:
                 raise MissingLabel(f"example '{example.id}' has no label '{BOX}'", BOX)
-            row[real] = right(own[real], example.labels[BOX], example.id).long()
-        if (of := rows.inputs[self.image].get("picture")) is not None:
-            found[mask & (of > 0)] = 0  # a label's box is one of the first picture
-        count = int(mask.sum()) if self.by_region else int((found == 1).any(1).sum())
-        return Targets({"loss": count}, {RIGHT: found})
+            row[real] = right(row_boxes[real], example.labels[BOX], example.id).long()
+        if (pictures := rows.inputs[self.image].get("picture")) is not None:
+            labels[mask & (pictures > 0)] = 0  # a label's box is on the first picture
+        count = int(mask.sum()) if self.by_region else int((labels == 1).any(1).sum())
+        return Targets({"loss": count}, {RIGHT: labels})
 
     def ask(self, rows: Rows) -> Targets:
         regions_of(rows, self.image)
@@ -49,8 +49,8 @@ class RightRegions(TargetReader):
 class RegionChoiceObjective(Objective):
     """Owns the head: (B, N, H) states of regions -> (B, N) logits, -inf for those that cannot be chosen.
 
-    Losses: binary cross-entropy over regions (VL-BERT); or, by example, the cross-entropy of a choice that is even
-    among the right regions. An example without a right region has no such loss.
+    Losses: binary cross-entropy over regions (VL-BERT); or, per example, the cross-entropy with a uniform distribution
+    over the right regions. An example without a right region has no softmax loss.
     """
 
     def __init__(self, config: RegionChoice, backbone: Backbone) -> None:
@@ -58,14 +58,16 @@ class RegionChoiceObjective(Objective):
         self.config, self.reader, width = config, RightRegions(config), backbone.hidden_size
         layers: dict[str, nn.Module] = {"1": nn.Linear(width, width), "2": nn.GELU()} if config.transform else {}
         layers |= {"0": nn.Dropout(config.dropout), "3" if config.transform else "1": nn.Linear(width, 1)}
-        self.head = nn.Sequential(OrderedDict(layers))  # weights are called as when the dropout stood first
+        self.head = nn.Sequential(
+            OrderedDict(layers)
+        )  # numbered so that the weights keep their names from when dropout came first
 
     def begin(self, model: Sequencer) -> None:
         if self.config.transform:
             init_layer_from(self.head[0], model, self.config.init_from)
 
     def published(self, weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
-        """The hidden layer begins as that of VL-BERT's head for masked regions."""
+        """Weights for the hidden layer: those of VL-BERT's head for masked regions."""
         if not self.config.transform:
             return {}
         return published_layer(weights, VLBERT_REGIONS["dense"], "head.1")
@@ -81,30 +83,33 @@ class RegionChoiceObjective(Objective):
             real = labels != -100
             loss = F.binary_cross_entropy_with_logits(logits[real], labels[real].float(), reduction="sum")
             return Loss({"loss": loss})
-        even = (labels == 1).float() / (labels == 1).sum(1, keepdim=True).clamp(min=1)
-        shares = logits.log_softmax(-1).masked_fill(even == 0, 0)
-        return Loss({"loss": -(even * shares).sum()})
+        uniform = (labels == 1).float() / (labels == 1).sum(1, keepdim=True).clamp(min=1)
+        shares = logits.log_softmax(-1).masked_fill(uniform == 0, 0)
+        return Loss({"loss": -(uniform * shares).sum()})
 
     def predict(self, model: Sequencer, batch: Batch, targets: Targets) -> list[Prediction]:
         logits = self.logits(model, batch)
         shares = logits.sigmoid() if self.config.loss == "bce" else logits.softmax(-1)
         boxes = batch.inputs[self.config.image]["boxes"]
         best = logits.argmax(-1)  # (B,)
-        chosen = boxes[torch.arange(len(best), device=best.device), best]
+        best_boxes = boxes[torch.arange(len(best), device=best.device), best]
         sure = shares.gather(1, best.unsqueeze(1)).squeeze(1)
         pictures = self._pictures(batch, best)
         return [
             Prediction(name, {"box": box, "index": index, **picture}, share)
             for name, box, index, picture, share in zip(
-                batch.ids, plain(chosen), best.tolist(), pictures, sure.tolist(), strict=True
+                batch.ids, plain(best_boxes), best.tolist(), pictures, sure.tolist(), strict=True
             )
         ]
 
-    def _pictures(self, batch: Batch, chosen: Tensor) -> list[dict[str, int]]:
-        """Of which picture each chosen region (B,) is, for examples that show several."""
+    def _pictures(self, batch: Batch, best: Tensor) -> list[dict[str, int]]:
+        """The picture of each chosen region (B,), for examples that show several pictures."""
         regions = batch.inputs[self.config.image]
         if "picture" not in regions:
-            return [{}] * len(chosen)
+            return [{}] * len(best)
         several = (regions["picture"] * regions["mask"]).amax(1) > 0
-        own = regions["picture"].gather(1, chosen.unsqueeze(1)).squeeze(1)
-        return [{"picture": place} if more else {} for place, more in zip(own.tolist(), several.tolist(), strict=True)]
+        picture_numbers = regions["picture"].gather(1, best.unsqueeze(1)).squeeze(1)
+        return [
+            {"picture": place} if more else {}
+            for place, more in zip(picture_numbers.tolist(), several.tolist(), strict=True)
+        ]

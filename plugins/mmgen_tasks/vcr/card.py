@@ -1,4 +1,4 @@
-"""VCR's cards: choices with the right one, and the words of its texts that name objects of the picture."""
+"""VCR's cards: the choices with the right choice marked, and the words of the texts that name objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mmgen.tensors import Generation, Prediction, ResolvedExample
 
 
 class ChoiceCard(Renderer):
-    """A bar a choice, and the choices' texts (labels "choices", "choice" and "choice_mentions")."""
+    """One bar per choice, and the choices' texts (labels "choices", "choice" and "choice_mentions")."""
 
     def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         labels, best = example.labels, prediction.value["choice"]
@@ -35,7 +35,7 @@ class ChoiceCard(Renderer):
 
 
 class NamedTextsCard(Renderer):
-    """What VCR's texts name, where a step writes, or tells right choices from wrong ones (label "truth")."""
+    """The objects that VCR's texts name, for a step that generates text or classifies choices (label "truth")."""
 
     def card(self, example: ResolvedExample, prediction: Prediction | Generation) -> Card:
         named = NamedObjects()

@@ -1,6 +1,6 @@
 """VCR: which of four answers is right, and which of four rationales.
 
-The keys that recipes have for its data sets, its objective and its metric."""
+The recipe keys of its data sets, its objective and its metric."""
 
 from typing import ClassVar, Literal
 
@@ -12,17 +12,17 @@ import mmgen
 
 
 class Vcr(FileEach):
-    """VCR: which of four answers is right, and which of four rationales. Its `images` are vcr1images, whose metadata
-    lie beside the pictures."""
+    """VCR: which of four answers is right, and which of four rationales. `images` is the folder vcr1images, with the
+    metadata beside the pictures."""
 
     type: Literal["vcr"] = "vcr"
     labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
 
-    test_split: str = Field("val", description="the split that every step predicts for and is scored on")
+    test_split: str = Field("val", description="the split that every step predicts and is scored on")
     subtask: Literal["answer", "rationale", "both", "every"] = Field(
         "both",
-        description="answers; rationales of the right answer; both; or, as the leaderboard wants it, rationales of "
-        "each of the four answers too",
+        description="answers; rationales of the right answer; both; or, for the leaderboard, also the rationales of "
+        "each of the four answers",
     )
 
     @classmethod
@@ -38,8 +38,8 @@ class Vcr(FileEach):
 
 
 class VcrTexts(Vcr):
-    """VCR's texts one by one, each choice behind its question an example of its own: right or wrong, as VisualBERT is
-    pretrained on them."""
+    """VCR's texts with one choice per example, right or wrong, as VisualBERT is pretrained on them: a question and one
+    of its choices."""
 
     type: Literal["vcr_texts"] = "vcr_texts"  # type: ignore[assignment]
     labels: ClassVar[tuple[str, ...]] = ("truth",)
@@ -55,9 +55,9 @@ class VcrTexts(Vcr):
 
 
 class MultipleChoice(mmgen.ObjectiveConfig):
-    """Which of several texts answers (VCR): a row a choice, one logit of its pooled state each.
+    """Which of several texts is the answer (VCR): one row per choice, with one logit from its pooled state.
 
-    As it is, VisualBERT's: softmax over an example's choices. VL-BERT's has loss = "bce".
+    The defaults are VisualBERT's: softmax over an example's choices. VL-BERT uses loss = "bce".
     """
 
     type: Literal["multiple_choice"] = "multiple_choice"
@@ -66,9 +66,9 @@ class MultipleChoice(mmgen.ObjectiveConfig):
     makes_rows = True
     pools = True
 
-    choice: str = Field("choice", description="the field of an example that each of the choices is put into")
+    choice: str = Field("choice", description="the field of an example that holds one choice in each row")
     loss: Literal["softmax", "bce"] = Field(
-        "softmax", description="softmax: the choices against each other; bce: each choice by itself"
+        "softmax", description="softmax: the choices against each other; bce: every choice separately"
     )
     dropout: float = Dropout
 
@@ -110,24 +110,24 @@ class ChoiceAccuracy(mmgen.MetricConfig):
 class SceneChoices(Drawn):
     """Questions about drawn scenes with four answers, and four rationales for the right one: VCR, drawn.
 
-    Wrong ones fit the scene's things. Who has learnt from the words of 4,000 scenes alone (naive Bayes) is right 30
-    times in 100 about answers and 25 times about rationales; chance is 25.
+    Wrong choices fit the scene's things. Naive Bayes trained on the words of 4,000 scenes alone is right 30 times in
+    100 about answers and 25 times about rationales; chance is 25.
     """
 
     type: Literal["scene_choices"] = "scene_choices"
     labels: ClassVar[tuple[str, ...]] = ("choices", "choice_mentions", "choice", "objects")
     min_things: int = Field(6, ge=6, le=7, description="fewest things in a scene")
     max_things: int = Field(7, ge=6, le=7, description="most things in a scene")
-    questions: int = Field(2, ge=1, le=2, description="questions a scene")
+    questions: int = Field(2, ge=1, le=2, description="questions per scene")
     subtask: Literal["answer", "rationale", "both", "every"] = Field(
         "both",
-        description="answers; rationales of the right answer; both; or, as VCR's leaderboard wants it, rationales of "
-        "each of the four answers too",
+        description="answers; rationales of the right answer; both; or, for VCR's leaderboard, also the rationales of "
+        "each of the four answers",
     )
     tags: Literal["kinds", "names"] = Field(
         "kinds",
-        description="things are called by their kinds; or, as people are in VCR, by names that say nothing, so that "
-        "only the mentions tell which thing is meant",
+        description="texts name things by their kinds; or, as for people in VCR, by arbitrary names, so that only the "
+        "mentions identify the thing",
     )
 
     def build(self):
@@ -150,7 +150,7 @@ class Choices(mmgen.RendererConfig):
 
 
 class NamedTexts(mmgen.RendererConfig):
-    """VCR's texts: the words that name objects, where a step writes, or tells right choices from wrong ones."""
+    """VCR's texts: the words that name objects, for a step that generates text or classifies choices."""
 
     type: Literal["vcr_texts_card"] = "vcr_texts_card"
     renders = frozenset({"text", "label"})

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
-from mmgen_scenes.drawn import DrawnDataset, Made, things
+from mmgen_scenes.drawn import DrawnDataset, SceneSet, things
 from mmgen_scenes.world import KINDS, Scene, sample
 
 from mmgen.tensors import Example
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
 
 class DrawnChoices(DrawnDataset):
     """Examples of a `SceneChoices` config: choices of an answer (ITEM-answer), or of a rationale given the question and
-    its answer (ITEM-rationale; ITEM-rationale-K where answer K is given, whether it is right or not).
+    its answer (ITEM-rationale; ITEM-rationale-K given answer K, whether it is right or not).
 
     inputs   "image": the scene's name; "question"; "question_mentions": `All` of (first character, end, things)
-    labels   "choices": four texts; "choice_mentions": the mentions of each; "choice": which one is right, from 0, but
-             where an answer is given that need not be; "objects": the kind of every thing, "person" of those that
-             have names
+    labels   "choices": four texts; "choice_mentions": their mentions; "choice": which choice is right, from 0, absent
+             in ITEM-rationale-K; "objects": the kind of every thing, or "person" for things with names
     facts    asks: "answer" or "rationale"; item and group; image, the scene's things, and the form of question
     """
 
@@ -35,16 +34,16 @@ class DrawnChoices(DrawnDataset):
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"objects": tuple(KINDS) if self.config.tags == "kinds" else (PERSON,)}
 
-    def make(self, split: str, i: int) -> Made:
+    def make(self, split: str, i: int) -> SceneSet:
         config = self.config
         rng = Random(f"{config.seed}/{split}/{i}/choices")
         (first,) = rng.choices(tuple(choices.FIRST), tuple(choices.FIRST.values()))
         items: list[Item] = []
         while not items:
             scene = sample(rng, f"choices-{split}-{i:05d}", config.min_things, config.max_things)
-            called = NAMES if config.tags == "names" else [f"the {thing.kind}" for thing in scene.things]
-            items = choices.write(rng, scene, config.questions, called, first)
-        return Made((scene,), tuple(example for item in items for example in self._examples(scene, item)))
+            thing_names = NAMES if config.tags == "names" else [f"the {thing.kind}" for thing in scene.things]
+            items = choices.write(rng, scene, config.questions, thing_names, first)
+        return SceneSet((scene,), tuple(example for item in items for example in self._examples(scene, item)))
 
     def _examples(self, scene: Scene, item: Item) -> Iterator[Example]:
         objects = item.objects if self.config.tags == "kinds" else (PERSON,) * len(scene.things)

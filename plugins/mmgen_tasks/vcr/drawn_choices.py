@@ -1,7 +1,7 @@
 """Writes questions with four answers, and four rationales for the right one: the drawn version of VCR.
 
-Wrong answers are what is right in other scenes, said of this scene's things; wrong rationales are what would be right
-if its things looked as they do elsewhere. Who has not seen the picture can hardly tell them from the right ones.
+Wrong answers are right answers of other scenes, applied to this scene's things; wrong rationales would be right if the
+things looked as they do in other scenes. Without the picture they are hard to distinguish from the right choices.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from mmgen_scenes.world import KINDS, SIDES, Scene
 
 from .items import CHOICES, Item, Text
 
-Values = dict[str, tuple[str, Sequence[str]]]  # a word of a rationale -> the right one, and all that it might be
+Values = dict[str, tuple[str, Sequence[str]]]  # a word of a rationale -> the right value, and all possible values
 
 
 @dataclass(frozen=True)
 class Form:
-    """A question about the thing {x}, which the thing {y} answers. Functions take a scene and positions in its things.
+    """A question about the thing {x}, with the thing {y} as answer. Functions take a scene and positions in its things.
 
-    right     every y that is beyond doubt
-    wrong     of an x, a y and another thing: whether that is beyond doubt no answer
-    values    of an x and a y, the other words of the rationale
-    by_place  whether the answer is likely where x is: in the sky, say
+    right     every y that is a right answer beyond doubt
+    wrong     (x, y, another thing) -> whether the other thing is a wrong answer beyond doubt
+    values    (x, y) -> the other words of the rationale
+    by_place  whether the answer is likely to be where x is, such as in the sky
     """
 
     question: str
@@ -41,36 +41,36 @@ class Form:
     by_place: bool = False
 
 
-def write(rng: Random, scene: Scene, count: int, called: Sequence[str], first: str) -> list[Item]:
-    """`count` questions of different forms, one of the form `first`; none where the scene has not as many. `called`:
-    what each thing is called in texts."""
-    found = {first: list(_items(rng, scene, FORMS[first]))}
-    if not found[first]:
+def write(rng: Random, scene: Scene, count: int, names: Sequence[str], first: str) -> list[Item]:
+    """`count` questions of different forms, one of them of the form `first`; none if the scene has fewer. `names`: the
+    name of each thing in texts."""
+    candidates = {first: list(_items(rng, scene, FORMS[first]))}
+    if not candidates[first]:
         return []
-    found |= {form: list(_items(rng, scene, FORMS[form])) for form in FORMS if form != first}
-    others = [form for form in found if found[form] and form != first]
-    if len(others) < count - 1:
+    candidates |= {form: list(_items(rng, scene, FORMS[form])) for form in FORMS if form != first}
+    available_forms = [form for form in candidates if candidates[form] and form != first]
+    if len(available_forms) < count - 1:
         return []
-    forms = [first, *rng.sample(others, count - 1)]
+    forms = [first, *rng.sample(available_forms, count - 1)]
     return [
-        _item(rng, scene, form, rng.choice(found[form]), called)._replace(id=f"{scene.id}-{number}")
+        _item(rng, scene, form, rng.choice(candidates[form]), names)._replace(id=f"{scene.id}-{number}")
         for number, form in enumerate(forms)
     ]
 
 
 def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, list[int]]]:
-    """Every x and y that a question can be about, and three other things that might be answered.
+    """Every x and y that a question can be about, and three other things as wrong answers.
 
-    x, y and the others are of different kinds. Where the answer is likely where x is, at least two of the others are
-    where the answer is."""
+    x, y and the wrong answers are of different kinds. In a form with `by_place`, at least two of the wrong answers are
+    where the right answer is."""
     kinds = [thing.kind for thing in scene.things]
     alone = [i for i, kind in enumerate(kinds) if kinds.count(kind) == 1]
     for x in alone:
         for y in form.right(scene, x):
             if y not in alone or _count(form.values(scene, x, y)) < CHOICES:
                 continue
-            every = [z for z in rng.sample(range(len(kinds)), len(kinds)) if z not in (x, y)]
-            wrong = list({kinds[z]: z for z in every if form.wrong(scene, x, y, z)}.values())
+            remaining = [z for z in rng.sample(range(len(kinds)), len(kinds)) if z not in (x, y)]
+            wrong = list({kinds[z]: z for z in remaining if form.wrong(scene, x, y, z)}.values())
             if form.by_place:
                 wrong.sort(key=lambda z: scene.things[z].place != scene.things[y].place)
                 if len(wrong) > 1 and scene.things[wrong[1]].place != scene.things[y].place:
@@ -79,49 +79,55 @@ def _items(rng: Random, scene: Scene, form: Form) -> Iterator[tuple[int, int, li
                 yield x, y, wrong[: CHOICES - 1]
 
 
-def _item(rng: Random, scene: Scene, form: str, chosen: tuple[int, int, list[int]], called: Sequence[str]) -> Item:
-    x, y, others = chosen
+def _item(rng: Random, scene: Scene, form: str, positions: tuple[int, int, list[int]], names: Sequence[str]) -> Item:
+    x, y, wrong_things = positions
     words, values = FORMS[form], FORMS[form].values(scene, x, y)
     right = {name: value for name, (value, _) in values.items()}
-    wrong = rng.sample([each for each in _combinations(values) if each != right], CHOICES - 1)
-    answers = [tell(words.answer, {"x": x, "y": z}, called) for z in (y, *others)]
-    rationales = [tell(words.rationale.format_map(_Kept(each)), {"x": x, "y": y}, called) for each in (right, *wrong)]
-    shuffled, answer = _shuffled(rng, answers)
-    reasons, rationale = _shuffled(rng, rationales)
+    wrong = rng.sample([combination for combination in _combinations(values) if combination != right], CHOICES - 1)
+    answers = [fill_template(words.answer, {"x": x, "y": z}, names) for z in (y, *wrong_things)]
+    rationales = [
+        fill_template(words.rationale.format_map(_KeepMissing(combination)), {"x": x, "y": y}, names)
+        for combination in (right, *wrong)
+    ]
+    shuffled, answer = _shuffle(rng, answers)
+    reasons, rationale = _shuffle(rng, rationales)
     kinds = tuple(thing.kind for thing in scene.things)
-    question, facts = tell(words.question, {"x": x}, called), {"form": form}
+    question, facts = fill_template(words.question, {"x": x}, names), {"form": form}
     return Item(scene.id, scene.id, kinds, question, shuffled, reasons, answer, rationale, facts)
 
 
-def _shuffled(rng: Random, texts: Sequence[Text]) -> tuple[tuple[Text, ...], int]:
-    """The texts in another order, and the place of the first of them, which is the right one."""
+def _shuffle(rng: Random, texts: Sequence[Text]) -> tuple[tuple[Text, ...], int]:
+    """The texts in random order, and the new position of the first text, which is the right one."""
     places = rng.sample(range(CHOICES), CHOICES)
     return tuple(texts[place] for place in places), places.index(0)
 
 
 def _combinations(values: Values) -> list[dict[str, str]]:
-    return [dict(zip(values, each, strict=True)) for each in product(*(options for _, options in values.values()))]
+    return [
+        dict(zip(values, combination, strict=True))
+        for combination in product(*(options for _, options in values.values()))
+    ]
 
 
 def _count(values: Values) -> int:
-    """How many combinations there are."""
+    """The number of combinations."""
     return prod(len(options) for _, options in values.values())
 
 
-class _Kept(dict):
-    """Leaves the names of things where they are."""
+class _KeepMissing(dict):
+    """Leaves the placeholders of things unchanged."""
 
     def __missing__(self, name: str) -> str:
         return f"{{{name}}}"
 
 
-def tell(template: str, things: Mapping[str, int], called: Sequence[str]) -> Text:
-    """ "what is {x} looking at?" of things as they are called: "what is the dog looking at?". Mentions leave articles
-    out."""
+def fill_template(template: str, things: Mapping[str, int], names: Sequence[str]) -> Text:
+    """A template with the names of things filled in: "what is {x} looking at?" -> "what is the dog looking at?".
+    Mentions leave out articles."""
     text, mentions = "", []
     for place, piece in enumerate(re.split(r"\{(\w)\}", template)):
         if place % 2:
-            article, _, name = called[things[piece]].rpartition(" ")
+            article, _, name = names[things[piece]].rpartition(" ")
             text += f"{article} " if article else ""
             mentions.append((len(text), len(text) + len(name), (things[piece],)))
             text += name
@@ -131,17 +137,17 @@ def tell(template: str, things: Mapping[str, int], called: Sequence[str]) -> Tex
 
 
 def _colors(scene: Scene, thing: int) -> tuple[str, Sequence[str]]:
-    own = scene.things[thing]
-    return own.color, KINDS[own.kind].colors
+    target = scene.things[thing]
+    return target.color, KINDS[target.kind].colors
 
 
-def _ahead(does: str) -> dict[str, Any]:
-    """The functions of a form about what looks somewhere, or goes somewhere."""
+def _ahead_functions(movement: str) -> dict[str, Any]:
+    """The functions of a form about a thing that looks, or goes, somewhere."""
 
     def right(scene: Scene, x: int) -> Sequence[int]:
-        (group,) = (each for each in scene.groups if x in each.members)
-        found = ahead(scene, x) if moves(group) == does else None
-        return () if found is None else (found,)
+        (group,) = (group for group in scene.groups if x in group.members)
+        thing = ahead(scene, x) if moves(group) == movement else None
+        return () if thing is None else (thing,)
 
     return {
         "right": right,
@@ -154,36 +160,36 @@ def _ahead(does: str) -> dict[str, Any]:
 
 
 def _next_to(scene: Scene, x: int) -> Sequence[int]:
-    found = closest(scene, x)
-    return () if found is None else (found,)
+    thing = closest(scene, x)
+    return () if thing is None else (thing,)
 
 
 def _twice_as_far(scene: Scene, x: int, y: int, z: int) -> bool:
     """Whether z is at least twice as far from x as y is, or far in any case."""
-    own = scene.things[x]
-    return distance(own, scene.things[z]) > min(2 * distance(own, scene.things[y]), FAR)
+    target = scene.things[x]
+    return distance(target, scene.things[z]) > min(2 * distance(target, scene.things[y]), FAR)
 
 
-def _alike(attribute: str) -> Callable[[Scene, int], Sequence[int]]:
-    """All things that have this in common with x."""
+def _same_attribute(attribute: str) -> Callable[[Scene, int], Sequence[int]]:
+    """All things that share this attribute with x."""
 
     def right(scene: Scene, x: int) -> Sequence[int]:
-        own = getattr(scene.things[x], attribute)
-        return [y for y, thing in enumerate(scene.things) if y != x and own and getattr(thing, attribute) == own]
+        value = getattr(scene.things[x], attribute)
+        return [y for y, thing in enumerate(scene.things) if y != x and value and getattr(thing, attribute) == value]
 
     return right
 
 
 def _shared_colors(scene: Scene, x: int, y: int) -> Values:
     color, colors = _colors(scene, x)
-    return {"color": (color, [each for each in colors if each in KINDS[scene.things[y].kind].colors])}
+    return {"color": (color, [candidate for candidate in colors if candidate in KINDS[scene.things[y].kind].colors])}
 
 
-FIRST = {"looking": 1, "going": 1, "next to": 2, "color": 2, "side": 2}  # how often a scene is about a form
+FIRST = {"looking": 1, "going": 1, "next to": 2, "color": 2, "side": 2}  # how often each form comes first
 WAY = "{x} faces {way}, and {y}, which is {color}, is the first thing that way."
 FORMS = {
-    "looking": Form("what is {x} looking at?", "{x} is looking at {y}.", WAY, **_ahead("looking")),
-    "going": Form("what is {x} going towards?", "{x} is going towards {y}.", WAY, **_ahead("going")),
+    "looking": Form("what is {x} looking at?", "{x} is looking at {y}.", WAY, **_ahead_functions("looking")),
+    "going": Form("what is {x} going towards?", "{x} is going towards {y}.", WAY, **_ahead_functions("going")),
     "next to": Form(
         "what is next to {x}?",
         "{y} is next to {x}.",
@@ -197,10 +203,10 @@ FORMS = {
         "what has the same color as {x}?",
         "{y} has the same color as {x}.",
         "{y} is {color}, and so is {x}.",
-        right=_alike("color"),
+        right=_same_attribute("color"),
         wrong=lambda scene, x, y, z: (
             scene.things[z].color != scene.things[x].color
-            and _count(_shared_colors(scene, x, z)) >= CHOICES  # it might have been
+            and _count(_shared_colors(scene, x, z)) >= CHOICES  # the color might have been the same
         ),
         values=_shared_colors,
     ),
@@ -208,7 +214,7 @@ FORMS = {
         "what is on the same side as {x}?",
         "{y} is on the same side as {x}.",
         "{y}, which is {color}, is on the {way}, and so is {x}.",
-        right=_alike("side"),
+        right=_same_attribute("side"),
         wrong=lambda scene, x, y, z: {scene.things[x].side, scene.things[z].side} == {*SIDES},
         values=lambda scene, x, y: {"way": (scene.things[x].side, SIDES), "color": _colors(scene, y)},
     ),

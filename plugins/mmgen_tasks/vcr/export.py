@@ -1,4 +1,4 @@
-"""VCR's format written: JSON lines whose words mention objects, and the metadata of every picture."""
+"""Writes VCR's format: JSON lines whose words mention objects, and the metadata of every picture."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mmgen.errors import DataError
 from mmgen.reading.export import Exported, ExportedPicture, Exporter, save_json, save_json_lines, text_input
 from mmgen.tensors import Example
 
-from ..export import named
-from .files import LABELS, TEXTS, WHOLE_BOX, names, read_text_of
+from ..export import split_roles
+from .files import LABELS, TEXTS, WHOLE_BOX, name_objects, read_text_of
 from .items import CHOICES, NAMES, PERSON, Text
 
 
 class Vcr(Exporter):
-    """Needs examples of answers and rationales. A picture's boxes are its objects, but for a last one of the whole."""
+    """Needs examples of answers and rationales. A picture's objects are its boxes, without a last box of the whole."""
 
     name = "vcr"
     labels = ("choices", "choice_mentions")
@@ -34,21 +34,21 @@ class Vcr(Exporter):
             for example in examples:
                 items.setdefault(str(example.facts.get("item")), {})[str(example.facts.get("asks"))] = example
             rows = []
-            for own, asked in items.items():
-                if asked.keys() != {"answer", "rationale"}:
-                    raise DataError(f"item '{own}' has no answers or no rationales; give examples of both")
-                rows.append(_row(own, asked["answer"], asked["rationale"], exported, objects))
+            for item, by_subtask in items.items():
+                if by_subtask.keys() != {"answer", "rationale"}:
+                    raise DataError(f"item '{item}' has no answers or no rationales; the format needs examples of both")
+                rows.append(_row(item, by_subtask["answer"], by_subtask["rationale"], exported, objects))
             save_json_lines(folder / f"{split}.jsonl", rows)
         for key, picture in exported.pictures.items():
             boxes = [[*picture.pixels(box), 1.0] for box in _objects(picture)]
-            called = objects.get(key, ["thing"] * len(boxes))
+            names = objects.get(key, ["thing"] * len(boxes))
             outlines = [[[[x0, y0], [x1, y0], [x1, y1], [x0, y1]]] for x0, y0, x1, y1, _ in boxes]
             size = {"width": picture.width, "height": picture.height}
             save_json(
                 (folder / self.images / picture.file).with_suffix(".json"),
-                {"boxes": boxes, "segms": outlines, "names": called, **size},
+                {"boxes": boxes, "segms": outlines, "names": names, **size},
             )
-        return {"type": "vcr", **named([*exported.splits], {})}
+        return {"type": "vcr", **split_roles([*exported.splits], {})}
 
 
 def _objects(picture: ExportedPicture) -> Sequence[Sequence[float]]:
@@ -57,7 +57,7 @@ def _objects(picture: ExportedPicture) -> Sequence[Sequence[float]]:
 
 
 def _row(
-    own: str, answer: Example, rationale: Example, exported: Exported, objects: dict[str, list[str]]
+    item: str, answer: Example, rationale: Example, exported: Exported, objects: dict[str, list[str]]
 ) -> dict[str, Any]:
     key = text_input(answer, "image")
     picture = exported.pictures[key]
@@ -67,14 +67,14 @@ def _row(
         pairs = zip(example.labels["choices"], example.labels["choice_mentions"], strict=True)
         texts += [Text(text, tuple(mentions)) for text, mentions in pairs]
     known = answer.labels.get("objects", ())
-    kinds = _kinds(texts, len(_objects(picture)), known, own)
+    kinds = _kinds(texts, len(_objects(picture)), known, item)
     objects.setdefault(key, kinds)
-    called, words = names(kinds), [_words(text) for text in texts]
-    for text, its in zip(texts, words, strict=True):
-        if read_text_of(its, called, "text") != text:
-            raise DataError(f"item '{own}': VCR's words cannot say '{text.text:.80}' with its mentions")
+    names, words = name_objects(kinds), [_words(text) for text in texts]
+    for text, text_words in zip(texts, words, strict=True):
+        if read_text_of(text_words, names, "text") != text:
+            raise DataError(f"item '{item}': VCR's format cannot represent '{text.text:.80}' with its mentions")
     stem = Path(picture.file).stem
-    row: dict[str, Any] = {"annot_id": own, "img_id": key, "img_fn": picture.file, "metadata_fn": f"{stem}.json"}
+    row: dict[str, Any] = {"annot_id": item, "img_id": key, "img_fn": picture.file, "metadata_fn": f"{stem}.json"}
     row |= {"objects": kinds, "question": words[0]}
     row |= zip(TEXTS, (words[1 : 1 + CHOICES], words[1 + CHOICES :]), strict=True)
     for name, example in zip(LABELS, (answer, rationale), strict=True):
@@ -83,19 +83,19 @@ def _row(
     return row
 
 
-def _kinds(texts: Sequence[Text], count: int, known: Sequence[str], own: str) -> list[str]:
-    """What the objects are, so that they are called as the texts call them. `known`: what those are that no text
+def _kinds(texts: Sequence[Text], count: int, known: Sequence[str], item: str) -> list[str]:
+    """The kinds of the objects that give them the names in the texts. `known`: the kinds of objects that no text
     mentions."""
-    called: dict[int, str] = {}
+    names: dict[int, str] = {}
     for text in texts:
         for first, end, objects in text.mentions:
             for number in objects:
                 if number >= count:
-                    raise DataError(f"item '{own}': mentions object {number} of {count}")
-                called[number] = text.text[first:end]
-    unseen = PERSON if called and set(called.values()) <= set(NAMES) else "thing"
+                    raise DataError(f"item '{item}': mentions object {number}, but the picture has {count} objects")
+                names[number] = text.text[first:end]
+    unseen = PERSON if names and set(names.values()) <= set(NAMES) else "thing"
     kinds = [*known[:count], *[unseen] * (count - len(known))]
-    return [PERSON if called.get(number) in NAMES else called.get(number, kinds[number]) for number in range(count)]
+    return [PERSON if names.get(number) in NAMES else names.get(number, kinds[number]) for number in range(count)]
 
 
 def _words(text: Text) -> list[Any]:

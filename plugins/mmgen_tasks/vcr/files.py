@@ -19,14 +19,16 @@ from mmgen.reading.finding import Finder
 from mmgen.reading.text import json_lines, kind, parse_json, read_text, require_keys, tidy
 from mmgen.tensors import All, Example
 
-from ..dataset import PublishedDataset, Read, numbers
+from ..dataset import CountedExamples, PublishedDataset, numbers
 from .items import CHOICES, NAMES, PERSON, Item, Text
 
 if TYPE_CHECKING:
     from .config import Vcr
 
 TEXTS, LABELS = ("answer_choices", "rationale_choices"), ("answer_label", "rationale_label")  # keys of a line
-ATTACHED = re.compile(r"[.,?!;:']")  # what begins so stands at the word before it, and parts into the same word pieces
+ATTACHED = re.compile(
+    r"[.,?!;:']"
+)  # a word that begins so follows the word before it without a blank; its word pieces stay the same
 MOST_OBJECTS = 1000
 MOST_CLASSES = 10_000
 CLASSES = """person bicycle car motorcycle airplane bus train truck boat trafficlight firehydrant stopsign parkingmeter
@@ -34,28 +36,28 @@ bench bird cat dog horse sheep cow elephant bear zebra giraffe backpack umbrella
 snowboard sportsball kite baseballbat baseballglove skateboard surfboard tennisracket bottle wineglass cup fork knife
 spoon bowl banana apple sandwich orange broccoli carrot hotdog pizza donut cake chair couch pottedplant bed diningtable
 toilet tv laptop mouse remote keyboard cellphone microwave oven toaster sink refrigerator book clock vase scissors
-teddybear hairdrier toothbrush""".split()  # COCO's 80, in its order; VCR's objects are these
-WHOLE, WHOLE_BOX = "the whole picture", (0.0, 0.0, 1.0, 1.0)
+teddybear hairdrier toothbrush""".split()  # COCO's 80 classes in COCO's order, which are VCR's objects
+WHOLE_NAME, WHOLE_BOX = "the whole picture", (0.0, 0.0, 1.0, 1.0)
 
 
 class VcrFiles(PublishedDataset):
     """Examples of a `Vcr` config: choices to a question (ITEM-answer), or to a question and its answer (ITEM-rationale;
-    ITEM-rationale-K where answer K is given, whether it is right or not).
+    ITEM-rationale-K given answer K, whether it is right or not).
 
     inputs   "image": its key; "question"; "question_mentions": `All` of (first character, end, objects), where the
-             question mentions any
-    labels   "choices": four texts; "choice_mentions": the mentions of each; "choice": which one is right, from 0, where
-             that is known and the answer that is given is the right one; "objects": what each object is
+             question mentions objects
+    labels   "choices": four texts; "choice_mentions": their mentions; "choice": which choice is right, from 0, where
+             that is known and the given answer is right; "objects": the class of every object
     facts    asks: "answer" or "rationale"; item and group: the line's `annot_id`; image
 
-    People are called by names that any of them may have; other objects by what they are. A picture's boxes are those of
-    its objects in their order and, last, the whole picture.
+    People get arbitrary names; other objects are named by their class. A picture's boxes are those of its objects in
+    their order and, last, the whole picture.
     """
 
     name = "VCR"
     licence = "the terms of visualcommonsense.com"
     source = "visualcommonsense.com/download"
-    advice = "put them there, or name others in data.files"
+    advice = "put the files there, or name other files in data.files"
     config: Vcr
 
     def find(self, finder: Finder, split: str) -> Path:
@@ -67,31 +69,31 @@ class VcrFiles(PublishedDataset):
         return Finder(self.name, self.config.folder, ("vcr1annots",))
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """What objects there are: COCO's 80 classes, and what else the split to learn from has."""
-        here = {name for example in self.split(self.config.train_split) for name in example.labels["objects"]}
-        if len(others := sorted(here.difference(CLASSES))) > MOST_CLASSES:
+        """The classes of objects: COCO's 80, and the other classes of the training split."""
+        class_names = {name for example in self.split(self.config.train_split) for name in example.labels["objects"]}
+        if len(other_classes := sorted(class_names.difference(CLASSES))) > MOST_CLASSES:
             raise DataError(
-                f"{self.named(self.config.train_split)}: its objects are of {len(others):,} kinds that are none of "
-                f"COCO's 80; at most {MOST_CLASSES:,} can be told apart"
+                f"{self.main_file(self.config.train_split)}: {len(other_classes):,} classes of objects are not COCO's; "
+                f"at most {MOST_CLASSES:,} are supported"
             )
-        return {"objects": (*CLASSES, *others)}
+        return {"objects": (*CLASSES, *other_classes)}
 
-    def read(self, split: str) -> Read:
-        found: list[Example] = []
+    def read(self, split: str) -> CountedExamples:
+        examples: list[Example] = []
         seen: set[str] = set()
         counts: Counter[str] = Counter()
 
         def take(row: Any) -> None:
             item = read_item(row)
             if item.id in seen:
-                raise DataError(f"annot_id '{item.id:.60}' came before")
+                raise DataError(f"duplicate annot_id '{item.id:.60}'")
             seen.add(item.id)
             if self.config.subtask == "rationale" and item.answer is None:
                 counts["without_answers"] += 1
-            found.extend(self._examples(item))
+            examples.extend(self._examples(item))
 
         read_rows(json_lines(self.files[split]), self.files[split], take)
-        return Read(found, counts)
+        return CountedExamples(examples, counts)
 
     def _examples(self, item: Item) -> Iterator[Example]:
         return item.examples(self.config.subtask)
@@ -103,22 +105,22 @@ class VcrFiles(PublishedDataset):
             boxes, names = read_boxes(table)
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
-        return [*boxes, WHOLE_BOX], [*names, WHOLE]
+        return [*boxes, WHOLE_BOX], [*names, WHOLE_NAME]
 
 
 class VcrTextFiles(VcrFiles):
-    """Examples of a `VcrTexts` config: of each example of a `Vcr` config as many as it has choices (ITEM-answer-K,
+    """Examples of a `VcrTexts` config: for each example of a `Vcr` config one per choice (ITEM-answer-K,
     ITEM-rationale-K), K from 0.
 
-    inputs   "image", "question", "question_mentions" as there; "choice"; "choice_mentions", where it mentions any
-    labels   "truth": whether it is the right one, where that is known
-    facts    as there
+    inputs   "image", "question", "question_mentions" as in `VcrFiles`; "choice"; "choice_mentions" where it has any
+    labels   "truth": whether the choice is right, where that is known
+    facts    as in `VcrFiles`
     """
 
     name = "VCR's texts"
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
-        """Nothing to choose from: the objects are `Vcr`'s."""
+        """No vocabularies: examples have no objects."""
         return {}
 
     def _examples(self, item: Item) -> Iterator[Example]:
@@ -134,57 +136,61 @@ class VcrTextFiles(VcrFiles):
 
 
 def read_item(row: Any) -> Item:
-    """A line's item. Raises DataError."""
+    """The item of a line. Raises DataError."""
     require_keys(row, "annot_id", "img_fn", "objects", "question", *TEXTS)
-    own = tidy(row["annot_id"], "annot_id")
-    if not own:
+    item_id = tidy(row["annot_id"], "annot_id")
+    if not item_id:
         raise DataError("annot_id is empty")
     image = PurePosixPath(tidy(row["img_fn"], "img_fn")).name
     if not image:
         raise DataError("img_fn is empty")
-    called = names(row["objects"])
+    object_names = name_objects(row["objects"])
     choices = []
     for key in TEXTS:
         if not isinstance(row[key], list) or len(row[key]) != CHOICES:
             raise DataError(f"{key} must be a list of {CHOICES} lists of words")
-        choices.append(tuple(read_text_of(words, called, f"{key}[{place}]") for place, words in enumerate(row[key])))
+        choices.append(
+            tuple(read_text_of(words, object_names, f"{key}[{place}]") for place, words in enumerate(row[key]))
+        )
     answers, rationales = choices
     answer, rationale = (_label(row, key) for key in LABELS)
-    objects = tuple(tidy(each, "objects") for each in row["objects"])
-    question = read_text_of(row["question"], called, "question")
-    return Item(own, image_key(image), objects, question, answers, rationales, answer, rationale)
+    objects = tuple(tidy(name, "objects") for name in row["objects"])
+    question = read_text_of(row["question"], object_names, "question")
+    return Item(item_id, image_key(image), objects, question, answers, rationales, answer, rationale)
 
 
-def names(objects: Any) -> list[str]:
-    """What the objects of a still are called in texts."""
+def name_objects(objects: Any) -> list[str]:
+    """The names of a still's objects in texts. Raises DataError."""
     if not isinstance(objects, list) or len(objects) > MOST_OBJECTS:
-        raise DataError(f"objects must be a list of at most {MOST_OBJECTS:,} texts")
-    people, found = 0, []
+        raise DataError(f"objects must be a list of at most {MOST_OBJECTS:,} strings")
+    people, object_names = 0, []
     for place, object_ in enumerate(objects):
         name = tidy(object_, f"objects[{place}]")
         if not name:
             raise DataError(f"objects[{place}] is empty")
         if name == PERSON:
             name, people = NAMES[people % len(NAMES)], people + 1
-        found.append(name)
-    return found
+        object_names.append(name)
+    return object_names
 
 
-def read_text_of(words: Any, called: list[str], name: str) -> Text:
-    """Words joined; a list of numbers among them mentions these objects, which are `called` so. Raises DataError."""
+def read_text_of(words: Any, object_names: list[str], name: str) -> Text:
+    """Words joined; a list of numbers among them mentions the objects of these numbers. Raises DataError."""
     if not isinstance(words, list):
         raise DataError(f"{name} must be a list of words, not {kind(words)}")
     text, mentions = "", []
     for place, word in enumerate(words):
         if isinstance(word, list):
-            for number, own in enumerate(word):
-                if isinstance(own, bool) or not isinstance(own, int) or not 0 <= own < len(called):
-                    raise DataError(f"{name}[{place}] mentions an object that is not among the {len(called)} objects")
+            for number, position in enumerate(word):
+                if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position < len(object_names):
+                    raise DataError(
+                        f"{name}[{place}] mentions an object that is not among the {len(object_names)} objects"
+                    )
                 text += " and " if number else " " if text else ""
-                mentions.append((len(text), len(text) + len(called[own]), (own,)))
-                text += called[own]
-        elif told := tidy(word, f"{name}[{place}]"):
-            text += told if not text or ATTACHED.match(told) else f" {told}"
+                mentions.append((len(text), len(text) + len(object_names[position]), (position,)))
+                text += object_names[position]
+        elif text_piece := tidy(word, f"{name}[{place}]"):
+            text += text_piece if not text or ATTACHED.match(text_piece) else f" {text_piece}"
     if not text:
         raise DataError(f"{name} has no words")
     return Text(text, tuple(mentions))
@@ -203,17 +209,17 @@ def read_boxes(table: Any) -> tuple[list[Box], list[str]]:
     """Boxes and names of a still's objects, from its metadata. Raises DataError."""
     require_keys(table, "boxes", "names", "width", "height")
     width, height = numbers([table["width"], table["height"]], 2, "width and height")
-    boxes, called = table["boxes"], table["names"]
+    boxes, names = table["boxes"], table["names"]
     if width <= 0 or height <= 0:
-        raise DataError(f"a picture of {width:g} x {height:g} pixels")
-    if not isinstance(boxes, list) or not isinstance(called, list) or len(boxes) != len(called):
-        raise DataError("boxes and names must be lists of one length")
-    found = []
+        raise DataError(f"the picture's size is {width:g} x {height:g} pixels; width and height must be positive")
+    if not isinstance(boxes, list) or not isinstance(names, list) or len(boxes) != len(names):
+        raise DataError("boxes and names must be lists of the same length")
+    relative_boxes = []
     for place, box in enumerate(boxes):
         if not isinstance(box, list) or len(box) not in (4, 5):
-            raise DataError(f"boxes[{place}] must be x0, y0, x1, y1 and its score")
-        cut = relative(numbers(box[:4], 4, f"boxes[{place}]"), width, height)
-        if cut is None:
-            raise DataError(f"boxes[{place}] lies outside of the picture, or is empty")
-        found.append(cut)
-    return found, [tidy(name, f"names[{place}]") for place, name in enumerate(called)]
+            raise DataError(f"boxes[{place}] must be [x0, y0, x1, y1, score]")
+        relative_box = relative(numbers(box[:4], 4, f"boxes[{place}]"), width, height)
+        if relative_box is None:
+            raise DataError(f"boxes[{place}] is outside of the picture, or empty")
+        relative_boxes.append(relative_box)
+    return relative_boxes, [tidy(name, f"names[{place}]") for place, name in enumerate(names)]

@@ -1,1 +1,1 @@
-"""VQA: questions about a picture, and what people answered."""
+"""VQA: questions about a picture, and the answers of people."""

@@ -10,7 +10,7 @@ from mmgen.tensors import Prediction, ResolvedExample
 
 
 class AnswerCard(Renderer):
-    """An answer is right if any person gave it (label "answers": {answer: weight})."""
+    """Bars of the likeliest answers; an answer is right if any person gave it (label "answers": {answer: weight})."""
 
     def card(self, example: ResolvedExample, prediction: Prediction) -> Card:
         return label_card(prediction, example.labels.get("answers", {}))

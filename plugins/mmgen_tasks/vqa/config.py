@@ -1,6 +1,6 @@
-"""VQA: questions about a picture, and what people answered.
+"""VQA: questions about a picture, and the answers of people.
 
-The keys that recipes have for its data sets, its objective and its metric."""
+The recipe keys of its data sets, its objective and its metric."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -14,36 +14,38 @@ from mmgen.configs import RelativeTo
 
 
 class VqaAnswers(Published):
-    """VQA's questions and what people answered (VQA 1.0, VQA 2.0, OK-VQA): to choose an answer, or to write one.
+    """VQA's questions and the answers of people (VQA 1.0, VQA 2.0, OK-VQA): to choose an answer, or to generate one.
 
-    Each file of a split may be named: `questions = { train = ["a.json", "b.json"] }`. A split without annotations, as
-    test is, has no answers. (`vqa` has the same questions as what to write.)
+    A split may have several files: `questions = { train = ["a.json", "b.json"] }`. A split without annotations, such
+    as test, has no answers. (The data set `vqa` has the same questions as texts to generate.)
     """
 
     type: Literal["vqa_answers"] = "vqa_answers"
     labels: ClassVar[tuple[str, ...]] = ("answers",)
 
-    test_split: str = Field("val", description="the split that every step answers and is scored on")
-    release: Literal["1.0", "2.0", "okvqa"] = Field("2.0", description="whose file names")
+    test_split: str = Field("val", description="the split that every step predicts and is scored on")
+    release: Literal["1.0", "2.0", "okvqa"] = Field("2.0", description="the release, which decides the file names")
     questions: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
-        {}, description="split -> its files of questions, instead of the published one"
+        {}, description="split -> its question files, instead of the published file"
     )
     annotations: Annotated[dict[SplitName, tuple[Path, ...]], RelativeTo("folder")] = Field(
-        {}, description="split -> its files of answers, instead of the published one; [] for none"
+        {}, description="split -> its annotation files, instead of the published file; [] for none"
     )
     num_answers: int = Field(
-        3129, ge=1, description="answers to choose from: the most common ones of the split `train`"
+        3129, ge=1, description="size of the answer vocabulary: the most common answers of the split `train`"
     )
-    min_count: int = Field(1, ge=1, description="how many questions an answer must be the most common one of")
+    min_count: int = Field(
+        1, ge=1, description="at least this many questions must have an answer as their most common one"
+    )
     vocabulary: Annotated[Path | None, RelativeTo("folder")] = Field(
         None,
-        description="answers to choose from, in a checkpoint's order: lines (Pythia's answers_vqa.txt) or JSON "
+        description="the answer vocabulary, in a checkpoint's order: lines (Pythia's answers_vqa.txt) or JSON "
         "(LXMERT's trainval_label2ans.json)",
     )
     held_out: Annotated[Path | None, RelativeTo("folder")] = Field(
         None,
-        description="images to test on, a number a line (a minival): `train` has no question about them, other splits "
-        "that have any have no others",
+        description="images to test on, one number per line (a minival): `train` leaves out their questions, any other "
+        "split that has some of them has only their questions",
     )
     train_targets: Literal["most_common", "all"] = Field(
         "most_common", description="targets outside of the split to evaluate: the most common answer, or all ten"
@@ -66,26 +68,26 @@ class VqaAnswers(Published):
 
 
 class AnswerClasses(mmgen.ObjectiveConfig):
-    """Which of the known answers is given to a question (VQA): a logit an answer, of the state at the [MASK] behind the
-    question, against how many people gave it.
+    """Classifies a question by its answer (VQA): one logit per answer of the vocabulary, from the state at the [MASK]
+    after the question, trained on the share of people who gave the answer.
 
-    As it is, VisualBERT's (Kullback-Leibler). VL-BERT's has loss = "bce" and transform = true.
+    The defaults are VisualBERT's (Kullback-Leibler). VL-BERT uses loss = "bce" and transform = true.
     """
 
     type: Literal["answer_classes"] = "answer_classes"
     gives = "label"
     labels = ("answers",)
 
-    question: str = Field("question", description="the input whose last slot answers: a text with append_mask = true")
+    question: str = Field(
+        "question", description="the input whose last slot predicts the answer: a text with append_mask = true"
+    )
     loss: Literal["kl", "bce"] = Field(
         "kl",
-        description="kl: one distribution over all answers; bce: each answer by itself, summed over the answers",
+        description="kl: one distribution over all answers; bce: every answer separately, summed over the answers",
     )
-    transform: bool = Field(
-        False, description="the head begins with a copy of what stands before the words of the masked-LM head"
-    )
+    transform: bool = Field(False, description="the head begins with a copy of the masked-LM head's transform")
     dropout: float = Dropout
-    top_k: int = Field(10, ge=1, description="how many answers a prediction tells the probabilities of")
+    top_k: int = Field(10, ge=1, description="how many of the most probable answers a prediction lists")
 
     def build(self, backbone, labels):
         from .objective import AnswerClassesObjective
@@ -94,19 +96,19 @@ class AnswerClasses(mmgen.ObjectiveConfig):
 
     def errors(self, inputs):
         if not getattr(inputs.get(self.question), "append_mask", False):
-            return f"reads the [MASK] behind '{self.question}'; the step needs such an input with append_mask = true"
+            return f"needs a [MASK] after '{self.question}'; give the step that input with append_mask = true"
         return ""
 
 
 class VqaAccuracy(mmgen.MetricConfig):
-    """VQA's official accuracy in percent, of all questions and by answer type: three people of ten who say the same
-    make an answer right (Antol et al., 2015)."""
+    """VQA's official accuracy in percent, over all questions and by answer type: an answer is right if three people of
+    ten gave it (Antol et al., 2015)."""
 
     type: Literal["vqa_accuracy"] = "vqa_accuracy"
     judges = frozenset({"text", "label"})
     labels = ("answers",)
 
-    by_question_type: bool = Field(False, description="a column for each question type too; VQA 2.0 has 65")
+    by_question_type: bool = Field(False, description="add a column for every question type; VQA 2.0 has 65")
 
     @classmethod
     def result_files(cls):
@@ -121,15 +123,15 @@ class VqaAccuracy(mmgen.MetricConfig):
 
 
 class SceneAnswers(Drawn):
-    """Questions about drawn scenes that have one answer, and what ten people say: VQA, drawn.
+    """Questions about drawn scenes with one answer, and the answers of ten people: VQA, drawn.
 
-    Every form of question is balanced: who has not seen the picture and says each form's most common answer is right
+    Every form of question is balanced: without the picture, always giving the most common answer of each form is right
     35 times in 100.
     """
 
     type: Literal["scene_answers"] = "scene_answers"
     labels: ClassVar[tuple[str, ...]] = ("answers",)
-    questions: int = Field(4, ge=1, le=6, description="questions a scene, each an example")
+    questions: int = Field(4, ge=1, le=6, description="questions per scene, one example each")
     train_targets: Literal["most_common", "all"] = Field(
         "most_common", description="targets outside of the split to evaluate: the most common answer, or all ten"
     )
@@ -141,7 +143,7 @@ class SceneAnswers(Drawn):
 
 
 class AnswerBars(mmgen.RendererConfig):
-    """VQA: the most probable answers as bars, and which of them people gave."""
+    """VQA: the most probable answers as bars, and which of these people gave."""
 
     type: Literal["vqa_card"] = "vqa_card"
     renders = frozenset({"label"})

@@ -1,4 +1,4 @@
-"""VQA, drawn: questions about scenes with what ten people answer."""
+"""VQA, drawn: questions about scenes with the answers of ten people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
-from mmgen_scenes.drawn import DrawnDataset, Made, plain_scene, things
+from mmgen_scenes.drawn import DrawnDataset, SceneSet, plain_scene, things
 from mmgen_vl.answers import weights
 
 from mmgen.tensors import Example
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class DrawnAnswers(DrawnDataset):
-    """Examples of a `SceneAnswers` config, a question each.
+    """Examples of a `SceneAnswers` config, one per question.
 
-    inputs   "image": the scene's name; "question"; "answer": the right one, for pretraining
-    targets  in the split to evaluate what ten people answer, in others the most common answer, or all
+    inputs   "image": the scene's name; "question"; "answer": the right answer, for pretraining
+    targets  the ten people's answers in the split to evaluate, in other splits the most common answer, or all
     labels   "answers": {answer: its weight}
     facts    question_type (the form of question), answer_type (as in VQA), image and the scene's things
     """
@@ -32,23 +32,23 @@ class DrawnAnswers(DrawnDataset):
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"answers": questions.ANSWERS}
 
-    def make(self, split: str, i: int) -> Made:
+    def make(self, split: str, i: int) -> SceneSet:
         config = self.config
         _, scene = plain_scene(config, split, i)
         rng = Random(f"{config.seed}/{split}/{i}/answers")
-        kept = questions.acceptance(config.min_things, config.max_things)
+        rates = questions.acceptance(config.min_things, config.max_things)
         known = things(scene)
         examples = []
-        for place, question in enumerate(questions.write(rng, scene, config.questions, kept)):
-            given = questions.people(rng, question)
+        for place, question in enumerate(questions.write(rng, scene, config.questions, rates)):
+            answers = questions.sample_people(rng, question)
             kind = questions.answer_type(question.answer)
             examples.append(
                 Example(
                     f"{scene.id}-{place}",
                     {"image": scene.id, "question": question.text, "answer": question.answer},
-                    given if split == config.test_split or config.train_targets == "all" else (question.answer,),
+                    answers if split == config.test_split or config.train_targets == "all" else (question.answer,),
                     {"image": scene.id, "question_type": question.form, "answer_type": kind, "things": known},
-                    {"answers": weights(given)},
+                    {"answers": weights(answers)},
                 )
             )
-        return Made((scene,), tuple(examples))
+        return SceneSet((scene,), tuple(examples))

@@ -1,4 +1,4 @@
-"""VQA 2.0's format written: questions, annotations, and the answers to choose from."""
+"""Writes VQA 2.0's format: questions, annotations, and the answer vocabulary."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from mmgen.reading.export import (
 )
 from mmgen.tensors import Example
 
-from ..export import named
+from ..export import split_roles
 from .files import ANNOTATIONS, QUESTIONS, RELEASES
 
 VOCABULARY = "answers.txt"
 
 
 class Vqa2(Exporter):
-    """Questions, annotations (those of the test split too, where they are known), and the answers to choose from."""
+    """Questions, annotations (also of the test split, where known), and the answer vocabulary."""
 
     name = "vqa2"
     labels = ("answers",)
@@ -40,7 +40,7 @@ class Vqa2(Exporter):
         (folder / VOCABULARY).write_text(
             "".join(f"{answer}\n" for answer in exported.labels["answers"]), encoding="utf-8"
         )
-        return {"type": "vqa_answers", "vocabulary": VOCABULARY, **named([*exported.splits], {})}
+        return {"type": "vqa_answers", "vocabulary": VOCABULARY, **split_roles([*exported.splits], {})}
 
 
 def _question(example: Example) -> dict[str, Any]:
@@ -49,11 +49,11 @@ def _question(example: Example) -> dict[str, Any]:
 
 
 def _answers(example: Example) -> dict[str, Any]:
-    given = [
+    answers = [
         {"answer": answer, "answer_confidence": "yes", "answer_id": place}
         for place, answer in enumerate(example.targets, 1)
     ]
     known = {name: example.facts[name] for name in ("question_type", "answer_type") if name in example.facts}
     row = {"question_id": number_or_text(example.id), "image_id": number_or_text(text_input(example, "image")), **known}
     common = example.inputs.get("answer") or Counter(example.targets).most_common(1)[0][0]
-    return {**row, "multiple_choice_answer": common, "answers": given}
+    return {**row, "multiple_choice_answer": common, "answers": answers}

@@ -16,10 +16,10 @@ from mmgen_vl.coco import YEARS
 
 from mmgen.errors import DataError
 from mmgen.reading.finding import Finder
-from mmgen.reading.text import image_id, kind, read_items, read_list, require_keys, tidy
+from mmgen.reading.text import image_id, read_items, read_list, require_keys, tidy
 from mmgen.tensors import Example
 
-from ..dataset import PublishedDataset, Read, read_images
+from ..dataset import CountedExamples, PublishedDataset, read_images
 from .vocabulary import UNKNOWN, most_common, read_vocabulary
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = "{prefix}{kind}_mscoco_{year}_questions.json"
 ANNOTATIONS = "{prefix}mscoco_{year}_annotations.json"
-RELEASES = {  # name, how its files' names begin, kinds of question files, where they are to be had
+RELEASES = {  # name, prefix of the files' names, kinds of question files, where to get the files
     "1.0": ("VQA 1.0", "", ("OpenEnded", "MultipleChoice"), "visualqa.org/vqa_v1_download.html"),
     "2.0": ("VQA 2.0", "v2_", ("OpenEnded",), "visualqa.org/download.html"),
     "okvqa": ("OK-VQA", "", ("OpenEnded",), "okvqa.allenai.org/download.html"),
@@ -35,16 +35,16 @@ RELEASES = {  # name, how its files' names begin, kinds of question files, where
 
 
 class Files(NamedTuple):
-    """The files of a split; without annotations nobody knows the answers."""
+    """The files of a split. Without annotations the answers are unknown."""
 
     questions: tuple[Path, ...]
     annotations: tuple[Path, ...]
-    vocabulary: Path | None  # this and the next are of all splits
+    vocabulary: Path | None  # this file and the next are shared by all splits
     held_out: Path | None
 
 
 class Annotation(NamedTuple):
-    """What people answered to a question."""
+    """The answers of people to a question."""
 
     answers: tuple[str, ...]
     common: str  # the most common answer, as published
@@ -52,19 +52,22 @@ class Annotation(NamedTuple):
 
 
 class VqaFiles(PublishedDataset):
-    """Examples of a `VqaAnswers` config, a question each.
+    """Examples of a `VqaAnswers` config, one per question.
 
     id       the question's id
-    inputs   "image": its key; "question"; "answer": the most common one, to pretrain on questions with answers
-    targets  in the split to evaluate what people answered, ten answers each; in others the most common answer, or all
-    labels   "answers": {answer: min(1, 0.3 for each who gave it)}, those of the vocabulary only
+    inputs   "image": its key; "question"; "answer": the most common answer, to pretrain on questions with answers
+    targets  the ten answers of people in the split to evaluate; in other splits the most common answer, or all
+    labels   "answers": {answer: min(1, 0.3 per person who gave it)}, only answers of the vocabulary
     facts    image, question_type, answer_type
 
     Answers are compared as the official evaluation normalises them.
     """
 
     licence = "questions and answers: CC BY 4.0; images: their photographers' terms"
-    advice = "put them there, or name others in data.questions, data.annotations, data.vocabulary and data.held_out"
+    advice = (
+        "put the files there, or name other files in data.questions, data.annotations, data.vocabulary and "
+        "data.held_out"
+    )
     config: VqaAnswers
 
     def __init__(self, config: VqaAnswers) -> None:
@@ -88,58 +91,59 @@ class VqaFiles(PublishedDataset):
             None if config.held_out is None else finder.file([config.held_out], ""),
         )
 
-    def named(self, split: str) -> Path:
+    def main_file(self, split: str) -> Path:
         return self.files[split].questions[0]
 
     def labels(self) -> Mapping[str, tuple[str, ...]]:
         return {"answers": self._vocabulary}
 
     def describe(self) -> dict[str, Any]:
-        """As of all published data sets; also how many answers there are to choose from, and a hash of them in their
-        order."""
+        """As for all published data sets; also the size of the answer vocabulary, and a hash of the vocabulary."""
         digest = hashlib.sha256("\n".join(self._vocabulary).encode()).hexdigest()
         return {**super().describe(), "answers": len(self._vocabulary), "answers_fingerprint": digest[:16]}
 
-    def read(self, split: str) -> Read:
+    def read(self, split: str) -> CountedExamples:
         files, annotated = self.files[split], self._annotated(split)
-        found: dict[str, Example] = {}
+        examples: dict[str, Example] = {}
         counts: Counter[str] = Counter()
 
         def take(row: Any) -> None:
             require_keys(row, "question_id", "image_id", "question")
-            own = image_id(row["question_id"], "question_id", plain=True)
+            question_id = image_id(row["question_id"], "question_id", plain=True)
             key, question = image_id(row["image_id"], "image_id"), tidy(row["question"], "question")
-            if own in found:
-                raise DataError(f"question_id {own:.60} came before")
-            if not question or (files.annotations and own not in annotated):
+            if question_id in examples:
+                raise DataError(f"duplicate question_id {question_id:.60}")
+            if not question or (files.annotations and question_id not in annotated):
                 counts["without_answers" if question else "without_text"] += 1
             else:
-                found[own] = self._example(split, own, key, question, annotated.get(own))
+                examples[question_id] = self._example(split, question_id, key, question, annotated.get(question_id))
 
         for path in files.questions:
             read_items(read_list(path, "questions", "VQA questions")[1], path, "questions", take)
-        return Read(self._kept(split, [*found.values()]), counts)
+        return CountedExamples(self._without_held_out(split, [*examples.values()]), counts)
 
-    def _kept(self, split: str, examples: list[Example]) -> list[Example]:
-        """Those about the images that a split is to have."""
+    def _without_held_out(self, split: str, examples: list[Example]) -> list[Example]:
+        """The examples about the images that a split may have."""
         if (path := self.files[split].held_out) is None:
             return examples
         held_out = read_images(path)
-        own = [example for example in examples if example.inputs["image"] in held_out]
+        held_out_examples = [example for example in examples if example.inputs["image"] in held_out]
         if split != self.config.train_split:
-            return own or examples
+            return held_out_examples or examples
         return [example for example in examples if example.inputs["image"] not in held_out]
 
-    def _example(self, split: str, own: str, key: str, question: str, known: Annotation | None) -> Example:
+    def _example(self, split: str, question_id: str, key: str, question: str, known: Annotation | None) -> Example:
         inputs, facts = {"image": key, "question": question}, {"image": key}
         if known is None:
-            return Example(own, inputs, (), facts, {"answers": {}})
+            return Example(question_id, inputs, (), facts, {"answers": {}})
         inputs |= {"answer": known.common} if known.common else {}
-        learnt = known.answers if self.config.train_targets == "all" else (known.common,)
-        targets = known.answers if split == self.config.test_split else tuple(filter(None, learnt))
-        given = weights(map(normalise, known.answers))
-        spelt = {self._spelling[answer]: weight for answer, weight in given.items() if answer in self._spelling}
-        return Example(own, inputs, targets, {**facts, **known.facts}, {"answers": spelt})
+        train_targets = known.answers if self.config.train_targets == "all" else (known.common,)
+        targets = known.answers if split == self.config.test_split else tuple(filter(None, train_targets))
+        answer_weights = weights(map(normalise, known.answers))
+        vocabulary_weights = {
+            self._spelling[answer]: weight for answer, weight in answer_weights.items() if answer in self._spelling
+        }
+        return Example(question_id, inputs, targets, {**facts, **known.facts}, {"answers": vocabulary_weights})
 
     @cached_property
     def _vocabulary(self) -> tuple[str, ...]:
@@ -148,43 +152,43 @@ class VqaFiles(PublishedDataset):
             return read_vocabulary(path)
         if not self.files[split].annotations:
             raise DataError(
-                f"{self.name}: the split '{split}' has no annotations, so its answers cannot be counted; name them in "
-                "data.annotations, or a file of answers in data.vocabulary"
+                f"{self.name}: the split '{split}' has no annotations, so its answers cannot be counted; name files "
+                "in data.annotations, or a file of answers in data.vocabulary"
             )
         common = (normalise(known.common) for known in self._annotated(split).values())
         return most_common(common, self.config.num_answers, self.config.min_count, self.files[split].annotations[0])
 
     @cached_property
     def _spelling(self) -> dict[str, str]:
-        """A normalised answer -> as the vocabulary has it; of several the first."""
-        found: dict[str, str] = {}
+        """Normalised answer -> its spelling in the vocabulary, the first of several."""
+        spellings: dict[str, str] = {}
         for answer in self._vocabulary:
             if answer != UNKNOWN:
-                found.setdefault(normalise(answer), answer)
-        return found
+                spellings.setdefault(normalise(answer), answer)
+        return spellings
 
     def _annotated(self, split: str) -> dict[str, Annotation]:
-        """What people answered, by question."""
+        """The answers of people, by question."""
         if split not in self._annotations:
-            found: dict[str, Annotation] = {}
+            by_question: dict[str, Annotation] = {}
 
             def take(row: Any) -> None:
                 require_keys(row, "question_id", "answers")
-                own = image_id(row["question_id"], "question_id", plain=True)
-                if own in found:
-                    raise DataError(f"question_id {own:.60} came before")
-                found[own] = read_annotation(row)
+                question_id = image_id(row["question_id"], "question_id", plain=True)
+                if question_id in by_question:
+                    raise DataError(f"duplicate question_id {question_id:.60}")
+                by_question[question_id] = read_annotation(row)
 
             for path in self.files[split].annotations:
                 read_items(read_list(path, "annotations", "VQA annotations")[1], path, "annotations", take)
-            self._annotations[split] = found
+            self._annotations[split] = by_question
         return self._annotations[split]
 
 
 def read_annotation(row: Any) -> Annotation:
-    """What people answered to a question. Raises DataError."""
+    """The answers of people to a question. Raises DataError."""
     if not isinstance(row["answers"], list) or not row["answers"]:
-        raise DataError(f"answers must be a list of what people said, and is {kind(row['answers'])}")
+        raise DataError(f"answers must be a list with the answers of people, not {row['answers']!r:.60}")
     answers = tuple(_answers(row["answers"]))
     if row.get("multiple_choice_answer") is not None:
         common = intern(tidy(row["multiple_choice_answer"], "multiple_choice_answer"))
@@ -201,6 +205,6 @@ def _answers(rows: list[Any]) -> Iterator[str]:
         try:
             require_keys(row, "answer")
             tidy(row["answer"], "answer")  # raises
-            yield intern(on_one_line(row["answer"]))  # as the official evaluation: two blanks stay two
+            yield intern(on_one_line(row["answer"]))  # as in the official evaluation: two blanks stay two
         except DataError as error:
             raise DataError(f"answers[{number}]: {error}") from None

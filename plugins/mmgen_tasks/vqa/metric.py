@@ -1,4 +1,4 @@
-"""VQA's official accuracy, of all questions and by their types; what people reach, and the most common answers."""
+"""VQA's official accuracy, over all questions and by type; the same of people, and of the most common answers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mmgen_vl.answers import accuracy, agreement, comparable
 from mmgen.parts import Metric
 from mmgen.tensors import Example, Generation, Prediction, Scores
 
-from ..columns import Column, by_kind, means, scores, told, unknown
+from ..columns import Column, by_kind, means, prediction_value, scores, unknown
 
-FIRST = ("yes/no", "number", "other")  # answer types as papers put them
+FIRST = ("yes/no", "number", "other")  # answer types in the order of papers
 CHANCE = "chance: the most common answer to questions of a type, counted in these examples"
 PEOPLE = "people: a person's answer among those of the others"
 
@@ -22,39 +22,45 @@ class VqaAccuracyMetric(Metric):
 
     accuracy             over all questions
     yes/no, number, ...  by answer type, `facts["answer_type"]`
-    what color is, ...   by question type, `facts["question_type"]`, where the config says so; one that is called like
-                         another column is "what color is (question)"
+    what color is, ...   by question type, `facts["question_type"]`, where the config says so; "(question)" is added to
+                         the name of a type that is already a column
     """
 
     def __init__(self, question_types: bool) -> None:
         self.question_types = question_types
 
     def score(self, generations: Sequence[Generation | Prediction], examples: Sequence[Example]) -> Scores:
-        each = [
-            accuracy(_answer(one, example), example.targets) if example.targets else None
-            for one, example in zip(generations, examples, strict=True)
+        accuracies = [
+            accuracy(_answer(prediction, example), example.targets) if example.targets else None
+            for prediction, example in zip(generations, examples, strict=True)
         ]
-        return scores(self._columns(each, examples), unknown(each, "answers of people"))
+        return scores(self._columns(accuracies, examples), unknown(accuracies, "answers of people"))
 
     def references(self, examples: Sequence[Example]) -> Scores:
         people = [agreement(example.targets) if example.targets else None for example in examples]
         common = _most_common(examples)
-        chance = [accuracy(common[_type(one)], one.targets) if one.targets else None for one in examples]
+        chance = [
+            accuracy(common[_type(example)], example.targets) if example.targets else None for example in examples
+        ]
         columns = self._columns(people, examples)
         values = means(columns) | means(self._columns(chance, examples), "chance_")
         return Scores(values, columns, (PEOPLE, CHANCE, *unknown(people, "answers of people")))
 
-    def _columns(self, each: Column, examples: Sequence[Example]) -> dict[str, Column]:
-        answers = by_kind(each, examples, "answer_type")
-        columns = {"accuracy": each, **{name: answers[name] for name in FIRST if name in answers}, **answers}
+    def _columns(self, column_values: Column, examples: Sequence[Example]) -> dict[str, Column]:
+        answers = by_kind(column_values, examples, "answer_type")
+        columns = {"accuracy": column_values, **{name: answers[name] for name in FIRST if name in answers}, **answers}
         if self.question_types:
-            for name, column in by_kind(each, examples, "question_type").items():
+            for name, column in by_kind(column_values, examples, "question_type").items():
                 columns[f"{name} (question)" if name in columns else name] = column
         return columns
 
 
-def _answer(one: Generation | Prediction, example: Example) -> str:
-    return one.value if isinstance(one.value, str) else str(told(one.value, "label", example))
+def _answer(prediction: Generation | Prediction, example: Example) -> str:
+    return (
+        prediction.value
+        if isinstance(prediction.value, str)
+        else str(prediction_value(prediction.value, "label", example))
+    )
 
 
 def _type(example: Example) -> str:
@@ -62,8 +68,11 @@ def _type(example: Example) -> str:
 
 
 def _most_common(examples: Sequence[Example]) -> dict[str, str]:
-    """Question type -> the answer that most people give to such questions; of several the first of the alphabet."""
+    """Question type -> the most common answer of people to such questions, the alphabetically first of several."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for example in examples:
         counts[_type(example)].update(comparable(example.targets)[0])
-    return {kind: max(sorted(own), key=own.__getitem__, default="") for kind, own in counts.items()}
+    return {
+        kind: max(sorted(answer_counts), key=answer_counts.__getitem__, default="")
+        for kind, answer_counts in counts.items()
+    }

@@ -1,4 +1,4 @@
-"""Answers as classes: the state at the [MASK] behind a question says which of the known answers people gave."""
+"""Answers as classes: classifies the state at the [MASK] after a question by the answer that people gave."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWERS = "answers"
 
 
 class Answers(TargetReader):
-    """The weights of all answers in every row, in loader workers."""
+    """Computes the weights of all answers in every row, in loader workers."""
 
     def __init__(self, known: Sequence[str]) -> None:
         self.known = {answer: place for place, answer in enumerate(known)}
@@ -38,7 +38,8 @@ class Answers(TargetReader):
             for answer, weight in example.labels[ANSWERS].items():
                 if answer not in self.known:
                     raise DataError(
-                        f"example '{example.id}' has the answer '{answer}', none of the {len(self.known)} known"
+                        f"example '{example.id}' has the answer '{answer}', which is not among the {len(self.known)} "
+                        "answers of the vocabulary"
                     )
                 row[self.known[answer]] = weight
         return Targets({"loss": len(weights)}, {ANSWERS: weights})
@@ -47,7 +48,7 @@ class Answers(TargetReader):
 class AnswerClassesObjective(Objective):
     """Owns the head: (B, H) states at the [MASK] -> (B, A) logits, A answers.
 
-    Losses, by example: Kullback-Leibler between the weights as they are, which need not add up to 1, and one
+    Losses, per example: Kullback-Leibler between the weights, which need not add up to 1, and one
     distribution over all answers (VisualBERT); or binary cross-entropy summed over the answers (VL-BERT).
     """
 
@@ -61,7 +62,7 @@ class AnswerClassesObjective(Objective):
         self.head = nn.Linear(backbone.hidden_size, len(known))
 
     def begin(self, model: Sequencer) -> None:
-        """The transform goes on from what the masked-LM head has learnt (VL-BERT's code, for VQA)."""
+        """Initialise the transform from that of the masked-LM head (VL-BERT's code, for VQA)."""
         if self.config.transform:
             self.transform.load_state_dict(head_transform(model.backbone).state_dict())
 
@@ -71,8 +72,8 @@ class AnswerClassesObjective(Objective):
     def logits(self, model: Sequencer, batch: Batch) -> Tensor:
         states = model.encode(batch).inputs[self.config.question]  # (B, N, H)
         last = batch.inputs[self.config.question]["mask"].sum(1) - 1  # (B,) the [MASK]
-        found = states[torch.arange(len(states), device=states.device), last]
-        logits: Tensor = self.head(self.dropout(self.transform(found)))
+        answer_states = states[torch.arange(len(states), device=states.device), last]
+        logits: Tensor = self.head(self.dropout(self.transform(answer_states)))
         return logits.float()
 
     def forward(self, model: Sequencer, batch: Batch, targets: Targets) -> Loss:
@@ -87,8 +88,10 @@ class AnswerClassesObjective(Objective):
             logits[:, self.reader.known[UNKNOWN]] = float("-inf")
         shares = logits.softmax(-1) if self.config.loss == "kl" else logits.sigmoid()
         best = shares.topk(min(self.config.top_k, len(self.known)))
-        found = []
+        predictions = []
         for name, values, places in zip(batch.ids, best.values.tolist(), best.indices.tolist(), strict=True):
-            shown = {self.known[place]: value for place, value in zip(places, values, strict=True)}
-            found.append(Prediction(name, {"label": self.known[places[0]], "probabilities": shown}, values[0]))
-        return found
+            probabilities = {self.known[place]: value for place, value in zip(places, values, strict=True)}
+            predictions.append(
+                Prediction(name, {"label": self.known[places[0]], "probabilities": probabilities}, values[0])
+            )
+        return predictions

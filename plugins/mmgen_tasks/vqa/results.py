@@ -12,7 +12,7 @@ from mmgen.reading.results import ResultFiles
 from mmgen.reading.text import image_id, kind, read_items, read_list, require_keys
 from mmgen.tensors import Example
 
-from ..results import label_of, prediction_of, put
+from ..results import add_row, label_of, prediction_of
 from .files import read_annotation
 
 
@@ -22,42 +22,42 @@ class VqaResults(ResultFiles):
     name = "vqa"
 
     def read(self, path: Path, examples: Sequence[Example]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
 
         def take(row: Any) -> None:
             require_keys(row, "question_id", "answer")
-            put(found, image_id(row["question_id"], "question_id", plain=True), _text(row["answer"], "answer"))
+            add_row(values, image_id(row["question_id"], "question_id", plain=True), _text(row["answer"], "answer"))
 
         read_items(read_list(path, "results", "VQA results", bare=True)[1], path, "results", take)
-        return found
+        return values
 
     def read_references(self, path: Path) -> list[Example]:
-        found: dict[str, Example] = {}
+        examples: dict[str, Example] = {}
 
         def take(row: Any) -> None:
             require_keys(row, "question_id", "answers")
-            own = image_id(row["question_id"], "question_id", plain=True)
+            question_id = image_id(row["question_id"], "question_id", plain=True)
             known = read_annotation(row)
             facts = {**known.facts}
             if row.get("image_id") is not None:
                 facts["image"] = image_id(row["image_id"], "image_id")
-            put(found, own, Example(own, {}, known.answers, facts))
+            add_row(examples, question_id, Example(question_id, {}, known.answers, facts))
 
         read_items(read_list(path, "annotations", "VQA annotations")[1], path, "annotations", take)
-        return [*found.values()]
+        return [*examples.values()]
 
     def write(self, values: Mapping[str, Any], examples: Sequence[Example]) -> str:
         rows = [
             {
-                "question_id": int(one.id) if one.id.isdecimal() else one.id,
-                "answer": label_of(prediction_of(values, one.id)),
+                "question_id": int(example.id) if example.id.isdecimal() else example.id,
+                "answer": label_of(prediction_of(values, example.id)),
             }
-            for one in examples
+            for example in examples
         ]
         return json.dumps(rows, ensure_ascii=False) + "\n"
 
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise DataError(f"{name} must be a text, not {kind(value)}")
+        raise DataError(f"{name} must be a string, not {kind(value)}")
     return value

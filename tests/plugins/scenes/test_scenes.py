@@ -156,7 +156,7 @@ def test_things_are_taken_for_their_kind_and_for_what_looks_like_it(data):
 
 
 def test_several_things_of_a_kind_are_of_that_kind_and_the_background_is_of_none(data):
-    told = taken_for(data.made("train")[0].scenes[0], ["blue cats", "background"])
+    told = taken_for(data.scene_sets("train")[0].scenes[0], ["blue cats", "background"])
     assert told.names[told.ids[0, 0]] == "cat" and told.known.tolist() == [True, False]
 
 

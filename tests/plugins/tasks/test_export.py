@@ -1,4 +1,4 @@
-"""Data sets written in published formats and read again: the same ids, inputs, targets, labels, pictures, features."""
+"""Data sets exported and read again have the same ids, inputs, targets, labels, pictures and features."""
 
 import json
 
@@ -40,34 +40,34 @@ READERS = {
 }
 
 
-def written(tmp_path, config, form: str):
-    """Export the data set of a config; the config of what is there then, its splits named as their roles."""
+def export_and_read(tmp_path, config, form: str):
+    """Export the data set of a config, and return a config that reads the exported files."""
     (tmp_path / "recipe.toml").write_text(recipe())
-    chosen, _ = load(tmp_path / "recipe.toml", installed())
-    done = export(chosen, config, find_exporter(form, installed()), tmp_path / "out", False, Progress())
-    return READERS[done.data["type"]].model_validate({**done.data, "folder": tmp_path / "out"})
+    loaded_recipe, _ = load(tmp_path / "recipe.toml", installed())
+    result = export(loaded_recipe, config, find_exporter(form, installed()), tmp_path / "out", False, Progress())
+    return READERS[result.data["type"]].model_validate({**result.data, "folder": tmp_path / "out"})
 
 
-def close(one, other) -> bool:
+def close(first, second) -> bool:
     """Equal, numbers within a pixel."""
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= PIXEL
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(close(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(close, one, other))
-    return one == other
+    if isinstance(first, float) and isinstance(second, float):
+        return abs(first - second) <= PIXEL
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(close(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(close, first, second))
+    return first == second
 
 
-def same(config, again, exact: bool = True) -> None:
-    one, other = config.build(), again.build()
-    for role in ("train", "validation_split", "evaluate"):
-        first, second = one.split(getattr(config, role)), other.split(getattr(again, role))
+def assert_same(config, again, exact: bool = True) -> None:
+    first_data, second_data = config.build(), again.build()
+    for role in ("train_split", "validation_split", "test_split"):
+        first, second = first_data.split(getattr(config, role)), second_data.split(getattr(again, role))
         assert [example.id for example in first] == [example.id for example in second]
         for example, read in zip(first, second, strict=True):
             assert example.inputs == read.inputs and example.targets == read.targets
             assert example.labels == read.labels if exact else close(example.labels, read.labels)
-    keys = [{picture.key for picture in dataset.pictures()} for dataset in (one, other)]
+    keys = [{picture.key for picture in dataset.pictures()} for dataset in (first_data, second_data)]
     assert keys[0] == keys[1]
 
 
@@ -85,12 +85,12 @@ def same(config, again, exact: bool = True) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_drawn_scenes_are_the_same_when_they_are_read_again(tmp_path, config, form):
-    again = written(tmp_path, config, form)
+def test_drawn_scenes_are_the_same_after_export(tmp_path, config, form):
+    again = export_and_read(tmp_path, config, form)
     if form == "vqa2":
-        again = again.model_copy(update={"train_targets": config.learn_from})
+        again = again.model_copy(update={"train_targets": config.train_targets})
         assert again.build().labels() == config.build().labels()
-    same(config, again, exact=form in ("vqa2", "nlvr2", "vcr"))
+    assert_same(config, again, exact=form in ("vqa2", "nlvr2", "vcr"))
 
 
 @pytest.mark.parametrize(
@@ -104,20 +104,20 @@ def test_drawn_scenes_are_the_same_when_they_are_read_again(tmp_path, config, fo
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_published_comes_out_as_it_was(tmp_path, make, config, form):
+def test_published_files_are_the_same_after_export(tmp_path, make, config, form):
     folder = make(tmp_path / "in")
     images = "vcr1images" if form == "vcr" else "images"
     evaluate = {"vqa2": "val", "refcoco": "testA", "nlvr2": "test1", "vcr": "val"}.get(form, "test")
-    whole = config(folder=folder, images=images, test_split=evaluate)
-    again = written(tmp_path, whole, form).model_copy(
-        update={"validation_split": whole.validation_split, "evaluate": evaluate}
+    published_config = config(folder=folder, images=images, test_split=evaluate)
+    again = export_and_read(tmp_path, published_config, form).model_copy(
+        update={"validation_split": published_config.validation_split, "test_split": evaluate}
     )
-    same(whole, again, exact=form != "flickr30k")
+    assert_same(published_config, again, exact=form != "flickr30k")
 
 
 def test_questions_and_captions_of_scenes(tmp_path):
     config = Scenes(**FEW)
-    again = written(tmp_path, config, "vqg").build()
+    again = export_and_read(tmp_path, config, "vqg").build()
     for split in ("train", "val", "test"):
         for example, read in zip(config.build().split(split), again.split(split), strict=True):
             assert read.id == f"{split}-{example.id}"  # this reader puts the split before ids
@@ -126,23 +126,23 @@ def test_questions_and_captions_of_scenes(tmp_path):
 
 def test_captions_of_scenes(tmp_path):
     config = Scenes(**FEW)
-    again = written(tmp_path, config, "coco_captions").build()
+    again = export_and_read(tmp_path, config, "coco_captions").build()
     for split in ("train", "val", "test"):
         for example, read in zip(config.build().split(split), again.split(split), strict=True):
             assert read.id == f"{split}-{example.id}" and read.inputs == example.inputs
             assert read.targets == example.inputs["caption"]
 
 
-def test_boxes_of_pictures_come_along_with_what_is_in_them(tmp_path):
+def test_boxes_and_pictures_are_the_same_after_export(tmp_path):
     config = SceneChoices(**FEW)
-    again = {picture.key: picture for picture in written(tmp_path, config, "vcr").build().pictures()}
+    again = {picture.key: picture for picture in export_and_read(tmp_path, config, "vcr").build().pictures()}
     for picture in config.build().pictures():
         assert close(list(picture.boxes), list(again[picture.key].boxes))
         assert picture.load().tobytes() == again[picture.key].load().tobytes()
 
 
 @pytest.mark.slow
-def test_the_command_writes_features_and_says_what_reads_it(tmp_path):
+def test_the_command_writes_features_and_prints_the_recipe(tmp_path):
     inputs = {"image": {"type": "regions", "extractor": {"type": "roi", "image_size": 64}}, "caption": {"type": "text"}}
     (tmp_path / "r.toml").write_text(recipe(inputs=inputs, data={"train_size": 2, "val_size": 1, "test_size": 1}))
     command = ["data", "export", f"{tmp_path}/r.toml", f"{tmp_path}/out", "--as", "vqg"]
@@ -152,9 +152,9 @@ def test_the_command_writes_features_and_says_what_reads_it(tmp_path):
     records = {record.key: record for record in BottomUpTsv().build().records(tmp_path / "out/regions.tsv")}
     config = load(tmp_path / "r.toml", installed())[0]
     dataset = config.data.build()
-    made = list(config.inputs["image"].extractor.build().records(dataset.pictures()))
-    assert [*records] == [record.key for record in made]
-    for record in made:
+    local_records = list(config.inputs["image"].extractor.build().records(dataset.pictures()))
+    assert [*records] == [record.key for record in local_records]
+    for record in local_records:
         assert (records[record.key].features == record.features).all()
         assert abs(records[record.key].boxes - record.boxes).max() < 1e-6
     again = CliRunner().invoke(main, command)
@@ -164,19 +164,19 @@ def test_the_command_writes_features_and_says_what_reads_it(tmp_path):
     )
 
 
-def test_what_a_format_cannot_say_is_told(tmp_path):
+def test_examples_that_a_format_cannot_represent(tmp_path):
     with pytest.raises(
         DataError, match=r"data \(scenes\): example 'train-00000' of 'train' has no label 'answers', of"
     ):
-        written(tmp_path, Scenes(**FEW), "vqa2")
+        export_and_read(tmp_path, Scenes(**FEW), "vqa2")
     with pytest.raises(MmgenError, match="--as vqa: unknown format; did you mean 'vqa2'\\?; available: coco_capt"):
-        written(tmp_path, Scenes(**FEW), "vqa")
+        export_and_read(tmp_path, Scenes(**FEW), "vqa")
     with pytest.raises(DataError, match="VQG has one row a picture"):
-        written(tmp_path, SceneAnswers(**FEW), "vqg")
+        export_and_read(tmp_path, SceneAnswers(**FEW), "vqg")
     assert not (tmp_path / "out").exists()
 
 
-def test_ids_are_numbers_where_they_were(tmp_path):
-    written(tmp_path, VqaAnswers(folder=published.vqa(tmp_path / "in"), images="images"), "vqa2")
+def test_numeric_ids_stay_numbers(tmp_path):
+    export_and_read(tmp_path, VqaAnswers(folder=published.vqa(tmp_path / "in"), images="images"), "vqa2")
     (row, *_) = json.loads((tmp_path / "out/v2_OpenEnded_mscoco_val2014_questions.json").read_text())["questions"]
     assert row == {"question_id": 20, "image_id": 20, "question": "Is it red?"}

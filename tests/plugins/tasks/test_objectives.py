@@ -18,7 +18,7 @@ from mmgen.errors import DataError
 pytestmark = pytest.mark.slow
 
 
-NO_LIST = 'example \'e0\' has choices that are no list of texts; give all of them, as ["the first", "the second"]'
+NO_LIST = "example 'e0': 'choices' must be a list of strings, e.g. [\"the first\", \"the second\"]"
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ NO_LIST = 'example \'e0\' has choices that are no list of texts; give all of the
             AnswerClasses(),
             QUESTION,
             {"answers": {"green": 1.0}},
-            "example 'e0' has the answer 'green', none of the 4 known",
+            "example 'e0' has the answer 'green', which is not among the 4 answers of the vocabulary",
         ),
         (TrueOrFalse(), {"question": Text()}, {}, "example 'e0' has no label 'truth'"),
         (MultipleChoice(), {"question": Text()}, {}, "example 'e0' has no choices"),
@@ -41,7 +41,7 @@ NO_LIST = 'example \'e0\' has choices that are no list of texts; give all of the
             MultipleChoice(),
             {"choice": Text()},
             {"choices": ("a", "b"), "choice": 2},
-            "example 'e0': choice 2 is none of its 2 choices, which count from 0",
+            "example 'e0': choice must be from 0 to 1, not 2",
         ),
         (RegionChoice(), {"image": regions()}, {}, "example 'e0' has no label 'box'"),
         (
@@ -55,23 +55,23 @@ NO_LIST = 'example \'e0\' has choices that are no list of texts; give all of the
             PhraseRegions(),
             {"caption": Text(), "image": regions()},
             {"phrases": ((50, 60, (0, 0, 1, 1)),)},
-            "example 'e0': letters 50 to 60 of its caption hold no word",
+            "example 'e0': characters 50 to 60 of the caption contain no word",
         ),
         (
             PhraseRegions(),
             {"caption": Text(), "image": regions()},
             {"phrases": ((3,),)},
-            "example 'e0': a phrase is its first character, end and box, and not (3,)",
+            "example 'e0': a phrase must be (first character, end, box), not (3,)",
         ),
     ],
 )
-def test_labels_that_do_not_do(config, inputs, labels, message):
+def test_labels_that_do_not_fit(config, inputs, labels, message):
     example = replace(
         examples()[0], labels=labels, inputs={n: v for n, v in examples()[0].inputs.items() if n != "choice"}
     )
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         batch_of(model(config, inputs), [example])
-    assert str(told.value) == message
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -80,22 +80,26 @@ def test_labels_that_do_not_do(config, inputs, labels, message):
         (
             AnswerClasses(),
             {"question": Text()},
-            "the [MASK] behind 'question'; the step needs such an input with append",
+            "needs a [MASK] after 'question'; give the step that input with append",
         ),
         (MultipleChoice(), {"question": Text()}, "needs an input that reads 'choice'; add one of type \"text\""),
         (RegionChoice(), {"image": Text()}, "chooses among the regions of 'image'; give the step an input 'image' of"),
-        (PhraseRegions(), {"image": regions()}, "reads phrases of 'caption'; the step needs such an input of type"),
+        (
+            PhraseRegions(),
+            {"image": regions()},
+            "needs the phrases of 'caption'; give the step an input 'caption' of type",
+        ),
         (
             PhraseRegions(),
             {"caption": Text(fields=("words",)), "image": regions()},
-            "reads phrases of 'caption', and that input reads 'words'; call the input as the field is called",
+            "needs the phrases of 'caption', but that input reads 'words'; input and field must have the same name",
         ),
         (
             PhraseRegions(),
             {"caption": Text(append_mask=True), "image": regions()},
-            "reads phrases of 'caption', which must end in its own words; give it append_mask = false",
+            "needs the phrases of 'caption', which must end in a word; set append_mask = false for that input",
         ),
     ],
 )
-def test_inputs_that_do_not_do(config, inputs, message):
-    assert message in config.errors({name: each.named(name) for name, each in inputs.items()})
+def test_inputs_that_do_not_fit(config, inputs, message):
+    assert message in config.errors({name: embedder.named(name) for name, embedder in inputs.items()})

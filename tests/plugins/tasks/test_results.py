@@ -1,4 +1,4 @@
-"""Result files of the tasks: read, judged and written in the forms of the official evaluations."""
+"""Result files of the tasks: read, scored and written in the formats of the official evaluations."""
 
 import json
 import random
@@ -20,13 +20,13 @@ PEOPLE = {
 ANNOTATIONS = {
     "annotations": [
         {
-            "question_id": int(own),
+            "question_id": int(question_id),
             "image_id": 9,
             "question_type": "what",
             "answer_type": kind,
             "answers": [{"answer": answer, "answer_id": place} for place, answer in enumerate(answers)],
         }
-        for own, (kind, answers) in PEOPLE.items()
+        for question_id, (kind, answers) in PEOPLE.items()
     ]
 }
 PAIRS = "".join(
@@ -50,12 +50,14 @@ ITEMS = [
 BOXES = [{"id": n, "box": [0, 0, 50, 40 + n], "type": "people"} for n in range(3)]
 
 
-def vcr(rows):
-    """VCR's file: of every item five groups, each of which likes one choice."""
+def vcr(best_choices):
+    """VCR's file: per item five groups, each with one likeliest choice."""
     groups = ["answer", *(f"rationale_conditioned_on_a{k}" for k in range(4))]
     lines = [",".join(["annot_id", *(f"{group}_{choice}" for group in groups for choice in range(4))])]
-    for item, liked in rows.items():
-        lines.append(",".join([item, *("0.7" if choice == one else "0.1" for one in liked for choice in range(4))]))
+    for item, best_by_group in best_choices.items():
+        lines.append(
+            ",".join([item, *("0.7" if choice == best else "0.1" for best in best_by_group for choice in range(4))])
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -67,7 +69,7 @@ def score(*arguments):
 
 
 def cells(output):
-    """First cell of every row of the table -> the others."""
+    """First cell of every row of the table -> the remaining cells."""
     rows = [re.split(r" *\| *", line.strip("| ")) for line in output.splitlines() if line.startswith("| ")]
     return {row[0]: row[1:] for row in rows}
 
@@ -75,7 +77,7 @@ def cells(output):
 @pytest.fixture
 def files(tmp_path):
     def write(**texts):
-        """Files of these names (a_json is a.json), and their paths."""
+        """Write files of these names (a_json is a.json) and return their paths."""
         paths = []
         for name, text in texts.items():
             paths.append(tmp_path / ".".join(name.rsplit("_", 1)))
@@ -87,26 +89,29 @@ def files(tmp_path):
 
 def test_vqa_results_are_scored_with_intervals(files):
     answers = [(1, "Yes"), (2, "Red."), (3, "2")]
-    results = [{"question_id": own, "answer": answer} for own, answer in answers]
-    said = score(*files(ours_json=results), "--references", *files(val_json=ANNOTATIONS), "--metric", "vqa_accuracy")
-    assert said.exit_code == 0, said.output
-    found = cells(said.output)
-    assert {name: row[0] for name, row in found.items()} == {
+    results = [{"question_id": question_id, "answer": answer} for question_id, answer in answers]
+    result = score(*files(ours_json=results), "--references", *files(val_json=ANNOTATIONS), "--metric", "vqa_accuracy")
+    assert result.exit_code == 0, result.output
+    table = cells(result.output)
+    assert {name: row[0] for name, row in table.items()} == {
         "metric": "value",
-        "accuracy": "66.67",  # nobody normalises where all people agree
+        "accuracy": "66.67",  # answers are not normalised where all people agree
         "yes/no": "0.00",
         "number": "100.00",
         "other": "100.00",
     }
-    assert "3 examples\n" in said.output and "references per" not in said.output
-    assert "no intervals: all examples have the same image" in said.output
+    assert "3 examples\n" in result.output and "references per" not in result.output
+    assert "no intervals: all examples have the same image" in result.output
 
 
-def test_what_mmgen_predicted_itself_is_scored_as_lines(files):
-    lines = [{"id": own, "value": {"label": answers[0], "probabilities": {}}} for own, (_, answers) in PEOPLE.items()]
+def test_predictions_of_mmgen_are_scored(files):
+    lines = [
+        {"id": question_id, "value": {"label": answers[0], "probabilities": {}}}
+        for question_id, (_, answers) in PEOPLE.items()
+    ]
     ours = files(ours_jsonl="".join(json.dumps(line) + "\n" for line in lines))
-    said = score(*ours, "--references", *files(val_json=ANNOTATIONS), "--metric", "vqa_accuracy")
-    assert cells(said.output)["accuracy"][0] == "100.00"
+    result = score(*ours, "--references", *files(val_json=ANNOTATIONS), "--metric", "vqa_accuracy")
+    assert cells(result.output)["accuracy"][0] == "100.00"
 
 
 def test_pairs_are_scored_and_compared(files):
@@ -115,37 +120,37 @@ def test_pairs_are_scored_and_compared(files):
         right += f"{line['identifier']},{line['label'].lower()}\n"
         wrong += f"{line['identifier']},True\n"
     ours, theirs, truth = files(ours_csv=right, theirs_csv=wrong, dev_json=PAIRS)
-    said = score(ours, "--against", theirs, "--references", truth, "--metric", "pair_accuracy")
-    assert said.exit_code == 0, said.output
-    found = cells(said.output)
-    assert found["accuracy"][:4] == ["100.00", "100.00 to 100.00", "50.00", "50.00 to 50.00"]
-    assert found["consistency"][0] == "100.00" and found["consistency"][2] == "0.00"
+    result = score(ours, "--against", theirs, "--references", truth, "--metric", "pair_accuracy")
+    assert result.exit_code == 0, result.output
+    table = cells(result.output)
+    assert table["accuracy"][:4] == ["100.00", "100.00 to 100.00", "50.00", "50.00 to 50.00"]
+    assert table["consistency"][0] == "100.00" and table["consistency"][2] == "0.00"
 
 
 def test_vcr_probabilities_are_scored(files):
     truth = "".join(json.dumps(item) + "\n" for item in ITEMS)
-    said = score(*files(ours_csv=VCR), "--references", *files(val_jsonl=truth), "--metric", "choice_accuracy")
-    assert said.exit_code == 0, said.output
-    # rationales are those given the right answer: 3, 2 and 1 are liked, as they should be
-    assert {name: row[0] for name, row in cells(said.output).items() if name != "metric"} == {
+    result = score(*files(ours_csv=VCR), "--references", *files(val_jsonl=truth), "--metric", "choice_accuracy")
+    assert result.exit_code == 0, result.output
+    # rationales given the right answer: 3, 2 and 1 are the likeliest, and right
+    assert {name: row[0] for name, row in cells(result.output).items() if name != "metric"} == {
         "Q->A": "66.67",
         "QA->R": "100.00",
         "Q->AR": "66.67",
     }
-    assert re.search(r"Q->AR +\| +66.67 \| +0.00 to 100.00", said.output)
+    assert re.search(r"Q->AR +\| +66.67 \| +0.00 to 100.00", result.output)
 
 
 def test_boxes_and_phrases_are_scored_in_pixels_or_shares(files):
     ours = [{"id": n, "box": [0, 0, 50, 20 + n]} for n in range(3)]
-    said = score(*files(ours_json=ours), "--references", *files(right_json=BOXES), "--metric", "box_accuracy")
-    assert cells(said.output)["accuracy"][0] == "100.00", said.output
+    result = score(*files(ours_json=ours), "--references", *files(right_json=BOXES), "--metric", "box_accuracy")
+    assert cells(result.output)["accuracy"][0] == "100.00", result.output
     ours = [{"id": n, "boxes": [[90, 90, 91, 91]] * n + [[0, 0, 50, 40]]} for n in range(3)]
-    said = score(
+    result = score(
         *files(ours_json=ours),
         *("--references", *files(right_json=BOXES)),
         *("--metric", "phrase_recall", "--set", "phrase_recall.by_phrase_type=true"),
     )
-    assert {name: row[0] for name, row in cells(said.output).items() if name != "metric"} == {
+    assert {name: row[0] for name, row in cells(result.output).items() if name != "metric"} == {
         "people": "33.33",
         "R@1": "33.33",
         "R@5": "100.00",
@@ -172,14 +177,14 @@ def test_boxes_and_phrases_are_scored_in_pixels_or_shares(files):
         (("--metric", "vqa_accuracy"), "references have no prediction (2, 3); --partial scores the 1 that have both"),
     ],
 )
-def test_what_does_not_fit_together_is_a_line(files, arguments, words):
+def test_arguments_that_do_not_fit_give_one_line(files, arguments, words):
     ours, truth = files(ours_json=[{"question_id": 1, "answer": "yes"}], val_json=ANNOTATIONS)
-    said = score(ours, "--references", truth, *arguments)
-    assert said.exit_code == 1 and words in said.output and len(said.output.splitlines()) == 1
+    result = score(ours, "--references", truth, *arguments)
+    assert result.exit_code == 1 and words in result.output and len(result.output.splitlines()) == 1
 
 
-def test_files_and_data_sets_give_the_same_to_be_judged_by(files, tmp_path):
-    questions = [{"question_id": int(own), "image_id": 9, "question": "what?"} for own in PEOPLE]
+def test_references_of_files_equal_those_of_data_sets(files, tmp_path):
+    questions = [{"question_id": int(question_id), "image_id": 9, "question": "what?"} for question_id in PEOPLE]
     lines = "".join(json.dumps(item) + "\n" for item in ITEMS)
     truth = files(val_json=ANNOTATIONS, dev_json=PAIRS, val_jsonl=lines)
     files(q_json={"questions": questions})
@@ -192,9 +197,9 @@ def test_files_and_data_sets_give_the_same_to_be_judged_by(files, tmp_path):
     ]
     for metric, path, config in zip((VqaAccuracy, PairAccuracy, ChoiceAccuracy), truth, published, strict=True):
         known = config.build().split(config.test_split)
-        for one, other in zip(metric.result_files().read_references(path), known, strict=True):
-            assert (one.id, one.targets, one.facts) == (other.id, other.targets, other.facts)
-            assert one.labels.items() <= other.labels.items()
+        for reference, example in zip(metric.result_files().read_references(path), known, strict=True):
+            assert (reference.id, reference.targets, reference.facts) == (example.id, example.targets, example.facts)
+            assert reference.labels.items() <= example.labels.items()
 
 
 @pytest.mark.parametrize(
@@ -207,19 +212,29 @@ def test_files_and_data_sets_give_the_same_to_be_judged_by(files, tmp_path):
             '[{"question_id": 1}]',
             "r.json: results[0]: has no 'answer'; its keys are: question_id",
         ),
-        (VqaAccuracy, "r_json", '[{"question_id": 1, "answer": 2}]', "results[0]: answer must be a text, not a number"),
+        (
+            VqaAccuracy,
+            "r_json",
+            '[{"question_id": 1, "answer": 2}]',
+            "results[0]: answer must be a string, not a number",
+        ),
         (
             VqaAccuracy,
             "r_json",
             json.dumps([{"question_id": 1, "answer": "a"}] * 2),
-            "r.json: results[1]: '1' came before",
+            "r.json: results[1]: duplicate id '1'",
         ),
-        (PairAccuracy, "r_csv", "a-1-1-0,True\nb-1-1-0\n", "r.csv:2: a line is IDENTIFIER,True or IDENTIFIER,False"),
+        (
+            PairAccuracy,
+            "r_csv",
+            "a-1-1-0,True\nb-1-1-0\n",
+            "r.csv:2: a line must be IDENTIFIER,True or IDENTIFIER,False",
+        ),
         (
             PairAccuracy,
             "r_csv",
             "a-1-1-0,perhaps\n",
-            "r.csv:1: what is predicted must be True or False, and is 'perhaps'",
+            "r.csv:1: the prediction must be True or False, not 'perhaps'",
         ),
         (
             ChoiceAccuracy,
@@ -227,21 +242,21 @@ def test_files_and_data_sets_give_the_same_to_be_judged_by(files, tmp_path):
             "annot_id,answer_0\n",
             "r.csv:1: no column 'answer_1'; VCR's file has annot_id and 20",
         ),
-        (ChoiceAccuracy, "r_csv", VCR.replace("0.7", "high", 1), "r.csv:2: answer_0 must be a number, and is 'high'"),
-        (ChoiceAccuracy, "r_csv", VCR.replace("0.7", "nan", 1), "r.csv:2: answer_0 must be a number, and is 'nan'"),
-        (ChoiceAccuracy, "r_csv", VCR + "val-9,1\n", "r.csv:5: 2 cells under 21 columns"),
-        (ChoiceAccuracy, "r_csv", VCR + VCR.splitlines()[1], "r.csv:5: 'val-0' came before"),
-        (BoxAccuracy, "r_json", '[{"id": 1, "box": [0, 0, 1]}]', "r.json: results[0]: a box is four numbers"),
-        (BoxAccuracy, "r_json", '[{"id": 1, "box": [0, 0, 1, NaN]}]', "r.json: results[0]: a box is four numbers"),
+        (ChoiceAccuracy, "r_csv", VCR.replace("0.7", "high", 1), "r.csv:2: answer_0 must be a number, not 'high'"),
+        (ChoiceAccuracy, "r_csv", VCR.replace("0.7", "nan", 1), "r.csv:2: answer_0 must be a number, not 'nan'"),
+        (ChoiceAccuracy, "r_csv", VCR + "val-9,1\n", "r.csv:5: 2 cells, but the header has 21 columns"),
+        (ChoiceAccuracy, "r_csv", VCR + VCR.splitlines()[1], "r.csv:5: duplicate id 'val-0'"),
+        (BoxAccuracy, "r_json", '[{"id": 1, "box": [0, 0, 1]}]', "r.json: results[0]: a box must be four numbers"),
+        (BoxAccuracy, "r_json", '[{"id": 1, "box": [0, 0, 1, NaN]}]', "r.json: results[0]: a box must be four numbers"),
         (
             PhraseRecall,
             "r_json",
             '[{"id": 1, "boxes": 3}]',
-            "results[0]: boxes must be a list of boxes, and is a number",
+            "results[0]: boxes must be a list of boxes, not a number",
         ),
     ],
 )
-def test_results_that_cannot_be_used_are_a_line(files, config, name, text, words):
+def test_results_that_cannot_be_used_give_one_line(files, config, name, text, words):
     with pytest.raises(DataError) as caught:
         config.result_files().read(*files(**{name: text}), [])
     assert words in str(caught.value)
@@ -256,62 +271,69 @@ def test_results_that_cannot_be_used_are_a_line(files, config, name, text, words
             '{"annotations": [{"question_id": 1, "answers": [{}]}]}',
             "annotations[0]: answers[0]: has no 'answer'",
         ),
-        (PairAccuracy, PAIRS.splitlines()[0] + "\n" + PAIRS, "r.json:2: 'dev-0-0-0' came before"),
+        (PairAccuracy, PAIRS.splitlines()[0] + "\n" + PAIRS, "r.json:2: duplicate id 'dev-0-0-0'"),
         (PairAccuracy, PAIRS.replace("True", "yes", 1), 'r.json:1: label must be "True" or "False", not \'yes\''),
         (ChoiceAccuracy, json.dumps({**ITEMS[0], "answer_label": 4}), "r.json:1: answer_label must be a number from 0"),
         (ChoiceAccuracy, '{"annot_id": "v"}', "r.json:1: has no 'img_fn'; its keys are: annot_id"),
         (BoxAccuracy, '[{"id": 1}]', "r.json: references[0]: has no 'box'; its keys are: id"),
     ],
 )
-def test_references_that_cannot_be_used_are_a_line(files, config, text, words):
+def test_references_that_cannot_be_used_give_one_line(files, config, text, words):
     with pytest.raises(DataError) as caught:
         config.result_files().read_references(*files(r_json=text))
     assert words in str(caught.value)
 
 
-def test_rationales_need_examples_that_tell_the_right_answer(files):
+def test_rationales_need_examples_with_the_right_answer(files):
     form, rationale = ChoiceAccuracy.result_files(), Example("val-0-rationale", {}, labels={"choice": 3})
-    with pytest.raises(
-        DataError, match=r"'val-0-rationale' is about the right answer, which these examples do not tell"
-    ):
+    with pytest.raises(DataError, match=r"'val-0-rationale' needs the right answer, which these examples do not have"):
         form.read(*files(r_csv=VCR), [rationale])
     every = [Example(f"val-0-rationale-{k}", {}) for k in range(4)]
-    found = form.read(*files(r_csv=VCR), every)
-    assert [found[example.id]["choice"] for example in every] == [3, 0, 0, 0]
-    assert found["val-1"]["choice"] == 1  # no example is about it: whoever pairs the two says so
+    values = form.read(*files(r_csv=VCR), every)
+    assert [values[example.id]["choice"] for example in every] == [3, 0, 0, 0]
+    assert values["val-1"]["choice"] == 1  # no example is about it: pairing results with examples reports that
 
 
-def test_what_is_written_is_read_again(files):
+def test_written_results_are_read_again(files):
     draw = random.Random(0)
     shares = [[draw.random() for _ in range(4)] for _ in range(10)]
     ids = [
-        f"{item}-{asks}" for item in ("test-0", "test-1") for asks in ("answer", *(f"rationale-{k}" for k in range(4)))
+        f"{item}-{subtask}"
+        for item in ("test-0", "test-1")
+        for subtask in ("answer", *(f"rationale-{k}" for k in range(4)))
     ]
     cases = {
         VqaAccuracy: {"262148000": "red", "9": "two dogs, é"},
         PairAccuracy: {"test1-0-1-0": {"label": "True"}, "test1-0-2-0": {"label": "False"}},
         ChoiceAccuracy: {
-            own: {"choice": row.index(max(row)), "probabilities": row} for own, row in zip(ids, shares, strict=True)
+            example_id: {"choice": row.index(max(row)), "probabilities": row}
+            for example_id, row in zip(ids, shares, strict=True)
         },
         BoxAccuracy: {"a": {"box": [0.1, 0.2, 0.3, 0.4]}},
         PhraseRecall: {"a": [[0.1, 0.2, 0.3, 0.4], [0.0, 0.0, 1.0, 1.0]], "b": []},
     }
     for config, values in cases.items():
         form = config.result_files()
-        examples = [Example(own, {}, facts={"item": own.split("-answer")[0].split("-rationale")[0]}) for own in values]
+        examples = [
+            Example(example_id, {}, facts={"item": example_id.split("-answer")[0].split("-rationale")[0]})
+            for example_id in values
+        ]
         assert form.read(*files(w_txt=form.write(values, examples)), examples) == values
     text = VqaAccuracy.result_files().write(cases[VqaAccuracy] | {"9": {"label": "no"}}, [Example("262148000", {})])
     assert json.loads(text) == [{"question_id": 262148000, "answer": "red"}]
     header, first, _ = (
         ChoiceAccuracy.result_files()
-        .write(cases[ChoiceAccuracy], examples=[Example(own, {}, facts={"item": own[:6]}) for own in ids])
+        .write(
+            cases[ChoiceAccuracy],
+            examples=[Example(example_id, {}, facts={"item": example_id[:6]}) for example_id in ids],
+        )
         .splitlines()
     )
     assert header.startswith("annot_id,answer_0,answer_1,answer_2,answer_3,rationale_conditioned_on_a0_0,")
     assert len(first.split(",")) == 21 and first.startswith("test-0,")
 
 
-def test_what_is_missing_is_not_written():
+def test_missing_predictions_are_not_written():
     answers = [Example("test-0-answer", {}, facts={"item": "test-0"})]
     values = {"test-0-answer": {"choice": 0, "probabilities": [1.0, 0.0, 0.0, 0.0]}}
     with pytest.raises(
@@ -320,5 +342,5 @@ def test_what_is_missing_is_not_written():
         ChoiceAccuracy.result_files().write(values, answers)
     with pytest.raises(DataError, match="no prediction for '7'"):
         VqaAccuracy.result_files().write({}, [Example("7", {})])
-    with pytest.raises(DataError, match=r"what is predicted must be a label or a text, and is \{'box'"):
+    with pytest.raises(DataError, match=r"the prediction must be a label or a string, not \{'box'"):
         PairAccuracy.result_files().write({"7": {"box": [0, 0, 1, 1]}}, [Example("7", {})])

@@ -1,4 +1,4 @@
-"""COCO's captions out of their published files."""
+"""COCO's captions from their published files."""
 
 import json
 
@@ -33,7 +33,7 @@ class TestCocoCaptions(mmgen.testing.DatasetSuite):
         return CocoCaptions(folder=self.files)
 
 
-def test_an_example_an_image_with_all_its_captions(files):
+def test_an_example_is_an_image_with_all_its_captions(files):
     train = CocoCaptions(folder=files).build().split("train")
     assert [(e.id, e.inputs["image"], e.inputs["caption"]) for e in train] == [
         ("train-9", "9", ("a dog", "a brown dog")),
@@ -42,7 +42,7 @@ def test_an_example_an_image_with_all_its_captions(files):
     assert train[0].targets == ("a dog", "a brown dog")
 
 
-def test_a_caption_that_is_repeated_is_counted_and_one_that_differs_refused(files, caplog):
+def test_a_repeated_caption_is_counted_and_a_different_one_refused(files, caplog):
     write(files, "captions_train2014.json", TRAIN)
     (files / "again.json").write_text((files / "captions_train2014.json").read_text())
     both = {"train": ("captions_train2014.json", "again.json")}
@@ -58,7 +58,7 @@ def test_a_caption_that_is_repeated_is_counted_and_one_that_differs_refused(file
     )
 
 
-def test_several_files_a_split_and_images_that_are_held_out(files):
+def test_several_files_per_split_and_excluded_images(files):
     (files / "minival.txt").write_text("000000000025\n42\n\n")
     both = ("captions_train2014.json", "captions_val2014.json")
     dataset = CocoCaptions(folder=files, files={"train": both}, exclude_images="minival.txt").build()
@@ -66,19 +66,19 @@ def test_several_files_a_split_and_images_that_are_held_out(files):
     assert [e.id for e in dataset.split("val")] == ["val-42", "val-25"]
 
 
-def test_a_line_that_is_no_image_is_told(files):
+def test_a_line_that_is_not_an_image_number(files):
     (files / "minival.txt").write_text("25\nx.jpg\n")
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         CocoCaptions(folder=files, exclude_images="minival.txt").build().split("train")
-    assert str(told.value) == f"{files}/minival.txt:2: 'x.jpg' is no image's number; write one a line"
+    assert str(caught.value) == f"{files}/minival.txt:2: 'x.jpg' is not an image number; write one number per line"
 
 
-def test_missing_files_are_told_in_one_message(tmp_path):
-    with pytest.raises(DataError) as told:
+def test_missing_files_are_listed_in_one_message(tmp_path):
+    with pytest.raises(DataError) as caught:
         CocoCaptions(folder=tmp_path).build()
-    assert str(told.value) == (
+    assert str(caught.value) == (
         "COCO captions: 2 files are missing:\n"
         f"  {tmp_path}/captions_train2014.json  <- cocodataset.org, annotations_trainval2014.zip\n"
         f"  {tmp_path}/captions_val2014.json  <- cocodataset.org, annotations_trainval2014.zip\n"
-        "  put them there, or name others in data.files"
+        "  put the files there, or name other files in data.files"
     )

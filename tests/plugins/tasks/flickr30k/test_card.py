@@ -13,7 +13,7 @@ CAPTION = Example("p", {"caption": "a red cat"}, (), {}, {"phrases": ((2, 9, LEF
 
 
 @pytest.mark.parametrize(
-    "boxes, line, right, told",
+    "boxes, line, right, terminal_line",
     [
         ([RIGHT, LEFT], "right at rank 2 of 2", False, "[0.500, 0.500, 1.000, 1.000] and 1 more"),
         ([LEFT], "right at rank 1 of 1, overlap 100\u202f%", True, "[0.000, 0.000, 0.500, 0.500]"),
@@ -21,7 +21,7 @@ CAPTION = Example("p", {"caption": "a red cat"}, (), {}, {"phrases": ((2, 9, LEF
         ([], "no box", False, "no box"),
     ],
 )
-def test_flickr30k_shows_the_rank_of_the_right_box(boxes, line, right, told):
+def test_flickr30k_shows_the_rank_of_the_right_box(boxes, line, right, terminal_line):
     prediction = Prediction("p", [[*box] for box in boxes], 0.5)
     assert PhraseCard().card(CAPTION, prediction) == Card(
         line=line,
@@ -31,7 +31,7 @@ def test_flickr30k_shows_the_rank_of_the_right_box(boxes, line, right, told):
         right_box=LEFT,
         texts={"caption": (Piece("a "), Piece("red cat", marked=True), Piece(""))},
     )
-    assert PhraseCard().line(CAPTION, prediction) == told
+    assert PhraseCard().line(CAPTION, prediction) == terminal_line
 
 
 def test_flickr30k_without_the_right_box():

@@ -1,4 +1,4 @@
-"""Phrases of drawn captions, the boxes around all that they name, and proposals."""
+"""Phrases of drawn captions, the boxes around all things that they name, and proposals."""
 
 import pytest
 from mmgen_scenes import Scenes
@@ -21,7 +21,7 @@ def phrases():
     return ScenePhrases(train_size=200, val_size=1, test_size=100).build()
 
 
-def test_phrases_are_the_words_and_their_box_is_around_all_that_they_name(phrases):
+def test_a_phrase_is_a_noun_phrase_with_a_box_around_all_its_things(phrases):
     names = {name: kind.name for kind in KINDS.values() for name in (kind.name, kind.plural)}
     several = 0
     for example in [*phrases.split("train"), *phrases.split("test")]:
@@ -37,10 +37,10 @@ def test_phrases_are_the_words_and_their_box_is_around_all_that_they_name(phrase
     assert several > 50
 
 
-def test_the_split_to_evaluate_has_a_phrase_an_example(phrases):
+def test_the_split_to_evaluate_has_one_phrase_per_example(phrases):
     assert all(len(example.labels["phrases"]) == 2 for example in phrases.split("train"))
     assert all(len(example.labels["phrases"]) == 1 for example in phrases.split("test"))
-    assert [each.id for each in phrases.split("test")[:4]] == [
+    assert [example.id for example in phrases.split("test")[:4]] == [
         f"phrases36-test-00000-{caption}-{phrase}" for caption in (0, 1) for phrase in (0, 1)
     ]
     names = {kind.plural: kind.name for kind in KINDS.values()}
@@ -58,14 +58,14 @@ def test_captions_are_those_of_the_scenes(phrases):
 
 
 def test_proposals_for_phrases(phrases):
-    """98 phrases in 100 have a right box among the 36, of which 5 in 100 are right. Naive Bayes on words and the shapes
-    and places of boxes, learnt from 4,800 phrases, is right 29 times in 100."""
+    """98 phrases in 100 have a right box among the 36; 5 boxes in 100 are right. Naive Bayes on words and the shapes
+    and places of boxes, trained on 4,800 phrases, is right 29 times in 100."""
     boxes = {picture.key: picture.boxes for picture in phrases.pictures()}
     hits = [
         [iou(phrase[2], box) >= 0.5 for box in boxes[example.inputs["image"]]]
         for example in phrases.split("train")
         for phrase in example.labels["phrases"]
     ]
-    assert {len(own) for own in hits} == {36}
+    assert {len(box_hits) for box_hits in hits} == {36}
     assert sum(map(any, hits)) / len(hits) == pytest.approx(0.98, abs=0.02)
     assert sum(map(sum, hits)) / len(hits) / 36 == pytest.approx(0.05, abs=0.01)

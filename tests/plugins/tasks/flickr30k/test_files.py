@@ -1,4 +1,4 @@
-"""Flickr30K Entities: marked captions, boxes out of XML that may declare nothing, one phrase an example to score."""
+"""Flickr30K Entities: marked captions, boxes from XML without declarations, one phrase per example to score."""
 
 import pytest
 from kit import published
@@ -11,21 +11,21 @@ from mmgen.testing import DatasetSuite
 
 class TestFlickr30kEntities(DatasetSuite):
     @pytest.fixture(autouse=True)
-    def written(self, tmp_path):
+    def write_files(self, tmp_path):
         self.folder = published.flickr30k(tmp_path)
 
     def config(self):
         return Flickr30kEntities(folder=self.folder, images="images")
 
 
-def test_a_caption_an_example_to_learn_from_and_a_phrase_to_score(tmp_path, caplog):
+def test_an_example_is_a_caption_in_training_and_a_phrase_in_scoring(tmp_path, caplog):
     dataset = Flickr30kEntities(folder=published.flickr30k(tmp_path)).build()
     first, second = dataset.split("train")
     caption = "Two men with a red hat sit on it ."
     assert (first.id, first.inputs) == ("1000-0", {"image": "1000", "caption": caption})
     men, hat = first.labels["phrases"]
     assert caption[men[0] : men[1]] == "Two men" and caption[hat[0] : hat[1]] == "a red hat"
-    assert men[2] == (0.1, 0.1, 0.5, 1.0) and hat[2] == (0.6, 0.0, 0.8, 0.25)  # of the men's two boxes the union
+    assert men[2] == (0.1, 0.1, 0.5, 1.0) and hat[2] == (0.6, 0.0, 0.8, 0.25)  # the union of the men's two boxes
     assert first.facts == {"image": "1000", "types": ["people", "clothing"]}
     assert second.id == "1000-1" and second.labels == {"phrases": ((0, 5, hat[2]),)}
     scored = dataset.split("test")
@@ -35,11 +35,11 @@ def test_a_caption_an_example_to_learn_from_and_a_phrase_to_score(tmp_path, capl
         ("3000-1-0", "clothing"),
     ]
     assert [len(example.labels["phrases"]) for example in scored] == [1, 1, 1]
-    told = "left out 1 phrase without a box, 1 caption without a phrase that has one"
-    assert caplog.messages == [f"Flickr30K Entities {split}: {told}" for split in ("train", "test")]
+    left_out = "left out 1 phrase without a box, 1 caption without a phrase that has one"
+    assert caplog.messages == [f"Flickr30K Entities {split}: {left_out}" for split in ("train", "test")]
 
 
-def test_a_caption_without_marks_is_itself():
+def test_a_caption_without_marks_is_unchanged():
     assert parse_sentence("A [sic] b") == ("A [sic] b", [])
 
 
@@ -53,21 +53,23 @@ def test_files_that_are_missing(tmp_path):
         "Flickr30K Entities: 2 files are missing:",
         f"  {tmp_path}/val.txt  <- {source}, val.txt",
         f"  {tmp_path}/test.txt  <- {source}, test.txt",
-        "  put them there, or name others in data.files",
+        "  put the files there, or name other files in data.files",
         f"Flickr30K Entities: {tmp_path}/Annotations: no such folder; unpack annotations.zip of {source} "
         "in data.folder",
     ]
     published.flickr30k(tmp_path)
     (tmp_path / "train.txt").write_text("1000\n1\n")
-    with pytest.raises(DataError, match=r"train.txt: 2 files of its images are missing, .*Sentences/1.txt the first"):
+    with pytest.raises(
+        DataError, match=r"train.txt: 2 files of the split's images are missing \(first: .*Sentences/1.txt\)"
+    ):
         Flickr30kEntities(folder=tmp_path).build().split("train")
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "told"),
+    ("file", "text", "message"),
     [
-        ("train.txt", "1000\n../../1", ":2: '../../1' is no name of an image"),
-        ("train.txt", "1000\n\n1000", ":3: the image 1000 is line 1's already"),
+        ("train.txt", "1000\n../../1", ":2: '../../1' is not an image name; use letters, digits, - and ."),
+        ("train.txt", "1000\n\n1000", ":3: duplicate image 1000, first on line 1"),
         ("Sentences/1000.txt", "a\n[/EN#1 men] b", ":2: '[/EN#1 men] b' is not a marked phrase"),
         ("Sentences/1000.txt", "[/EN#1/people  ]", ":1: the phrase of '[/EN#1/people ]' has no words"),
         ("Annotations/1000.xml", "<a>\n<b></a>", ":2: invalid XML: mismatched tag"),
@@ -87,12 +89,12 @@ def test_files_that_are_missing(tmp_path):
         ),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path, file, text, told):
+def test_files_that_cannot_be_used(tmp_path, file, text, message):
     published.flickr30k(tmp_path)
     (tmp_path / file).write_text(text)
     with pytest.raises(DataError) as error:
         Flickr30kEntities(folder=tmp_path).build().split("train")
-    assert str(error.value).startswith(f"{tmp_path / file}{told}") and "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / file}{message}") and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

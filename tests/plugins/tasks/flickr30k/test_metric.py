@@ -17,9 +17,9 @@ class TestPhraseRecall(Judges):
 
 def test_recall_of_phrases():
     ranked = [[BOXES[0]], [FAR] * 5 + [BOXES[1]], [FAR] * 12 + [BOXES[2]]]
-    found = PhraseRecall(by_phrase_type=True).build().score(predictions_of(ranked, PHRASES), PHRASES)
+    scores = PhraseRecall(by_phrase_type=True).build().score(predictions_of(ranked, PHRASES), PHRASES)
     third = pytest.approx(100 / 3)
-    assert found.values == {
+    assert scores.values == {
         "animals": 50,
         "people": 0,
         "R@1": third,

@@ -1,4 +1,4 @@
-"""Drawn pairs: what a statement says of two pictures is so in two pairs of four, and its words alone say nothing."""
+"""Drawn pairs: a statement is true of two pairs of four, and its words alone do not help."""
 
 import re
 from collections import Counter, defaultdict
@@ -27,54 +27,54 @@ def data():
 
 
 def count(words, things):
-    """How many of the things are what the words name: "a red car", "cars"."""
+    """How many of the things fit the words, such as "a red car" or "cars"."""
     *_, noun = words = words.split()
     color = [word for word in words if word in COLORS]
     return sum(thing["kind"] == NAMES[noun] and color in ([], [thing["color"]]) for thing in things)
 
 
-def true(statement, left, right):
-    """What the words of a statement say, counted among the things of both pictures."""
+def is_true(statement, left, right):
+    """Whether a statement is true, by counting the things of both pictures."""
     both = [left, right]
 
-    def says(pattern):
+    def fullmatch(pattern):
         return re.fullmatch(pattern.replace("_", r"((?:an? )?(?:\w+ )?\w+)"), statement)
 
-    if found := says("both pictures show _"):
-        return all(count(found[1], things) for things in both)
-    if found := says("neither picture shows _"):
-        return not any(count(found[1], things) for things in both)
-    if found := says("exactly one picture shows _ and _"):
-        return sum(count(found[1], things) > 0 and count(found[2], things) > 0 for things in both) == 1
-    if found := says("exactly one picture shows _"):
-        return sum(count(found[1], things) > 0 for things in both) == 1
-    if found := says("at least one picture shows two _"):
-        return any(count(found[1], things) == 2 for things in both)
-    if found := says(r"there are exactly (two|three) _ in the two pictures"):
-        return sum(count(found[2], things) for things in both) == NUMBERS[found[1]]
-    if found := says("there are more _ in the (left|right) picture than in the (?:left|right) picture"):
-        more, fewer = both if found[2] == "left" else both[::-1]
-        return count(found[1], more) > count(found[1], fewer)
-    if found := says("there are as many _ in the left picture as in the right picture"):
-        assert count(found[1], left + right), "of none and none people may differ"
-        return count(found[1], left) == count(found[1], right)
-    if found := says("the (left|right) picture shows _ and the (?:left|right) picture shows _"):
-        first, second = both if found[1] == "left" else both[::-1]
-        return count(found[2], first) > 0 and count(found[3], second) > 0
-    if found := says("the (left|right) picture shows _"):
-        return count(found[2], left if found[1] == "left" else right) > 0
-    found = says("one picture shows _ and the other picture shows _")
-    return any(count(found[1], a) and count(found[2], b) for a, b in (both, both[::-1]))
+    if match := fullmatch("both pictures show _"):
+        return all(count(match[1], things) for things in both)
+    if match := fullmatch("neither picture shows _"):
+        return not any(count(match[1], things) for things in both)
+    if match := fullmatch("exactly one picture shows _ and _"):
+        return sum(count(match[1], things) > 0 and count(match[2], things) > 0 for things in both) == 1
+    if match := fullmatch("exactly one picture shows _"):
+        return sum(count(match[1], things) > 0 for things in both) == 1
+    if match := fullmatch("at least one picture shows two _"):
+        return any(count(match[1], things) == 2 for things in both)
+    if match := fullmatch(r"there are exactly (two|three) _ in the two pictures"):
+        return sum(count(match[2], things) for things in both) == NUMBERS[match[1]]
+    if match := fullmatch("there are more _ in the (left|right) picture than in the (?:left|right) picture"):
+        more, fewer = both if match[2] == "left" else both[::-1]
+        return count(match[1], more) > count(match[1], fewer)
+    if match := fullmatch("there are as many _ in the left picture as in the right picture"):
+        assert count(match[1], left + right), "people may differ about none and none"
+        return count(match[1], left) == count(match[1], right)
+    if match := fullmatch("the (left|right) picture shows _ and the (?:left|right) picture shows _"):
+        first, second = both if match[1] == "left" else both[::-1]
+        return count(match[2], first) > 0 and count(match[3], second) > 0
+    if match := fullmatch("the (left|right) picture shows _"):
+        return count(match[2], left if match[1] == "left" else right) > 0
+    match = fullmatch("one picture shows _ and the other picture shows _")
+    return any(count(match[1], a) and count(match[2], b) for a, b in (both, both[::-1]))
 
 
-def test_who_counts_knows_what_is_true(data):
+def test_counting_things_gives_the_truth(data):
     for example in data.split("train"):
-        assert true(example.inputs["statement"], *example.facts["things"]) == example.labels["truth"], example.id
+        assert is_true(example.inputs["statement"], *example.facts["things"]) == example.labels["truth"], example.id
         assert not re.search(r"\ban [^aeiou]|\ba [aeiou]", example.inputs["statement"])
 
 
 def test_a_statement_is_true_of_two_pairs_and_false_of_two(data):
-    """Who has not seen the pictures is right half the time, and of all four pairs of a statement never."""
+    """Without the pictures, a model is right half the time, and never for all four pairs of a statement."""
     groups = defaultdict(list)
     for example in data.split("train"):
         groups[example.facts["group"]].append(example)
@@ -84,10 +84,10 @@ def test_a_statement_is_true_of_two_pairs_and_false_of_two(data):
         assert len({example.inputs["statement"] for example in examples}) == 1
         assert len({example.inputs["image"] for example in examples}) == 4
         split, number, _, statement = group.split("-")
-        assert [each.id for each in examples] == [f"{split}-{number}-{pair}-{statement}" for pair in range(4)]
+        assert [example.id for example in examples] == [f"{split}-{number}-{pair}-{statement}" for pair in range(4)]
 
 
-def test_names_are_those_of_nlvr2(data):
+def test_names_follow_nlvr2(data):
     first, keys = data.split("test")[0], {picture.key for picture in data.pictures()}
     assert first.id == "test-0-0-0" and first.facts["group"] == "test-0--0"
     assert first.inputs["image"] == All(("test-0-0-img0", "test-0-0-img1"))
@@ -95,14 +95,14 @@ def test_names_are_those_of_nlvr2(data):
     assert len(keys) == 8 * (120 + 1 + 10) and len(data.split("test")) == 80
 
 
-def test_forms_of_statements_are_about_as_common(data):
+def test_forms_of_statements_are_equally_common(data):
     kinds = re.compile(r"\b(" + "|".join(sorted({*NAMES, *COLORS}, key=len)[::-1]) + r")\b")
     forms = Counter(
         kinds.sub("_", re.sub(r"left|right", "side", example.inputs["statement"])).replace(" an ", " a ")
         for example in data.split("train")
         if example.id.split("-")[2] == "0"
     )
-    assert len(forms) == 15, forms  # exactly two and exactly three are one of the fourteen
+    assert len(forms) == 15, forms  # "exactly two" and "exactly three" are one of the fourteen forms
     assert min(forms.values()) > 3 and max(forms.values()) < 45, forms
 
 
@@ -112,7 +112,7 @@ def test_sizes_do_not_change_earlier_pairs(data):
 
 
 @pytest.mark.parametrize("statements", [1, 3])
-def test_as_many_statements_as_asked_for(statements):
+def test_the_number_of_statements(statements):
     data = ScenePairs(train_size=4, statements=statements, min_things=4, max_things=4).build()
     assert len(data.split("train")) == 16 * statements
-    assert len({each.inputs["statement"] for each in data.split("train")}) == 4 * statements
+    assert len({example.inputs["statement"] for example in data.split("train")}) == 4 * statements

@@ -1,4 +1,4 @@
-"""NLVR2's JSON lines: two pictures an example, groups of a sentence, subsets."""
+"""NLVR2's JSON lines: two pictures per example, groups of a sentence, subsets."""
 
 import json
 
@@ -13,7 +13,7 @@ from mmgen.testing import DatasetSuite
 
 class TestNlvr2(DatasetSuite):
     @pytest.fixture(autouse=True)
-    def written(self, tmp_path):
+    def write_files(self, tmp_path):
         self.folder = published.nlvr2(tmp_path)
 
     def config(self):
@@ -22,15 +22,15 @@ class TestNlvr2(DatasetSuite):
 
 def test_examples(tmp_path):
     dataset = Nlvr2(folder=published.nlvr2(tmp_path)).build()
-    one, two = dataset.split("dev")
-    assert one.id == "dev-850-0-0" and one.targets == ()
-    assert one.inputs == {"image": All(("dev-850-0-img0", "dev-850-0-img1")), "statement": "There is a dog."}
-    assert (one.labels, two.labels) == ({"truth": True}, {"truth": False})
-    assert one.facts == two.facts == {"group": "dev-850--0"}
+    first, second = dataset.split("dev")
+    assert first.id == "dev-850-0-0" and first.targets == ()
+    assert first.inputs == {"image": All(("dev-850-0-img0", "dev-850-0-img1")), "statement": "There is a dog."}
+    assert (first.labels, second.labels) == ({"truth": True}, {"truth": False})
+    assert first.facts == second.facts == {"group": "dev-850--0"}
     assert dataset.labels() == {"truth": ("False", "True")}
 
 
-def test_subsets_have_files_of_their_own(tmp_path):
+def test_subsets_have_separate_files(tmp_path):
     published.nlvr2(tmp_path)
     (tmp_path / "balanced").mkdir()
     for split in ("dev", "test1"):
@@ -46,28 +46,28 @@ def test_subsets_have_files_of_their_own(tmp_path):
             f"unbalanced_{split}.json"
             for split in ("dev", "test1")
         ),
-        "  put them there, or name others in data.files",
+        "  put the files there, or name other files in data.files",
     ]
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
-        ({"identifier": "dev-1-0", "sentence": "A"}, "identifier 'dev-1-0' is none like split-set-pair-sentence"),
+        ({"identifier": "dev-1-0", "sentence": "A"}, "identifier 'dev-1-0' must have the form split-set-pair-sentence"),
         ({"identifier": "dev-1-0-0"}, "has no 'sentence'; its keys are: identifier"),
-        ({"identifier": "dev-850-0-0", "sentence": "A"}, "the identifier 'dev-850-0-0' came before"),
+        ({"identifier": "dev-850-0-0", "sentence": "A"}, "duplicate identifier 'dev-850-0-0'"),
         ({"identifier": "dev-1-0-0", "sentence": "A", "label": "yes"}, 'label must be "True" or "False", not \'yes\''),
         ({"identifier": "dev-1-0-0", "sentence": "A", "label": 1}, 'label must be "True" or "False", not a number'),
         ([], "must be a table with identifier, sentence, not a list"),
     ],
 )
-def test_lines_that_cannot_be_used(tmp_path, row, told):
+def test_lines_that_cannot_be_used(tmp_path, row, message):
     published.nlvr2(tmp_path)
     with (tmp_path / "dev.json").open("a") as file:
         file.write("\n" + json.dumps(row))
     with pytest.raises(DataError) as error:
         Nlvr2(folder=tmp_path).build().split("dev")
-    assert str(error.value) == f"{tmp_path}/dev.json:4: {told}"
+    assert str(error.value) == f"{tmp_path}/dev.json:4: {message}"
 
 
 def test_a_hidden_label_is_absent(tmp_path):
@@ -82,7 +82,7 @@ def test_an_example_needs_both_its_pictures(tmp_path, caplog, missing):
     (tmp_path / "images/dev-850-1-img1.png").unlink()
     dataset = Nlvr2(folder=tmp_path, images="images", missing=missing).build()
     if missing == "error":
-        with pytest.raises(DataError, match="NLVR2 dev: 1 of its images are not in .*images, dev-850-1-img1 the first"):
+        with pytest.raises(DataError, match=r"NLVR2 dev: images missing from .*images: 1 \(first: dev-850-1-img1\)"):
             dataset.split("dev")
         return
     assert len(dataset.split("dev")) == (1 if missing == "drop" else 2)

@@ -19,22 +19,24 @@ class TestPairAccuracy(Judges):
 
 def test_pairs_and_their_consistency():
     """As the official script counts: a sentence is consistent where none of its pairs is wrong."""
-    says = ["True", "False", "true", "True", "False", "True", "False"]
-    found = PairAccuracy().build().score(predictions_of([{"label": label} for label in says], STATEMENTS), STATEMENTS)
+    predicted = ["True", "False", "true", "True", "False", "True", "False"]
+    scores = (
+        PairAccuracy().build().score(predictions_of([{"label": label} for label in predicted], STATEMENTS), STATEMENTS)
+    )
     right, consistent = 0, {}
-    for label, example in zip(says, STATEMENTS, strict=True):
+    for label, example in zip(predicted, STATEMENTS, strict=True):
         _, set_, _, sentence = example.id.split("-")
         hit = label.lower() == str(example.labels["truth"]).lower()
         right += hit
         consistent[set_, sentence] = consistent.get((set_, sentence), True) and hit
-    assert found.values["accuracy"] == pytest.approx(100 * right / 7) == pytest.approx(100 * 6 / 7)
-    assert found.values["consistency"] == pytest.approx(100 * sum(consistent.values()) / 3) == pytest.approx(200 / 3)
-    assert found.per_example["consistency"] == [100, None, 0, None, None, None, 100]
+    assert scores.values["accuracy"] == pytest.approx(100 * right / 7) == pytest.approx(100 * 6 / 7)
+    assert scores.values["consistency"] == pytest.approx(100 * sum(consistent.values()) / 3) == pytest.approx(200 / 3)
+    assert scores.per_example["consistency"] == [100, None, 0, None, None, None, 100]
 
 
-def test_a_coins_chance_at_pairs():
-    found = PairAccuracy().build().references(STATEMENTS)
-    assert found.values == {
+def test_chance():
+    scores = PairAccuracy().build().references(STATEMENTS)
+    assert scores.values == {
         "chance_accuracy": 50,
         "chance_consistency": pytest.approx(100 * (1 / 4 + 1 / 16 + 1 / 2) / 3),
     }

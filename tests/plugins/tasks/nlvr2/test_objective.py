@@ -23,17 +23,19 @@ class TestTrueOrFalse(TaskObjectiveSuite):
 
 
 def test_truth_of_two_pictures():
-    made = model(TrueOrFalse(), {"question": Text(), "image": regions()})
+    network = model(TrueOrFalse(), {"question": Text(), "image": regions()})
     pairs = [
         replace(example, inputs=example.inputs | {"image": All((example.inputs["image"], record("other", 2, 9)))})
         for example in examples()[:3]
     ]
-    found, expected = loss_of(made, pairs), 0.0
+    loss, expected = loss_of(network, pairs), 0.0
     for pair in pairs:
-        states = made.encode(batch_of(made, [pair])).states
-        logits = made.objective("own").head(made.backbone.pooled(states))
+        states = network.encode(batch_of(network, [pair])).states
+        logits = network.objective("own").head(network.backbone.pooled(states))
         expected = expected + F.cross_entropy(logits, torch.tensor([int(pair.labels["truth"])]))
-    assert torch.allclose(found.sums["own.loss"], expected, atol=1e-4) and found.counts == {"own.loss": 3}
-    for one in predictions(made, pairs):
-        assert one.value["label"] == max(one.value["probabilities"], key=one.value["probabilities"].get)
-        assert sum(one.value["probabilities"].values()) == pytest.approx(1)
+    assert torch.allclose(loss.sums["own.loss"], expected, atol=1e-4) and loss.counts == {"own.loss": 3}
+    for prediction in predictions(network, pairs):
+        assert prediction.value["label"] == max(
+            prediction.value["probabilities"], key=prediction.value["probabilities"].get
+        )
+        assert sum(prediction.value["probabilities"].values()) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""The card of referring expressions: the chosen box beside the right one."""
+"""The card of referring expressions: the chosen box beside the right box."""
 
 import pytest
 from mmgen_tasks.refcoco.card import RegionCard

@@ -1,4 +1,4 @@
-"""RefCOCO's files: expressions out of pickles that can run nothing, boxes out of COCO's JSON."""
+"""RefCOCO's files: expressions from pickles that cannot run code, boxes from COCO's JSON."""
 
 import json
 import os
@@ -18,14 +18,14 @@ from mmgen.testing import DatasetSuite
 
 class TestRefcoco(DatasetSuite):
     @pytest.fixture(autouse=True)
-    def written(self, tmp_path):
+    def write_files(self, tmp_path):
         self.folder = published.refcoco(tmp_path)
 
     def config(self):
         return Refcoco(folder=self.folder, images="images", test_split="testA")
 
 
-def refused(config: Refcoco) -> str:
+def load_error(config: Refcoco) -> str:
     with pytest.raises(DataError) as error:
         config.build().split("train")
     assert "\n" not in str(error.value)
@@ -36,18 +36,18 @@ def refused(config: Refcoco) -> str:
 def test_expressions_of_every_protocol(tmp_path, protocol):
     dataset = Refcoco(folder=published.refcoco(tmp_path, protocol), test_split="testB").build()
     assert dataset.splits() == ("train", "val", "testB")
-    one, two, three = dataset.split("testB")
-    assert (one.id, one.inputs) == ("16", {"image": "3", "expression": "man in red"})
-    assert one.labels == {"box": (0.1, 0.25, 0.4, 0.75)} and one.facts == {
+    first, second, third = dataset.split("testB")
+    assert (first.id, first.inputs) == ("16", {"image": "3", "expression": "man in red"})
+    assert first.labels == {"box": (0.1, 0.25, 0.4, 0.75)} and first.facts == {
         "image": "3",
         "category": "person",
         "ref": "30",
     }
-    assert two.inputs["expression"] == "left man" and two.labels == one.labels
-    assert three.labels == {"box": (0.505, 0.1, 0.755, 0.3)}
+    assert second.inputs["expression"] == "left man" and second.labels == first.labels
+    assert third.labels == {"box": (0.505, 0.1, 0.755, 0.3)}
 
 
-def test_expressions_as_json_in_the_releases_own_folder(tmp_path):
+def test_expressions_as_json_in_the_folder_of_the_release(tmp_path):
     folder = published.refcoco(tmp_path / "refcoco+")
     (folder / "refs(unc).p").unlink()
     (folder / "refs(unc).json").write_text(json.dumps(published.refs(7)))
@@ -60,7 +60,7 @@ def test_a_picture_has_the_boxes_of_all_its_things_cut_to_it(tmp_path):
     assert picture.boxes == [(0.1, 0.25, 0.4, 0.75), (0.505, 0.1, 0.755, 0.3), (0.0, 0.0, 1.0, 0.5)]
 
 
-def test_splits_are_those_of_their_maker(tmp_path):
+def test_splits_are_those_of_their_authors(tmp_path):
     assert Refcoco(folder=tmp_path, release="refcocog").names() == ("train", "val", "test")
     with pytest.raises(
         ValidationError, match="test_split: refcoco has no split 'test'; there are: train, val, testA, testB"
@@ -74,10 +74,10 @@ def test_files_that_are_missing(tmp_path):
     assert str(error.value).splitlines() == [
         "RefCOCOg: 2 files are missing:",
         f"  {tmp_path}/refs(umd).p  <- web.archive.org/web/2022/https://bvisionweb1.cs.unc.edu/licheng/referit/data/"
-        "refcocog.zip (its own server is down)",
+        "refcocog.zip (the original server is down)",
         f"  {tmp_path}/instances.json  <- web.archive.org/web/2022/https://bvisionweb1.cs.unc.edu/licheng/referit/data/"
-        "refcocog.zip (its own server is down)",
-        "  put them there, or name others in data.refs and data.instances",
+        "refcocog.zip (the original server is down)",
+        "  put the files there, or name other files in data.refs and data.instances",
     ]
 
 
@@ -87,70 +87,73 @@ class Harmful:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "fragment"),
     [
-        (pickle.dumps([Harmful()], 0), "byte 5: the pickle has GLOBAL, which lists, tables and texts do not need"),
+        (pickle.dumps([Harmful()], 0), "byte 5: the pickle has GLOBAL, which lists, tables and strings do not need"),
         (pickle.dumps([Harmful()], 4), "has STACK_GLOBAL"),
-        (b"\x80\x02]q\x00(X\x01\x00\x00\x00aq\x01e\x8c", "not a pickle, or damaged behind byte 14"),
-        (b"]" + b"r" + struct.pack("<I", 1 << 31) + b".", "byte 1: keeps a value as number 2147483648 after 2 steps"),
+        (b"\x80\x02]q\x00(X\x01\x00\x00\x00aq\x01e\x8c", "not a pickle, or damaged after byte 14"),
+        (b"]" + b"r" + struct.pack("<I", 1 << 31) + b".", "byte 1: stores value number 2147483648 after 2 steps"),
         (b"\x80\x05\x96" + struct.pack("<Q", 1 << 40) + b".", "not a pickle, or damaged"),
         (b"\x80\x04\x95" + struct.pack("<Q", 1 << 40) + b"].", "byte 2: a frame of 1099511627776 bytes"),
-        (b"]}0e.", "not a whole pickle of lists, tables and texts"),
-        (b"}]Ns.", "not a whole pickle of lists, tables and texts: unhashable type"),
-        (b"U\x02\xff\xfe.", "not a whole pickle of lists, tables and texts: 'utf-8' codec"),
-        (b"", "not a pickle, or damaged behind byte 0"),
+        (b"]}0e.", "not a complete pickle of lists, tables and strings"),
+        (b"}]Ns.", "not a complete pickle of lists, tables and strings: unhashable type"),
+        (b"U\x02\xff\xfe.", "not a complete pickle of lists, tables and strings: 'utf-8' codec"),
+        (b"", "not a pickle, or damaged after byte 0"),
     ],
 )
-def test_a_pickle_that_is_none_of_plain_values(tmp_path, monkeypatch, data, told):
+def test_a_pickle_of_more_than_plain_values(tmp_path, monkeypatch, data, fragment):
     monkeypatch.chdir(tmp_path)
     published.refcoco(tmp_path)
     (tmp_path / "refs(unc).p").write_bytes(data)
-    message = refused(Refcoco(folder=tmp_path))
-    assert message.startswith(f"{tmp_path}/refs(unc).p: ") and told in message
+    message = load_error(Refcoco(folder=tmp_path))
+    assert message.startswith(f"{tmp_path}/refs(unc).p: ") and fragment in message
     assert not (tmp_path / "harm").exists()
 
 
 @pytest.mark.slow
-def test_a_pickle_of_many_levels_and_one_inside_itself(tmp_path):
+def test_a_deeply_nested_pickle_and_one_inside_itself(tmp_path):
     (tmp_path / "refs(unc).p").write_bytes(b"]" * 300_000 + b"a" * 299_999 + b".")
     assert isinstance(read_pickle(tmp_path / "refs(unc).p"), list)
     published.refcoco(tmp_path)
     itself: list = []
     itself.append(itself)
     (tmp_path / "refs(unc).p").write_bytes(pickle.dumps(itself, 2))
-    assert refused(Refcoco(folder=tmp_path)).endswith(
+    assert load_error(Refcoco(folder=tmp_path)).endswith(
         "refs(unc).p: refs[0]: must be a table with split, ann_id, sentences, not a list"
     )
 
 
-def test_one_thing_told_of_without_end_is_refused_at_its_second_time(tmp_path):
-    """A small pickle may hold a long list very often."""
+def test_a_thing_that_is_repeated_without_end_is_refused_at_the_second_time(tmp_path):
+    """A small pickle may contain a long list very often."""
     published.refcoco(tmp_path)
     ref = published.refs(7)[0]
     data = pickle.dumps([ref] * 50_000, 2)
     assert len(data) < 200_000 and len(list(pickletools.genops(data))) < 60_000 * 2
     (tmp_path / "refs(unc).p").write_bytes(data)
-    assert refused(Refcoco(folder=tmp_path)).endswith("refs(unc).p: refs[1]: sentences[0]: sent_id 7 came before")
+    assert load_error(Refcoco(folder=tmp_path)).endswith("refs(unc).p: refs[1]: sentences[0]: duplicate sent_id 7")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "fragment"),
     [
-        (lambda table: table.pop("images"), ": not a file of COCO annotations: it has no list 'images'"),
-        (lambda table: table["images"][1].update(width=0), ": images[1]: a picture of 0 x 80 pixels"),
+        (lambda table: table.pop("images"), ": not a file of COCO annotations: no list 'images'"),
+        (
+            lambda table: table["images"][1].update(width=0),
+            ": images[1]: the picture's size is 0 x 80 pixels; width and height must be positive",
+        ),
         (
             lambda table: table["annotations"][2].update(bbox=[1, 2, 3]),
-            ": annotations[2]: bbox must be 4 numbers, and is [1, 2, 3]",
+            ": annotations[2]: bbox must be 4 numbers, not [1, 2, 3]",
         ),
         (
             lambda table: table["annotations"][2].update(bbox=[1, 2, 3, 1e300]),
-            "bbox must be 4 numbers, and is [1, 2, 3, 1e+300]",
+            "bbox must be 4 numbers, not [1, 2, 3, 1e+300]",
         ),
         (
             lambda table: table["annotations"][2].update(image_id=9),
             ": annotations[2]: image_id 9 is not among the images",
         ),
-        (lambda table: table["annotations"][2].update(id=100), ": annotations[2]: the id 100 came before"),
+        (lambda table: table["annotations"][2].update(id=100), ": annotations[2]: duplicate id 100"),
         (
             lambda table: table["annotations"].clear(),
             "refs[0]: ann_id 100 is not among the annotations of instances.json",
@@ -158,19 +161,19 @@ def test_one_thing_told_of_without_end_is_refused_at_its_second_time(tmp_path):
     ],
     ids=range(7),
 )
-def test_boxes_that_cannot_be_used(tmp_path, change, told):
+def test_boxes_that_cannot_be_used(tmp_path, change, fragment):
     published.refcoco(tmp_path)
     table = published.instances()
     change(table)
     (tmp_path / "instances.json").write_text(json.dumps(table))
-    assert told in refused(Refcoco(folder=tmp_path))
+    assert fragment in load_error(Refcoco(folder=tmp_path))
 
 
 def test_expressions_without_a_box_or_words_are_left_out_and_counted(tmp_path, caplog):
     published.refcoco(tmp_path)
     rows, table = published.refs(7), published.instances()
     rows[0]["sentences"][1]["sent"] = " "
-    table["annotations"][1]["bbox"] = [200, 0, 10, 10]  # outside of its picture
+    table["annotations"][1]["bbox"] = [200, 0, 10, 10]  # outside of the picture
     (tmp_path / "refs(unc).p").write_bytes(pickle.dumps(rows, 2))
     (tmp_path / "instances.json").write_text(json.dumps(table))
     dataset = Refcoco(folder=tmp_path).build()

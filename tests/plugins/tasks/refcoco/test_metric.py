@@ -1,4 +1,4 @@
-"""Accuracy of boxes that expressions are about."""
+"""Accuracy of the boxes that expressions refer to."""
 
 import pytest
 from kit.judged import BOXES, EXPRESSIONS, Judges, predictions_of
@@ -18,14 +18,14 @@ class TestBoxAccuracy(Judges):
 
 
 def test_an_overlap_of_exactly_a_half_is_right():
-    whole = Example("r", {}, labels={"box": (0.1, 0.1, 0.7, 0.4)})
+    example = Example("r", {}, labels={"box": (0.1, 0.1, 0.7, 0.4)})
     for box, percent in (((0.1, 0.1, 0.4, 0.4), 100), ((0.1, 0.1, 0.399, 0.4), 0)):
-        assert BoxAccuracy().build().score(predictions_of([{"box": box}], [whole]), [whole]).values == {
+        assert BoxAccuracy().build().score(predictions_of([{"box": box}], [example]), [example]).values == {
             "accuracy": percent
         }
 
 
-def test_boxes_that_are_right_and_the_box_that_is_right_most_often():
-    found = BoxAccuracy().build().score(predictions_of([{"box": BOXES[0], "index": 4}] * 3, EXPRESSIONS), EXPRESSIONS)
-    assert found.per_example["accuracy"] == [100, 0, 100]
+def test_right_boxes_and_the_box_that_is_right_most_often():
+    scores = BoxAccuracy().build().score(predictions_of([{"box": BOXES[0], "index": 4}] * 3, EXPRESSIONS), EXPRESSIONS)
+    assert scores.per_example["accuracy"] == [100, 0, 100]
     assert BoxAccuracy().build().references(EXPRESSIONS).values == {"chance_accuracy": pytest.approx(200 / 3)}

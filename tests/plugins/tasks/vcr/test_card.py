@@ -17,7 +17,7 @@ VCR = Example(
 QUESTION = (Piece("why is the "), Piece("dog", numbers=(1,)), Piece(" here?"))
 
 
-def test_vcr_shows_choices_and_numbers_what_texts_name():
+def test_vcr_shows_choices_and_numbers_the_objects_of_texts():
     prediction = Prediction("v", {"choice": 0, "probabilities": [0.8, 0.2]}, 0.8)
     assert ChoiceCard().card(VCR, prediction) == Card(
         bars=(Bar("A", 0.8, chosen=True), Bar("B", 0.2, right=True)),
@@ -35,7 +35,7 @@ def test_vcr_without_its_texts_shows_letters():
     assert ChoiceCard().line(example, prediction) == "B"
 
 
-def test_vcr_numbers_what_texts_name_where_a_step_writes_or_says_true():
+def test_vcr_numbers_objects_where_a_step_generates_or_classifies():
     text = Generation("v", "because", (), -1.0)
     assert NamedTextsCard().card(VCR, text) == Card(texts={"question": QUESTION}, objects=(2,))
     assert NamedTextsCard().line(VCR, text) == "because"

@@ -1,11 +1,11 @@
-"""VCR's JSON lines: names in place of objects, mentions that keep which, answers and rationales."""
+"""VCR's JSON lines: name_objects in place of objects, mentions of objects, answers and rationales."""
 
 import json
 
 import pytest
 from kit import published
 from mmgen_tasks import Vcr, VcrTexts
-from mmgen_tasks.vcr.files import CLASSES, names
+from mmgen_tasks.vcr.files import CLASSES, name_objects
 from mmgen_tasks.vcr.items import NAMES
 
 from mmgen.errors import DataError
@@ -14,7 +14,7 @@ from mmgen.testing import DatasetSuite
 
 class TestVcr(DatasetSuite):
     @pytest.fixture(autouse=True)
-    def written(self, tmp_path):
+    def write_files(self, tmp_path):
         self.folder = published.vcr(tmp_path)
 
     def config(self):
@@ -23,7 +23,7 @@ class TestVcr(DatasetSuite):
 
 class TestVcrTexts(DatasetSuite):
     @pytest.fixture(autouse=True)
-    def written(self, tmp_path):
+    def write_files(self, tmp_path):
         self.folder = published.vcr(tmp_path)
 
     def config(self):
@@ -31,22 +31,24 @@ class TestVcrTexts(DatasetSuite):
 
 
 def test_texts_one_by_one(tmp_path):
-    """Eight of an item, each with its own mentions, and whether it is the right choice."""
+    """Eight examples per item, each with the mentions of its choice, and whether the choice is right."""
     folder = published.vcr(tmp_path)
     texts, together = (config(folder=folder).build().split("val") for config in (VcrTexts, Vcr))
-    assert [each.id for each in texts] == [f"val-0-{asks}-{n}" for asks in ("answer", "rationale") for n in range(4)]
-    for place, each in enumerate(texts):
-        whole = together[place // 4]
-        assert each.inputs["question"] == whole.inputs["question"] and each.facts == whole.facts
-        assert each.inputs["choice"] == whole.labels["choices"][place % 4]
-        mentions = each.inputs["choice_mentions"].values if "choice_mentions" in each.inputs else ()
-        assert mentions == whole.labels["choice_mentions"][place % 4]
-    assert [each.labels["truth"] for each in texts] == [n in (0, 5) for n in range(8)]
+    assert [example.id for example in texts] == [
+        f"val-0-{subtask}-{n}" for subtask in ("answer", "rationale") for n in range(4)
+    ]
+    for place, example in enumerate(texts):
+        source = together[place // 4]
+        assert example.inputs["question"] == source.inputs["question"] and example.facts == source.facts
+        assert example.inputs["choice"] == source.labels["choices"][place % 4]
+        mentions = example.inputs["choice_mentions"].values if "choice_mentions" in example.inputs else ()
+        assert mentions == source.labels["choice_mentions"][place % 4]
+    assert [example.labels["truth"] for example in texts] == [n in (0, 5) for n in range(8)]
     unknown = VcrTexts(folder=folder, test_split="test").build().split("test")
-    assert [each.labels for each in unknown] == [{}] * 4
+    assert [example.labels for example in unknown] == [{}] * 4
 
 
-def told(text: str, mentions) -> list[tuple[str, tuple[int, ...]]]:
+def named_objects(text: str, mentions) -> list[tuple[str, tuple[int, ...]]]:
     return [(text[first:end], objects) for first, end, objects in mentions]
 
 
@@ -55,25 +57,25 @@ def test_an_answer_and_its_rationale(tmp_path):
     assert answer.id == "val-0-answer" and answer.inputs["image"] == "val_00.23@0"
     question = answer.inputs["question"]
     assert question == "Does Riley see Casey and car?"
-    assert told(question, answer.inputs["question_mentions"].values) == [
+    assert named_objects(question, answer.inputs["question_mentions"].values) == [
         ("Riley", (2,)),
         ("Casey", (0,)),
         ("car", (1,)),
     ]
     assert answer.labels["choices"] == ("Yes, Riley does.", "No.", "Casey's car.", "Maybe.")
     mentioned = zip(answer.labels["choices"], answer.labels["choice_mentions"], strict=True)
-    assert [told(*each) for each in mentioned] == [[("Riley", (2,))], [], [("Casey", (0,))], []]
+    assert [named_objects(*choice) for choice in mentioned] == [[("Riley", (2,))], [], [("Casey", (0,))], []]
     assert answer.labels["choice"] == 0
     assert answer.facts == {"asks": "answer", "item": "val-0", "group": "val-0", "image": "val_00.23@0"}
     assert rationale.id == "val-0-rationale" and rationale.facts["asks"] == "rationale"
     question = rationale.inputs["question"]
     assert question == "Does Riley see Casey and car? Yes, Riley does."
-    assert told(question, rationale.inputs["question_mentions"].values)[-1] == ("Riley", (2,))
+    assert named_objects(question, rationale.inputs["question_mentions"].values)[-1] == ("Riley", (2,))
     assert rationale.labels["choices"][0] == "Riley looks at car." and rationale.labels["choice"] == 1
 
 
 @pytest.mark.parametrize(
-    ("asks", "split", "ids"),
+    ("subtask", "split", "ids"),
     [
         ("answer", "val", ["answer"]),
         ("rationale", "val", ["rationale"]),
@@ -83,22 +85,22 @@ def test_an_answer_and_its_rationale(tmp_path):
         ("every", "test", ["answer", "rationale-0", "rationale-1", "rationale-2", "rationale-3"]),
     ],
 )
-def test_what_is_asked(tmp_path, asks, split, ids):
-    examples = Vcr(folder=published.vcr(tmp_path), subtask=asks, test_split=split).build().split(split)
-    assert [example.id for example in examples] == [f"{split}-0-{own}" for own in ids]
+def test_subtasks(tmp_path, subtask, split, ids):
+    examples = Vcr(folder=published.vcr(tmp_path), subtask=subtask, test_split=split).build().split(split)
+    assert [example.id for example in examples] == [f"{split}-0-{suffix}" for suffix in ids]
     known = ["choice" in example.labels for example in examples]
-    assert known == [split != "test" and not own[-1].isdigit() for own in ids]
-    if asks == "every":
+    assert known == [split != "test" and not suffix[-1].isdigit() for suffix in ids]
+    if subtask == "every":
         assert examples[-1].inputs["question"].endswith("car? Maybe.")
 
 
-def test_rationales_of_answers_that_nobody_tells(tmp_path):
-    with pytest.raises(DataError, match="no example is left for the split 'test': 1 question without answers"):
+def test_rationales_without_a_right_answer(tmp_path):
+    with pytest.raises(DataError, match="no examples remain for the split 'test': 1 question without answers"):
         Vcr(folder=published.vcr(tmp_path), subtask="rationale", test_split="test").build().split("test")
 
 
-def test_what_objects_are(tmp_path, monkeypatch):
-    """COCO's classes first, in its order, whatever the files have; then what they have besides."""
+def test_classes_of_objects(tmp_path, monkeypatch):
+    """COCO's classes first, in COCO's order, whatever the files have; then the other classes of the files."""
     row = published.vcr_rows("train")[0]
     published.vcr(tmp_path)
     (tmp_path / "train.jsonl").write_text(json.dumps(row | {"objects": ["sphinx", "car", "person", "griffin"]}))
@@ -111,16 +113,16 @@ def test_what_objects_are(tmp_path, monkeypatch):
     assert len(CLASSES) == len(set(CLASSES)) == 80 and known == (*CLASSES, "griffin", "sphinx")
     assert (known[0], known[2], known[79]) == ("person", "car", "toothbrush")
     monkeypatch.setattr("mmgen_tasks.vcr.files.MOST_CLASSES", 1)
-    with pytest.raises(DataError) as told:
+    with pytest.raises(DataError) as caught:
         data.labels()
-    assert str(told.value) == (
-        f"{tmp_path}/train.jsonl: its objects are of 2 kinds that are none of COCO's 80; at most 1 can be told apart"
+    assert str(caught.value) == (
+        f"{tmp_path}/train.jsonl: 2 classes of objects are not COCO's; at most 1 are supported"
     )
 
 
 def test_people_have_thirteen_names():
     assert len(set(NAMES)) == 13
-    assert names(["person"] * 14 + ["dog"])[-3:] == ["Quinn", "Casey", "dog"]
+    assert name_objects(["person"] * 14 + ["dog"])[-3:] == ["Quinn", "Casey", "dog"]
 
 
 def test_a_question_without_a_mention_has_no_such_input(tmp_path):
@@ -145,16 +147,16 @@ def test_files_that_are_missing(tmp_path):
         "VCR: 2 files are missing:",
         f"  {tmp_path}/train.jsonl  <- visualcommonsense.com/download, vcr1annots.zip",
         f"  {tmp_path}/val.jsonl  <- visualcommonsense.com/download, vcr1annots.zip",
-        "  put them there, or name others in data.files",
+        "  put the files there, or name other files in data.files",
         f"VCR: {tmp_path}/vcr1images: no such folder; data.images names the folder of raw images",
     ]
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
-        ({"annot_id": "train-0"}, "annot_id 'train-0' came before"),
-        ({"objects": "person"}, "objects must be a list of at most 1,000 texts"),
+        ({"annot_id": "train-0"}, "duplicate annot_id 'train-0'"),
+        ({"objects": "person"}, "objects must be a list of at most 1,000 strings"),
         ({"objects": ["person", ""]}, "objects[1] is empty"),
         ({"question": ["Is", [3], "?"]}, "question[1] mentions an object that is not among the 3 objects"),
         ({"question": ["Is", [True], "?"]}, "question[1] mentions an object that is not among the 3 objects"),
@@ -167,28 +169,28 @@ def test_files_that_are_missing(tmp_path):
         ({"img_fn": "/"}, "img_fn is empty"),
     ],
 )
-def test_lines_that_cannot_be_used(tmp_path, change, told):
+def test_lines_that_cannot_be_used(tmp_path, change, message):
     published.vcr(tmp_path)
     with (tmp_path / "train.jsonl").open("a") as file:
         file.write(json.dumps(published.vcr_rows("train")[0] | {"annot_id": "train-1"} | change))
     with pytest.raises(DataError) as error:
         Vcr(folder=tmp_path).build().split("train")
-    assert str(error.value) == f"{tmp_path}/train.jsonl:2: {told}"
+    assert str(error.value) == f"{tmp_path}/train.jsonl:2: {message}"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
-        ({"boxes": [[0, 0, 1, 1]]}, "boxes and names must be lists of one length"),
-        ({"boxes": [[0, 0, 1, "1", 1]] * 3}, "boxes[0] must be 4 numbers, and is [0, 0, 1, '1']"),
-        ({"boxes": [[5, 5, 5, 9, 1]] * 3}, "boxes[0] lies outside of the picture, or is empty"),
-        ({"width": 0}, "a picture of 0 x 80 pixels"),
+        ({"boxes": [[0, 0, 1, 1]]}, "boxes and names must be lists of the same length"),
+        ({"boxes": [[0, 0, 1, "1", 1]] * 3}, "boxes[0] must be 4 numbers, not [0, 0, 1, '1']"),
+        ({"boxes": [[5, 5, 5, 9, 1]] * 3}, "boxes[0] is outside of the picture, or empty"),
+        ({"width": 0}, "the picture's size is 0 x 80 pixels; width and height must be positive"),
     ],
 )
-def test_metadata_that_cannot_be_used(tmp_path, change, told):
+def test_metadata_that_cannot_be_used(tmp_path, change, message):
     published.vcr(tmp_path)
     path = tmp_path / "vcr1images/lsmdc_film/train_00.23@0.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(DataError) as error:
         next(iter(Vcr(folder=tmp_path, images="vcr1images").build().pictures()))
-    assert str(error.value) == f"{path}: {told}"
+    assert str(error.value) == f"{path}: {message}"

@@ -21,20 +21,20 @@ class TestChoiceAccuracy(Judges):
         return ChoiceAccuracy()
 
     def value(self, n, example):
-        item = int(example.facts["item"][-1])  # all its rationales alike, whatever answer is given
+        item = int(example.facts["item"][-1])  # the same for all its rationales, whatever answer is given
         place = item if example.facts["asks"] == "answer" else item + 1
         return {"choice": place, "probabilities": [0.4 if k == place else 0.2 for k in range(4)]}
 
 
 def test_answers_rationales_and_both():
-    chosen = [0, 1, 2, 0, 0, 0]  # both right; the answer right; the rationale right
-    found = ChoiceAccuracy().build().score(predictions_of([{"choice": each} for each in chosen], ITEMS), ITEMS)
-    assert found.values == {
+    choices = [0, 1, 2, 0, 0, 0]  # both right; only the answer right; only the rationale right
+    scores = ChoiceAccuracy().build().score(predictions_of([{"choice": choice} for choice in choices], ITEMS), ITEMS)
+    assert scores.values == {
         "Q->A": pytest.approx(200 / 3),
         "QA->R": pytest.approx(200 / 3),
         "Q->AR": pytest.approx(100 / 3),
     }
-    assert found.per_example["Q->AR"] == [100, None, 0, None, 0, None]
+    assert scores.per_example["Q->AR"] == [100, None, 0, None, 0, None]
     assert ChoiceAccuracy().build().references(ITEMS).values == {
         "chance_Q->A": 25,
         "chance_QA->R": 25,
@@ -49,13 +49,15 @@ def test_answers_alone_have_no_columns_of_rationales():
     assert metric.references(answers).values == {"chance_Q->A": 25}
 
 
-def test_rationales_of_answers_that_are_wrong_are_not_scored():
-    given = Example("v-0-rationale-2", {}, facts={"asks": "rationale", "item": "v-0"}, labels={"choices": ("a",) * 4})
-    examples = [*ITEMS[:2], given]
-    found = (
+def test_rationales_of_wrong_answers_are_not_scored():
+    rationale = Example(
+        "v-0-rationale-2", {}, facts={"asks": "rationale", "item": "v-0"}, labels={"choices": ("a",) * 4}
+    )
+    examples = [*ITEMS[:2], rationale]
+    scores = (
         ChoiceAccuracy()
         .build()
         .score(predictions_of([{"choice": 0}, {"choice": 1}, {"choice": 3}], examples), examples)
     )
-    assert found.values == {"Q->A": 100, "QA->R": 100, "Q->AR": 100}
-    assert found.notes == ("1 of 3 examples have no label that says which choice is right, and are not scored",)
+    assert scores.values == {"Q->A": 100, "QA->R": 100, "Q->AR": 100}
+    assert scores.notes == ("1 of 3 examples have no label that says which choice is right, and are not scored",)

@@ -1,4 +1,4 @@
-"""VQA's card: answers as bars, and those of people."""
+"""VQA's card: answers as bars, and the answers of people."""
 
 from mmgen_tasks.vqa.card import AnswerCard
 from mmgen_tasks.vqa.config import AnswerBars
@@ -8,7 +8,7 @@ from mmgen.tensors import Example, Prediction
 from mmgen.testing import RendererSuite
 
 
-def test_vqa_shows_answers_as_bars_and_marks_those_of_people():
+def test_vqa_shows_answers_as_bars_and_marks_answers_of_people():
     example = Example("q", {"question": "what is it?"}, (), {}, {"answers": {"cat": 1.0, "dog": 0.3}})
     prediction = Prediction("q", {"label": "dog", "probabilities": {"dog": 0.7, "red": 0.2}}, 0.7)
     assert AnswerCard().card(example, prediction) == Card(

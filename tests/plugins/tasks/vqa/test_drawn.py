@@ -1,4 +1,4 @@
-"""Drawn answers: true beyond doubt, as balanced as they are said to be, in the shape of VQA's examples."""
+"""Drawn answers: true beyond doubt, balanced as documented, in the shape of VQA's examples."""
 
 import math
 import re
@@ -8,7 +8,7 @@ import pytest
 from mmgen_scenes import Scenes
 from mmgen_scenes.world import COLORS, GROUNDS, KINDS
 from mmgen_tasks import SceneAnswers
-from mmgen_tasks.vqa.drawn_questions import ANSWERS, OTHERS
+from mmgen_tasks.vqa.drawn_questions import ANSWERS, WRONG_ANSWERS
 from pydantic import ValidationError
 
 from mmgen.testing import DatasetSuite
@@ -64,41 +64,45 @@ def test_sizes_do_not_change_earlier_examples(data):
     assert SceneAnswers(train_size=3, seed=1).build().split("train") != fewer.split("train")
 
 
-def test_a_scene_has_as_many_questions_as_asked_for():
+def test_the_number_of_questions_per_scene():
     for questions, things in ((6, 4), (1, 7)):
         config = SceneAnswers(train_size=40, questions=questions, min_things=things, max_things=things)
-        asked = Counter(example.inputs["image"] for example in config.build().split("train"))
-        assert set(asked.values()) == {questions}
+        counts = Counter(example.inputs["image"] for example in config.build().split("train"))
+        assert set(counts.values()) == {questions}
 
 
-def test_nine_people_agree_and_one_is_nearly_right(data):
+def test_nine_people_agree_and_one_gives_a_near_miss(data):
     for example in data.split("test"):
-        (answer, nine), (other, one) = Counter(example.targets).most_common()
-        assert (nine, one) == (9, 1) and other in OTHERS[answer]
-        assert example.labels["answers"] == {answer: 1.0, other: 0.3}
+        (answer, right_count), (wrong_answer, wrong_count) = Counter(example.targets).most_common()
+        assert (right_count, wrong_count) == (9, 1) and wrong_answer in WRONG_ANSWERS[answer]
+        assert example.labels["answers"] == {answer: 1.0, wrong_answer: 0.3}
     places = Counter(
-        next(i for i, given in enumerate(each.targets) if each.targets.count(given) == 1) for each in data.split("test")
+        next(i for i, answer in enumerate(example.targets) if example.targets.count(answer) == 1)
+        for example in data.split("test")
     )
     assert len(places) == 10
-    assert all(set(others) <= set(ANSWERS) and answer not in others for answer, others in OTHERS.items())
-    assert set(OTHERS) == set(ANSWERS)
+    assert all(
+        set(wrong_answers) <= set(ANSWERS) and answer not in wrong_answers
+        for answer, wrong_answers in WRONG_ANSWERS.items()
+    )
+    assert set(WRONG_ANSWERS) == set(ANSWERS)
 
 
-def right(question, things):
-    """The answer, by who reads the question's words and looks at the things; None where he is not sure."""
+def expected_answer(question, things):
+    """The answer, from the question's words and the things; None where people may differ."""
 
-    def meant(phrase):
+    def find_things(phrase):
         words = phrase.split()
         noun = next(word for word in words if word in SINGULAR)
-        found = [thing for thing in things if thing["kind"] == SINGULAR[noun]]
-        assert found, question
-        for thing in found:
-            told = {thing["color"], thing["size"], thing["place"], thing["side"]}
+        matching_things = [thing for thing in things if thing["kind"] == SINGULAR[noun]]
+        assert matching_things, question
+        for thing in matching_things:
+            properties = {thing["color"], thing["size"], thing["place"], thing["side"]}
             assert {
                 word for word in words if word in COLORS or word in ("small", "big", *GROUNDS, "sky", "water")
-            } <= told
-        assert (len(found) > 1) == (noun == KINDS[SINGULAR[noun]].plural)
-        return found
+            } <= properties
+        assert (len(matching_things) > 1) == (noun == KINDS[SINGULAR[noun]].plural)
+        return matching_things
 
     def middle(thing):
         x0, y0, x1, y1 = thing["box"]
@@ -107,74 +111,84 @@ def right(question, things):
     def holds(a, b, relation):
         (ax, ay), (bx, by) = middle(a), middle(b)
         if relation in ("near", "next to"):
-            apart = math.hypot(ax - bx, ay - by)
-            return apart < 0.36 if apart < 0.34 or apart > 0.44 else None
+            distance = math.hypot(ax - bx, ay - by)
+            return distance < 0.36 if distance < 0.34 or distance > 0.44 else None
         gap = bx - ax if relation == "to the left of" else ax - bx
         return gap > 0 if gap > 0.14 or gap < -0.04 else None
 
-    def match(pattern):
+    def parse(pattern):
         return re.fullmatch(pattern.replace("_", f"({PHRASE})"), question)
 
-    if found := match(r"what color (?:is|are) _\?"):
-        (color,) = {thing["color"] for thing in meant(found[1])}
+    if match := parse(r"what color (?:is|are) _\?"):
+        (color,) = {thing["color"] for thing in find_things(match[1])}
         return color
-    if found := re.fullmatch(rf"how many (\w+ )?({NOUN}) are (.*)\?", question):
-        there = [thing for thing in things if thing["kind"] == SINGULAR[found[2]]]
-        assert not found[1] or found[1].strip() == there[0]["color"]
-        assert found[3] == "there" or found[3].split()[-1] == there[0]["place"]
-        return str(len(there))
-    if found := match(r"where (?:is|are) _\?"):
-        (place,) = {thing["place"] for thing in meant(found[1])}
+    if match := re.fullmatch(rf"how many (\w+ )?({NOUN}) are (.*)\?", question):
+        matching_things = [thing for thing in things if thing["kind"] == SINGULAR[match[2]]]
+        assert not match[1] or match[1].strip() == matching_things[0]["color"]
+        assert match[3] == "there" or match[3].split()[-1] == matching_things[0]["place"]
+        return str(len(matching_things))
+    if match := parse(r"where (?:is|are) _\?"):
+        (place,) = {thing["place"] for thing in find_things(match[1])}
         return f"on the {place}"
-    if found := match(r"on which side (?:is|are) _\?"):
-        (side,) = {"left" if middle(thing)[0] < 0.5 else "right" for thing in meant(found[1])}
+    if match := parse(r"on which side (?:is|are) _\?"):
+        (side,) = {"left" if middle(thing)[0] < 0.5 else "right" for thing in find_things(match[1])}
         return side
-    if found := match(r"(?:is|are) _ (bigger|smaller) than _\?"):
-        a, b = ([(t["box"][2] - t["box"][0]) * (t["box"][3] - t["box"][1]) for t in meant(found[i])] for i in (1, 3))
+    if match := parse(r"(?:is|are) _ (bigger|smaller) than _\?"):
+        a, b = (
+            [(t["box"][2] - t["box"][0]) * (t["box"][3] - t["box"][1]) for t in find_things(match[i])] for i in (1, 3)
+        )
         above, below = min(a) > 1.2 * max(b), min(b) > 1.2 * max(a)
         assert above != below
-        return "yes" if above == (found[2] == "bigger") else "no"
-    if found := match(r"is _ (near|to the left of|to the right of) _\?"):
-        (a,), (b,) = meant(found[1]), meant(found[3])
-        return {True: "yes", False: "no", None: None}[holds(a, b, found[2])]
-    if found := match(r"is there _ near _\?"):
-        others, *words = meant(found[2]), *found[1].split()
-        there = [t for t in things if t["kind"] == words[-1] and t["color"] == words[1]]
-        near = [holds(a, b, "near") for a in there for b in others]
+        return "yes" if above == (match[2] == "bigger") else "no"
+    if match := parse(r"is _ (near|to the left of|to the right of) _\?"):
+        (a,), (b,) = find_things(match[1]), find_things(match[3])
+        return {True: "yes", False: "no", None: None}[holds(a, b, match[2])]
+    if match := parse(r"is there _ near _\?"):
+        candidates, *words = find_things(match[2]), *match[1].split()
+        matching_things = [t for t in things if t["kind"] == words[-1] and t["color"] == words[1]]
+        near = [holds(a, b, "near") for a in matching_things for b in candidates]
         return None if None in near else "yes" if any(near) else "no"
-    if found := match(r"is there _\?"):
-        _, *colors, kind = found[1].split()
-        there = [t for t in things if t["kind"] == kind and t["color"] in (colors or [t["color"]])]
-        assert len(there) <= 1, "of two people may say that there is not one"
-        return "yes" if there else "no"
-    if found := match(r"what is (next to|to the left of|to the right of) _\?"):
-        (own,) = meant(found[2])
-        others = [thing for thing in things if thing is not own and holds(thing, own, found[1]) is not False]
-        if found[1] == "next to":
-            others = sorted(others, key=lambda thing: math.dist(middle(thing), middle(own)))
-        elif len(others) > 1:
+    if match := parse(r"is there _\?"):
+        _, *colors, kind = match[1].split()
+        matching_things = [t for t in things if t["kind"] == kind and t["color"] in (colors or [t["color"]])]
+        assert len(matching_things) <= 1, "with two, people may say that there is not one"
+        return "yes" if matching_things else "no"
+    if match := parse(r"what is (next to|to the left of|to the right of) _\?"):
+        (named_thing,) = find_things(match[2])
+        candidates = [
+            thing for thing in things if thing is not named_thing and holds(thing, named_thing, match[1]) is not False
+        ]
+        if match[1] == "next to":
+            candidates = sorted(candidates, key=lambda thing: math.dist(middle(thing), middle(named_thing)))
+        elif len(candidates) > 1:
             return None
-        assert sum(thing["kind"] == others[0]["kind"] for thing in things) == 1
-        return others[0]["kind"]
-    if found := match(r"what is _ looking at\?"):
-        (own,) = meant(found[1])
-        sign = 1 if own["facing"] == "right" else -1
-        ahead = [thing for thing in things if thing is not own and (middle(thing)[0] - middle(own)[0]) * sign > 0]
-        level = [t for t in ahead if abs(middle(t)[1] - middle(own)[1]) < abs(middle(t)[0] - middle(own)[0])]
-        return min(level, key=lambda thing: math.dist(middle(thing), middle(own)))["kind"]
-    (own,) = meant(match(r"which way is _ going\?")[1])
-    return own["facing"]
+        assert sum(thing["kind"] == candidates[0]["kind"] for thing in things) == 1
+        return candidates[0]["kind"]
+    if match := parse(r"what is _ looking at\?"):
+        (named_thing,) = find_things(match[1])
+        sign = 1 if named_thing["facing"] == "right" else -1
+        ahead = [
+            thing
+            for thing in things
+            if thing is not named_thing and (middle(thing)[0] - middle(named_thing)[0]) * sign > 0
+        ]
+        level = [
+            t for t in ahead if abs(middle(t)[1] - middle(named_thing)[1]) < abs(middle(t)[0] - middle(named_thing)[0])
+        ]
+        return min(level, key=lambda thing: math.dist(middle(thing), middle(named_thing)))["kind"]
+    (named_thing,) = find_things(parse(r"which way is _ going\?")[1])
+    return named_thing["facing"]
 
 
-def test_who_looks_answers_every_question_right(examples):
+def test_every_answer_is_the_expected_one(examples):
     for example in examples:
         answer, question = max(example.labels["answers"], key=example.labels["answers"].get), example.inputs["question"]
-        assert right(question, example.facts["things"]) == answer, (example.id, question)
+        assert expected_answer(question, example.facts["things"]) == answer, (example.id, question)
 
 
 def test_answers_are_balanced_by_form(examples):
     """The most common answer of each form is right 38 times in 100 (10,000 questions of seed 0). Naive Bayes on words,
-    learnt from those and tried on 2,000 others, is right 37 times."""
+    trained on those and tested on 2,000 other questions, is right 37 times."""
     by_form = defaultdict(Counter)
     for example in examples:
         by_form[example.facts["question_type"]][max(example.labels["answers"], key=example.labels["answers"].get)] += 1
@@ -185,7 +199,7 @@ def test_answers_are_balanced_by_form(examples):
     assert 0.35 < sum(counts.most_common(1)[0][1] for counts in by_form.values()) / len(examples) < 0.42
 
 
-def test_nobody_is_asked_where_frontal_things_look(examples):
+def test_no_question_asks_where_frontal_things_look(examples):
     for example in examples:
         if re.search("looking|going", example.inputs["question"]):
             assert not re.search(r"\b(cat|rabbit|boat)\b", example.inputs["question"])
@@ -198,7 +212,7 @@ def test_types_of_answers(examples):
         assert example.facts["answer_type"] == kind and example.facts["image"] == example.inputs["image"]
 
 
-def test_what_a_person_can_get_wrong(data):
+def test_splits_that_do_not_exist(data):
     with pytest.raises(ValidationError, match="train: drawn scenes have no split 'all'; there are: train, val, test"):
         SceneAnswers(train_split="all")
     with pytest.raises(Exception, match="drawn scenes with answers have no split 'dev'; there are train, val, test"):

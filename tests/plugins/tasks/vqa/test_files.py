@@ -15,7 +15,7 @@ from mmgen.testing import DatasetSuite
 
 class TestVqaAnswers(DatasetSuite):
     @pytest.fixture(autouse=True)
-    def written(self, tmp_path):
+    def write_files(self, tmp_path):
         self.folder = published.vqa(tmp_path)
 
     def config(self):
@@ -28,15 +28,15 @@ def test_examples(tmp_path):
     assert (yes.id, yes.inputs) == ("20", {"image": "20", "question": "Is it red?", "answer": "yes"})
     assert yes.facts == {"image": "20", "question_type": "is it", "answer_type": "yes/no"}
     assert yes.targets == ("yes",) * 7 + ("no", "No.", "maybe")
-    assert dataset.labels() == {"answers": ("yes", "3", "dog")}  # of the most common answers, normalised
+    assert dataset.labels() == {"answers": ("yes", "3", "dog")}  # the most common answers, normalised
     assert yes.labels == {"answers": {"yes": 1.0}} and number.labels == {"answers": {"3": 1.0}}
     assert dog.labels == {"answers": {"dog": 1.0}}
     assert [example.targets for example in dataset.split("train")] == [("yes",), ("3",), ("a dog",)]
-    every = VqaAnswers(folder=tmp_path, train_targets="all").build().split("train")
-    assert every[1].targets == ("2", "2", "two") + ("3",) * 7
+    all_targets = VqaAnswers(folder=tmp_path, train_targets="all").build().split("train")
+    assert all_targets[1].targets == ("2", "2", "two") + ("3",) * 7
 
 
-def test_soft_targets_count_people_whose_answers_are_alike(tmp_path):
+def test_soft_targets_count_people_with_equal_answers(tmp_path):
     published.vqa(tmp_path)
     (tmp_path / "answers.txt").write_text("<unk>\nno\nyes\n2\ntwo\nthe dog\n")
     dataset = VqaAnswers(folder=tmp_path, vocabulary="answers.txt").build()
@@ -54,12 +54,12 @@ def test_blanks_inside_an_answer_stay_as_in_the_official_evaluation(tmp_path):
     dataset = VqaAnswers(folder=tmp_path).build()
     first = dataset.split("val")[0]
     assert first.targets == ("light blue  sky",) * 10
-    said = [Prediction(first.id, {"label": label}, 1.0) for label in ("light blue sky", "light blue  sky")]
-    found = VqaAccuracy().build().score(said, [first] * 2)  # ten people agree: nothing is normalised
-    assert found.per_example["accuracy"] == [0.0, 100.0]
+    predicted = [Prediction(first.id, {"label": label}, 1.0) for label in ("light blue sky", "light blue  sky")]
+    scores = VqaAccuracy().build().score(predicted, [first] * 2)  # ten people agree, so nothing is normalised
+    assert scores.per_example["accuracy"] == [0.0, 100.0]
 
 
-def test_the_most_common_answers_are_chosen_from(tmp_path):
+def test_the_vocabulary_has_the_most_common_answers(tmp_path):
     published.vqa(tmp_path)
     questions, annotations = published.vqa_rows("train")
     for row in annotations[1:]:
@@ -67,17 +67,19 @@ def test_the_most_common_answers_are_chosen_from(tmp_path):
     (tmp_path / "v2_mscoco_train2014_annotations.json").write_text(json.dumps({"annotations": annotations}))
     assert VqaAnswers(folder=tmp_path, num_answers=1).build().labels() == {"answers": ("dog",)}
     assert VqaAnswers(folder=tmp_path, min_count=2).build().labels() == {"answers": ("dog",)}
-    with pytest.raises(DataError, match=r"annotations.json: no answer is left of 2: none is given 3 times"):
+    with pytest.raises(DataError, match=r"annotations.json: none of the 2 answers occurs 3 times"):
         VqaAnswers(folder=tmp_path, min_count=3).build().labels()
 
 
-def test_a_run_can_tell_one_vocabulary_from_another(tmp_path):
+def test_the_description_identifies_the_vocabulary(tmp_path):
     published.vqa(tmp_path)
     (tmp_path / "a.txt").write_text("no\nyes")
     (tmp_path / "b.txt").write_text("yes\nno")
-    told = [VqaAnswers(folder=tmp_path, vocabulary=name).build().describe() for name in ("a.txt", "b.txt", "a.txt")]
-    one, other, again = (each["answers_fingerprint"] for each in told)
-    assert one == again != other and told[0]["answers"] == 2
+    descriptions = [
+        VqaAnswers(folder=tmp_path, vocabulary=name).build().describe() for name in ("a.txt", "b.txt", "a.txt")
+    ]
+    first, second, third = (description["answers_fingerprint"] for description in descriptions)
+    assert first == third != second and descriptions[0]["answers"] == 2
 
 
 @pytest.mark.parametrize(
@@ -95,21 +97,21 @@ def test_vocabularies_of_every_form(tmp_path, name, data):
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "told"),
+    ("name", "data", "message"),
     [
-        ("a.txt", "no\nyes\n no", ":3: 'no' is there already, as line 1"),
+        ("a.txt", "no\nyes\n no", ":3: duplicate 'no', first as line 1"),
         ("a.txt", "no\n\nyes", ":2: the answer is empty"),
-        ("a.txt", "\n", ": not a file of answers: it is empty"),
+        ("a.txt", "\n", ": the file of answers is empty"),
         ("a.json", '["no", 3]', ": answer 2: the answer must be a text, not a number"),
-        ("a.json", '{"no": 1, "yes": 2}', ": its answers are not numbered 0 to 1; give a list of them"),
-        ("a.json", "3", ": not a file of answers: it is a number, and must be a list of texts"),
+        ("a.json", '{"no": 1, "yes": 2}', ": the answers are not numbered 0 to 1; give a list of answers"),
+        ("a.json", "3", ": a file of answers must be a list of strings, not a number"),
     ],
 )
-def test_vocabularies_that_are_none(tmp_path, name, data, told):
+def test_vocabularies_that_cannot_be_used(tmp_path, name, data, message):
     (tmp_path / name).write_text(data)
     with pytest.raises(DataError) as error:
         read_vocabulary(tmp_path / name)
-    assert str(error.value) == f"{tmp_path / name}{told}"
+    assert str(error.value) == f"{tmp_path / name}{message}"
 
 
 def test_a_split_of_several_files_and_one_without_answers(tmp_path):
@@ -132,15 +134,15 @@ def test_a_split_of_several_files_and_one_without_answers(tmp_path):
     assert len(test) == 3 and test[0].targets == () and test[0].labels == {"answers": {}}
 
 
-def test_images_that_are_held_out_of_what_is_learnt_from(tmp_path):
-    """As VisualBERT learns: from train and val, but for a minival."""
+def test_images_that_are_held_out_of_training(tmp_path):
+    """As for VisualBERT: train on train and val without a minival."""
     published.vqa(tmp_path)
     (tmp_path / "minival.txt").write_text("20\n")
     year = ["train2014", "val2014"]
     config = VqaAnswers(
         folder=tmp_path,
-        questions={"train": [f"v2_OpenEnded_mscoco_{one}_questions.json" for one in year]},
-        annotations={"train": [f"v2_mscoco_{one}_annotations.json" for one in year]},
+        questions={"train": [f"v2_OpenEnded_mscoco_{period}_questions.json" for period in year]},
+        annotations={"train": [f"v2_mscoco_{period}_annotations.json" for period in year]},
         held_out="minival.txt",
         test_split="test",
     )
@@ -149,7 +151,7 @@ def test_images_that_are_held_out_of_what_is_learnt_from(tmp_path):
     assert [example.id for example in dataset.split("val")] == ["20", "22"]
     assert len(dataset.split("test")) == 3
     (tmp_path / "minival.txt").write_text("20\nx.jpg\n")
-    with pytest.raises(DataError, match=r"minival.txt:2: 'x.jpg' is no image's number; write one a line"):
+    with pytest.raises(DataError, match=r"minival.txt:2: 'x.jpg' is not an image number; write one number per line"):
         config.build().split("train")
 
 
@@ -161,17 +163,19 @@ def test_files_of_vqa_1(tmp_path):
 
 
 def test_okvqa(tmp_path, real_data):
-    """Its answers are not at hand, so half of its real questions get made-up ones."""
+    """OK-VQA's answers are not available, so half of the real questions get made-up answers."""
     names = [f"OpenEnded_mscoco_{year}_questions.json" for year in ("train2014", "val2014")]
     for name in names:
         rows = json.loads((real_data / "okvqa" / name).read_text())["questions"]
-        given = [{"question_id": row["question_id"], "answers": [{"answer": "dog"}] * 10} for row in rows[::2]]
-        other = name.removeprefix("OpenEnded_").replace("questions", "annotations")
-        (tmp_path / other).write_text(json.dumps({"annotations": given}))
+        rows_of_answers = [
+            {"question_id": row["question_id"], "answers": [{"answer": "dog"}] * 10} for row in rows[::2]
+        ]
+        annotations_name = name.removeprefix("OpenEnded_").replace("questions", "annotations")
+        (tmp_path / annotations_name).write_text(json.dumps({"annotations": rows_of_answers}))
         (tmp_path / name).symlink_to(real_data / "okvqa" / name)
-    told = VqaAnswers(folder=tmp_path, release="okvqa").build().describe()
-    assert told["examples"] == {"train": 4505, "val": 2523}
-    assert told["counts"] == {"train": {"without_answers": 4504}, "val": {"without_answers": 2523}}
+    description = VqaAnswers(folder=tmp_path, release="okvqa").build().describe()
+    assert description["examples"] == {"train": 4505, "val": 2523}
+    assert description["counts"] == {"train": {"without_answers": 4504}, "val": {"without_answers": 2523}}
 
 
 def test_files_that_are_missing(tmp_path):
@@ -183,11 +187,12 @@ def test_files_that_are_missing(tmp_path):
         f"  {tmp_path}/v2_mscoco_train2014_annotations.json  <- visualqa.org/download.html",
         f"  {tmp_path}/answers_vqa.txt",
         f"  {tmp_path}/v2_OpenEnded_mscoco_test2015_questions.json  <- visualqa.org/download.html",
-        "  put them there, or name others in data.questions, data.annotations, data.vocabulary and data.held_out",
+        "  put the files there, or name other files in data.questions, data.annotations, data.vocabulary and "
+        "data.held_out",
     ]
 
 
-def test_a_split_of_other_questions_than_its_answers(tmp_path):
+def test_a_split_whose_answers_are_for_other_questions(tmp_path):
     published.vqa(tmp_path)
     name = "v2_mscoco_val2014_annotations.json"
     config = VqaAnswers(folder=tmp_path, annotations={"train": [name]}, vocabulary="answers.txt")
@@ -195,33 +200,33 @@ def test_a_split_of_other_questions_than_its_answers(tmp_path):
     with pytest.raises(DataError) as error:
         config.build().split("train")
     questions = tmp_path / "v2_OpenEnded_mscoco_train2014_questions.json"
-    assert str(error.value) == f"{questions}: no example is left for the split 'train': 3 questions without answers"
+    assert str(error.value) == f"{questions}: no examples remain for the split 'train': 3 questions without answers"
 
 
-def test_answers_that_nobody_can_count(tmp_path):
+def test_answers_that_cannot_be_counted(tmp_path):
     config = VqaAnswers(folder=published.vqa(tmp_path), annotations={"train": []})
     with pytest.raises(DataError, match="the split 'train' has no annotations, so its answers cannot be counted"):
         config.build().labels()
 
 
 @pytest.mark.parametrize(
-    ("kind", "change", "told"),
+    ("kind", "change", "message"),
     [
-        ("questions", {"question_id": 10}, "questions[1]: question_id 10 came before"),
+        ("questions", {"question_id": 10}, "questions[1]: duplicate question_id 10"),
         ("questions", {"question": None}, "questions[1]: question must be a text, not null"),
         (
             "questions",
             {"image_id": 1.5},
             "questions[1]: image_id must be a number or a text, not a number with a point",
         ),
-        ("annotations", {"question_id": 10}, "annotations[1]: question_id 10 came before"),
-        ("annotations", {"answers": []}, "annotations[1]: answers must be a list of what people said, and is a list"),
+        ("annotations", {"question_id": 10}, "annotations[1]: duplicate question_id 10"),
+        ("annotations", {"answers": []}, "annotations[1]: answers must be a list with the answers of people, not []"),
         ("annotations", {"answers": [{}]}, "annotations[1]: answers[0]: has no 'answer'; its keys are: none"),
         ("annotations", {"answers": ["no"]}, "annotations[1]: answers[0]: must be a table with answer, not a text"),
         ("annotations", {"answer_type": 3}, "annotations[1]: answer_type must be a text, not a number"),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path, kind, change, told):
+def test_files_that_cannot_be_used(tmp_path, kind, change, message):
     published.vqa(tmp_path)
     name = f"v2_{'OpenEnded_' * (kind == 'questions')}mscoco_train2014_{kind}.json"
     rows = published.vqa_rows("train")[kind == "annotations"]
@@ -229,4 +234,4 @@ def test_files_that_cannot_be_used(tmp_path, kind, change, told):
     (tmp_path / name).write_text(json.dumps({kind: rows}))
     with pytest.raises(DataError) as error:
         VqaAnswers(folder=tmp_path).build().split("train")
-    assert str(error.value) == f"{tmp_path / name}: {told}"
+    assert str(error.value) == f"{tmp_path / name}: {message}"

@@ -1,4 +1,4 @@
-"""VQA's accuracy by types of questions and answers, and what people reach."""
+"""VQA's accuracy by type of question and answer, and the accuracy of people."""
 
 import pytest
 from kit.judged import QUESTIONS, TEN, Judges, predictions_of, question_example
@@ -25,8 +25,8 @@ class TestVqaAccuracyOfTexts(TestVqaAccuracy):
 
 def test_vqa_accuracy_by_type_of_labels_and_texts():
     labels = predictions_of([{"label": text} for text in ("yes", "no", "2", "dark red", "green")], QUESTIONS)
-    found = VqaAccuracy(by_question_type=True).build().score(labels, QUESTIONS)
-    assert {name: round(value, 6) for name, value in found.values.items()} == {
+    scores = VqaAccuracy(by_question_type=True).build().score(labels, QUESTIONS)
+    assert {name: round(value, 6) for name, value in scores.values.items()} == {
         "accuracy": 78.0,
         "yes/no": 100.0,
         "number": 100.0,
@@ -35,39 +35,41 @@ def test_vqa_accuracy_by_type_of_labels_and_texts():
         "is the": 100.0,
         "what color is the": 45.0,
     }
-    assert [*found.values][:4] == ["accuracy", "yes/no", "number", "other"]
-    assert found.per_example["number"] == [None, None, pytest.approx(100), None, None]
-    texts = [Generation(one.id, one.value["label"], (), 0.0) for one in labels]
+    assert [*scores.values][:4] == ["accuracy", "yes/no", "number", "other"]
+    assert scores.per_example["number"] == [None, None, pytest.approx(100), None, None]
+    texts = [Generation(prediction.id, prediction.value["label"], (), 0.0) for prediction in labels]
     assert VqaAccuracy().build().score(texts, QUESTIONS).values == {
-        name: found.values[name] for name in ("accuracy", "yes/no", "number", "other")
+        name: scores.values[name] for name in ("accuracy", "yes/no", "number", "other")
     }
 
 
-def test_a_question_type_that_is_called_like_an_answer_type_has_a_column_of_its_own():
+def test_a_question_type_named_like_an_answer_type_has_a_separate_column():
     examples = [question_example(0, TEN, "number", "number"), question_example(1, TEN, "other", "accuracy")]
-    found = VqaAccuracy(by_question_type=True).build().score(predictions_of([{"label": "red"}] * 2, examples), examples)
-    assert [*found.values] == ["accuracy", "number", "other", "accuracy (question)", "number (question)"]
+    scores = (
+        VqaAccuracy(by_question_type=True).build().score(predictions_of([{"label": "red"}] * 2, examples), examples)
+    )
+    assert [*scores.values] == ["accuracy", "number", "other", "accuracy (question)", "number (question)"]
 
 
-def test_what_people_and_the_most_common_answers_reach():
-    found = VqaAccuracy(by_question_type=True).build().references(QUESTIONS)
-    # six say red and each finds five more; three find two; one finds nobody
-    assert found.values["other"] == pytest.approx(10 * (6 + 3 * 2 / 3))
-    assert found.per_example["yes/no"][:2] == [100, pytest.approx(10 * (5 + 4))]
-    assert found.values["chance_accuracy"] == pytest.approx(100)  # yes, 2 and red are said by four or more
+def test_accuracy_of_people_and_of_the_most_common_answers():
+    scores = VqaAccuracy(by_question_type=True).build().references(QUESTIONS)
+    # six say red and five others agree with each; three have two others; one has none
+    assert scores.values["other"] == pytest.approx(10 * (6 + 3 * 2 / 3))
+    assert scores.per_example["yes/no"][:2] == [100, pytest.approx(10 * (5 + 4))]
+    assert scores.values["chance_accuracy"] == pytest.approx(100)  # four or more people say yes, 2 and red
     assert VqaAccuracy().build().references([question_example(0, TEN), question_example(1, ("blue",) * 10)]).values == {
         "accuracy": pytest.approx((80 + 100) / 2),
         "other": pytest.approx((80 + 100) / 2),
-        "chance_accuracy": 50,  # blue, of twenty answers the most common
+        "chance_accuracy": 50,  # blue, the most common of twenty answers
         "chance_other": 50,
     }
 
 
-def test_questions_that_nobody_has_answered_are_not_scored():
+def test_questions_without_answers_are_not_scored():
     examples = [*QUESTIONS[:1], Example("q9", {"image": "2"})]
-    found = VqaAccuracy().build().score(predictions_of([{"label": "yes"}] * 2, examples), examples)
-    assert found.values == {"accuracy": 100, "yes/no": 100} and found.per_example["accuracy"] == [100, None]
-    assert found.notes == ("1 of 2 examples have no answers of people, and are not scored",)
+    scores = VqaAccuracy().build().score(predictions_of([{"label": "yes"}] * 2, examples), examples)
+    assert scores.values == {"accuracy": 100, "yes/no": 100} and scores.per_example["accuracy"] == [100, None]
+    assert scores.notes == ("1 of 2 examples have no answers of people, and are not scored",)
     assert VqaAccuracy().build().score(predictions_of([{"label": "yes"}], examples[1:]), examples[1:]).values == {
         "accuracy": None
     }
