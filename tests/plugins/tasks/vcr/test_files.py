@@ -1,4 +1,4 @@
-"""VCR's JSON lines: name_objects in place of objects, mentions of objects, answers and rationales."""
+"""VCR's JSON lines: names in place of objects, mentions of objects, answers and rationales."""
 
 import json
 
