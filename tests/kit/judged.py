@@ -62,7 +62,7 @@ class Judges(MetricSuite):
     """Predictions; the first is right."""
 
     def examples(self):
-        return self.given
+        return self.scored_examples
 
     def generations(self, examples):
         return predictions_of([self.value(n, example) for n, example in enumerate(examples)], examples)

@@ -6,7 +6,7 @@ from mmgen_tasks import PhraseRecall
 
 
 class TestPhraseRecall(Judges):
-    given = PHRASES
+    scored_examples = PHRASES
 
     def config(self):
         return PhraseRecall(by_phrase_type=True)

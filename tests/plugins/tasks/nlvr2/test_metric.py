@@ -8,7 +8,7 @@ from mmgen.tensors import Example
 
 
 class TestPairAccuracy(Judges):
-    given = STATEMENTS
+    scored_examples = STATEMENTS
 
     def config(self):
         return PairAccuracy()

@@ -8,7 +8,7 @@ from mmgen.tensors import Example
 
 
 class TestBoxAccuracy(Judges):
-    given = EXPRESSIONS
+    scored_examples = EXPRESSIONS
 
     def config(self):
         return BoxAccuracy()

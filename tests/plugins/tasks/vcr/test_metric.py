@@ -8,7 +8,7 @@ from mmgen.tensors import Example
 
 
 class TestChoiceAccuracy(Judges):
-    given = [
+    scored_examples = [
         *ITEMS,
         *(
             Example(f"v-{item}-rationale-{k}", {}, facts={"asks": "rationale", "item": f"v-{item}"})

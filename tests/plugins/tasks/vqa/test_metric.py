@@ -9,7 +9,7 @@ from mmgen.testing import MetricSuite
 
 
 class TestVqaAccuracy(Judges):
-    given = QUESTIONS
+    scored_examples = QUESTIONS
 
     def config(self):
         return VqaAccuracy(by_question_type=True)
