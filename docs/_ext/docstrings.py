@@ -8,7 +8,7 @@ the names of their tests.
 import inspect
 import re
 
-ALIGNED = re.compile(r"\w[\w, ]*\S {2,}\S")  # name   what it is
+ALIGNED = re.compile(r"\w(?:[\w, ]*\S)? {2,}\S")  # name   what it is
 FIELD = re.compile(r"    [a-z]\w*: .*")
 
 
