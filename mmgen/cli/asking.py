@@ -35,9 +35,9 @@ def answer_all(
 
     answers, progress = [], Bars() if out else Progress()
     with answers_file(out) if out else contextlib.nullcontext() as add:
-        predictor, coming = begin(16 if out else 1)
+        predictor, results = begin(16 if out else 1)
         with progress.task(f"{predictor.step}: {verbs[0]}", len(queries), "examples") as advance:
-            for query, answer in zip(queries, coming, strict=True):
+            for query, answer in zip(queries, results, strict=True):
                 if answer.error and len(queries) == 1 and not out:
                     raise MmgenError(answer.error)
                 answers.append(answer)

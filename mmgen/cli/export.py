@@ -41,19 +41,19 @@ def export_(
     The pictures are written too. If the recipe has an input of region features, these are written as the TSV of
     bottom-up-attention. Drawn scenes become a small data set in any format.
     """
-    chosen, _ = load(recipe, profile, sets)
+    loaded_recipe, _ = load(recipe, profile, sets)
     quiet()
     from ..registry import installed
     from ..runs.export import FEATURES, export, find_exporter
 
     writer = find_exporter(form, installed())
-    done = export(chosen, _data(chosen, step, writer.labels), writer, folder, features, Bars())
-    counts = ", ".join(f"{count:,} in {split}" for split, count in done.examples.items())
-    tell(f"{folder}: examples: {counts}; {done.pictures:,} pictures")
-    if done.features:
-        tell(f"{folder / FEATURES}: features of {done.features:,} pictures; `mmgen features import` reads them")
+    summary = export(loaded_recipe, _data(loaded_recipe, step, writer.labels), writer, folder, features, Bars())
+    counts = ", ".join(f"{count:,} in {split}" for split, count in summary.examples.items())
+    tell(f"{folder}: examples: {counts}; {summary.pictures:,} pictures")
+    if summary.features:
+        tell(f"{folder / FEATURES}: features of {summary.features:,} pictures; `mmgen features import` reads them")
     tell("to use the export, put this into a recipe:\n[data]")
-    for key, value in {**done.data, "folder": str(folder)}.items():
+    for key, value in {**summary.data, "folder": str(folder)}.items():
         tell(f"{key} = {json.dumps(value, ensure_ascii=False)}")
 
 

@@ -119,21 +119,23 @@ def _fill(config, source, store: Path, float32: bool) -> None:
     from ..progress import Bars
 
     progress = Bars()
-    done = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
-    for key, reason in done.broken:
+    summary = extract(config.build(), source, store, dtype="float32" if float32 else "float16", progress=progress)
+    for key, reason in summary.broken:
         progress.say(f"skipped {key}: {reason}")
     candidates = [
-        f"{done.skipped} already in the store",
-        f"{len(done.broken)} broken",
-        f"{done.duplicates} duplicates",
-        f"boxes of {done.clipped} images clipped to the image",
+        f"{summary.skipped} already in the store",
+        f"{len(summary.broken)} broken",
+        f"{summary.duplicates} duplicates",
+        f"boxes of {summary.clipped} images clipped to the image",
     ]
     notes = [
         text
-        for text, count in zip(candidates, (done.skipped, len(done.broken), done.duplicates, done.clipped), strict=True)
+        for text, count in zip(
+            candidates, (summary.skipped, len(summary.broken), summary.duplicates, summary.clipped), strict=True
+        )
         if count
     ]
-    progress.say(f"{store}: {done.written} images written" + "".join(f", {text}" for text in notes))
+    progress.say(f"{store}: {summary.written} images written" + "".join(f", {text}" for text in notes))
 
 
 @click.group()
@@ -163,11 +165,11 @@ def check_(recipe: Path, profile: str | None, sets: tuple[str, ...], missing_fil
     from ..files import refuse_overwriting, write_text
 
     refuse_overwriting("--list-missing", missing_file, [recipe])
-    chosen, _ = load(recipe, profile, sets)
+    loaded_recipe, _ = load(recipe, profile, sets)
     quiet()
     from ..runs.data_summary import DataSummary
 
-    summary = DataSummary(chosen)
+    summary = DataSummary(loaded_recipe)
     for line in summary.lines():
         tell(line)
     if missing_file:

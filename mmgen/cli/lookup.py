@@ -80,9 +80,11 @@ class Lookup(click.Group):
             return name, command, args[1:]
         if context.resilient_parsing or name.startswith("-"):
             return super().resolve_command(context, args)
-        close = difflib.get_close_matches(name, [*self.list_commands(context), *SYNONYMS], n=1)
+        matches = difflib.get_close_matches(name, [*self.list_commands(context), *SYNONYMS], n=1)
         suggestion = (
-            f"; did you mean '{SYNONYMS.get(close[0], close[0])}'?" if close else "; `mmgen --help` lists all commands"
+            f"; did you mean '{SYNONYMS.get(matches[0], matches[0])}'?"
+            if matches
+            else "; `mmgen --help` lists all commands"
         )
         raise PluginError(
             "\n".join([f"no command is named '{name}'{suggestion}", *(f"  {error}" for error in installed().broken)])
@@ -91,14 +93,16 @@ class Lookup(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write every name with its summary, in groups, without an import of the commands."""
         registry = installed()
-        groups = {heading: {name: text for name, (_, text) in some.items()} for heading, some in CORE_COMMANDS.items()}
+        groups = {
+            heading: {name: text for name, (_, text) in entries.items()} for heading, entries in CORE_COMMANDS.items()
+        }
         for part in registry.of_kind("command"):
             if part.name not in MODULES:
                 groups.setdefault(getattr(part.config, "group", ""), {})[part.name] = part.summary
-        widest = max(len(name) for some in groups.values() for name in some)
-        for heading, some in groups.items():
+        width = max(len(name) for entries in groups.values() for name in entries)
+        for heading, entries in groups.items():
             with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), text) for name, text in some.items()])
+                formatter.write_dl([(name.ljust(width), text) for name, text in entries.items()])
         for problem in problems(registry):
             tell(f"error: {problem}", err=True)
 

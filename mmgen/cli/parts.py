@@ -27,10 +27,10 @@ def plugins(names: tuple[str, ...], paths: bool, strict_plugins: bool) -> None:
     lines = [line for name in names for line in _keys(registry, name, paths)] if names else _list(registry, paths)
     for line in lines:
         tell(line, wrap=False)  # wrapped already
-    wrong = dict.fromkeys([*problems(registry), *registry.conflicts()])
-    for problem in wrong:
+    plugin_errors = dict.fromkeys([*problems(registry), *registry.conflicts()])
+    for problem in plugin_errors:
         tell(f"error: {problem}", err=True)
-    if strict_plugins and wrong:
+    if strict_plugins and plugin_errors:
         raise click.exceptions.Exit(1)
 
 
@@ -43,8 +43,8 @@ def _list(registry: Registry, paths: bool) -> Iterator[str]:
         if parts:
             yield f"{kind}s: {place(kind)}"
         for part in parts:
-            whose = "" if part.source.distribution == OURS else f" ({part.source})"
-            yield from _under(part.name, f"{part.summary}{whose}", NAMES)
+            package = "" if part.source.distribution == OURS else f" ({part.source})"
+            yield from _under(part.name, f"{part.summary}{package}", NAMES)
             if paths:
                 yield f"{'':<{NAMES + 2}}{part.place}"
         if parts:
@@ -86,12 +86,12 @@ def _keys_of(part: Part, keys: list[tuple[str, str, str, str]]) -> Iterator[str]
 def _under(name: str, text: str, columns: int) -> list[str]:
     """Lines with a name and, in a column beside it, a text wrapped to the width of the terminal."""
     begin = f"  {name:<{columns}}" if len(name) < columns or not name else f"  {name}  "
-    wide = width(sys.stdout)
-    if wide is None or not text:
+    terminal_width = width(sys.stdout)
+    if terminal_width is None or not text:
         return [f"{begin}{text}".rstrip()] if begin.strip() or text else []
     return textwrap.wrap(
         text,
-        max(wide, columns + 30),
+        max(terminal_width, columns + 30),
         initial_indent=begin,
         subsequent_indent=" " * (columns + 2),
         break_long_words=False,

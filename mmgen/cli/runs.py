@@ -62,18 +62,18 @@ def run(
     jobs: int | None,
 ) -> None:
     """Train every step of RECIPE, write its texts and score them. A stopped run resumes where it stopped."""
-    chosen, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
-    if step is not None and step not in chosen.steps:
-        raise MmgenError(f"--step: the recipe has no step '{step}'; available: {', '.join(chosen.steps)}")
+    loaded_recipe, layers = load(recipe, profile, (*sets, *([f"seed={seed}"] if seed is not None else [])))
+    if step is not None and step not in loaded_recipe.steps:
+        raise MmgenError(f"--step: the recipe has no step '{step}'; available: {', '.join(loaded_recipe.steps)}")
     quiet()
     logging.getLogger(LEARNING).setLevel(logging.INFO)
     from ..progress import Bars
     from ..runs.run import run as run_recipe
     from ..training.threads import AUTO
 
-    for run_seed in range(chosen.seed, chosen.seed + seeds):
+    for run_seed in range(loaded_recipe.seed, loaded_recipe.seed + seeds):
         run_recipe(
-            chosen.model_copy(update={"seed": run_seed}),
+            loaded_recipe.model_copy(update={"seed": run_seed}),
             only=step,
             fresh=fresh,
             progress=Bars(),
@@ -91,8 +91,8 @@ def show(recipe: Path, profile: str | None, sets: tuple[str, ...]) -> None:
     """Print RECIPE with all layers merged, and the origin of each value."""
     from ..recipe.show import toml
 
-    chosen, layers = load(recipe, profile, sets)
-    tell(toml(chosen.identity(), layers), wrap=False)
+    loaded_recipe, layers = load(recipe, profile, sets)
+    tell(toml(loaded_recipe.identity(), layers), wrap=False)
 
 
 @click.command()
@@ -106,8 +106,8 @@ def check(recipes: tuple[Path, ...], sets: tuple[str, ...]) -> None:
     problems: list[str] = []
     count = 0
     for recipe in recipes:
-        every: list[str | None] = [*profiles(recipe)]
-        for profile in every or [None]:
+        profile_names: list[str | None] = [*profiles(recipe)]
+        for profile in profile_names or [None]:
             count += 1
             try:
                 problems += weight_file_errors(*load(recipe, profile, sets))
@@ -125,8 +125,8 @@ def init(folder: Path) -> None:
     from importlib.resources import files
 
     folder.mkdir(parents=True, exist_ok=True)
-    come_with = (file for file in files("mmgen").joinpath("recipes").iterdir() if file.name.endswith(".toml"))
-    for source in sorted(come_with, key=lambda file: file.name):
+    recipe_files = (file for file in files("mmgen").joinpath("recipes").iterdir() if file.name.endswith(".toml"))
+    for source in sorted(recipe_files, key=lambda file: file.name):
         target = folder / source.name
         if target.exists():
             tell(f"{target}: already exists; skipped")

@@ -169,7 +169,7 @@ def _common_kinds(configs: Mapping[str, MetricConfig]) -> frozenset[str]:
     kinds = frozenset({"text"}) if not configs else frozenset(configs[first].judges)
     for name, config in configs.items():
         if not kinds & config.judges:
-            kind_names = [" or ".join(sorted(judged)) for judged in (kinds, config.judges)]
+            kind_names = [" or ".join(sorted(metric_kinds)) for metric_kinds in (kinds, config.judges)]
             raise MmgenError(
                 f"--metric: {first} judges {kind_names[0]}, and {name} {kind_names[1]}; use one metric at a time"
             )

@@ -44,9 +44,9 @@ class QueryFeatures:
     def of(self, name: str, value: object, query: Query) -> Record | str | All:
         """The value for an input's reader, from a picture, a key or features, or from several of them. Raises
         DataError, and UnavailableError if the extractor for a picture is not available."""
-        several = value.values if isinstance(value, All) else value
-        if isinstance(several, list | tuple):
-            return All(tuple(self._resolve_one(name, element, query) for element in several))
+        values = value.values if isinstance(value, All) else value
+        if isinstance(values, list | tuple):
+            return All(tuple(self._resolve_one(name, element, query) for element in values))
         return self._resolve_one(name, value, query)
 
     def _resolve_one(self, name: str, value: object, query: Query) -> Record | str:
@@ -96,10 +96,10 @@ class QueryFeatures:
                 f"a key of the feature store, or name the extractor: --set inputs.{name}.extractor.type=NAME"
             )
         extractor = config.extractor.build()
-        here = dict(extractor.fingerprint)
-        if here != trained and not config.allow_other_features:
-            same = here.get("extractor") == source
-            changes = difference(trained, here, ("in training", "here")) if same else f"{source} in training"
+        fingerprint = dict(extractor.fingerprint)
+        if fingerprint != trained and not config.allow_other_features:
+            same = fingerprint.get("extractor") == source
+            changes = difference(trained, fingerprint, ("in training", "here")) if same else f"{source} in training"
             raise UnavailableError(
                 f"{self.where}: features of this extractor of '{name}' differ from the training features ({changes}); "
                 "use the same extractor and settings"

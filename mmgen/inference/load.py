@@ -59,12 +59,12 @@ def load_run(
     trained = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     if not trained:
         raise RunError(f"{path}: no step is trained yet; continue with `mmgen run`")
-    chosen = step or ([name for name in trained if recipe.steps[name].evaluate] or trained)[-1]
-    if chosen not in trained:
-        raise RunError(f"{path}: step '{chosen}' has no weights; trained steps: {', '.join(trained)}")
+    step_name = step or ([name for name in trained if recipe.steps[name].evaluate] or trained)[-1]
+    if step_name not in trained:
+        raise RunError(f"{path}: step '{step_name}' has no weights; trained steps: {', '.join(trained)}")
     inputs_file = folder.path / "inputs.json"
-    read = inputs_of(recipe, [chosen])
-    input_names = [name for name in recipe.inputs if name in read_table(inputs_file) or name in read]
+    step_inputs = inputs_of(recipe, [step_name])
+    input_names = [name for name in recipe.inputs if name in read_table(inputs_file) or name in step_inputs]
     saved = read_table(inputs_file, **dict.fromkeys(input_names, dict))
     inputs: dict[str, EmbedderConfig] = {}
     for name in input_names:  # a run with --step builds only the inputs of its steps
@@ -81,8 +81,8 @@ def load_run(
                 f"{inputs_file}: damaged: settings of '{name}' from training are missing; copy the file from the "
                 "original run"
             )
-    load_step(model, recipe, folder, chosen)
-    predictor = Predictor(model.to("cuda" if torch.cuda.is_available() else "cpu"), recipe, chosen, folder)
+    load_step(model, recipe, folder, step_name)
+    predictor = Predictor(model.to("cuda" if torch.cuda.is_available() else "cpu"), recipe, step_name, folder)
     if warm:
         predictor.warm()
     return predictor
@@ -92,12 +92,12 @@ def _check_overridable(setting: str) -> None:
     """Raises RecipeError for a setting that is fixed after training."""
     table, _ = setting_table(setting)
     for name, value in table.items():
-        inner = (
+        keys = (
             [key for settings in value.values() if isinstance(settings, dict) for key in settings]
             if name == "inputs"
             else []
         )
-        if name != "decoding" and not (inner and set(inner) <= set(INPUT_SETTINGS)):
+        if name != "decoding" and not (keys and set(keys) <= set(INPUT_SETTINGS)):
             raise RecipeError(
                 f"--set {setting}: the settings of a trained run are fixed; only decoding.* and an input's "
                 f"{', '.join(INPUT_SETTINGS)} (inputs.NAME.*) can be overridden"

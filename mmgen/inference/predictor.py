@@ -151,11 +151,11 @@ class Predictor:
             raise DataError(f"batch_size must be a positive integer, not {batch_size!r:.60}")
         writes = self.kind == "text"
         retry = OomRetry("writing", ADVICE_FEWER_TEXTS) if writes else OomRetry("predicting", ADVICE_SMALLER)
-        coming = iter(queries)
-        while batch := [self.prepare(query) for query in itertools.islice(coming, batch_size)]:
-            ready = [query.read for query in batch if query.read is not None]
-            pieces = retry.over(ready, lambda piece: self._outcomes(piece, options or Decoding()))
-            outcomes = iter([outcome for _, results in pieces for outcome in results])
+        remaining = iter(queries)
+        while batch := [self.prepare(query) for query in itertools.islice(remaining, batch_size)]:
+            readable = [query.read for query in batch if query.read is not None]
+            results_by_piece = retry.over(readable, lambda piece: self._outcomes(piece, options or Decoding()))
+            outcomes = iter([outcome for _, results in results_by_piece for outcome in results])
             for query in batch:
                 yield query.answer if query.read is None else _add_outcome(query.answer, next(outcomes))
 

@@ -130,7 +130,10 @@ def named_values(pairs: Iterable[str]) -> dict[str, Any]:
         if not equals or not name:
             raise DataError(f"--input {pair}: write NAME=VALUE, such as --input caption='a dog on a beach'")
         values.setdefault(name, []).append(_as_utf_8(name, value))
-    return {name: several[0] if len(several) == 1 else several for name, several in values.items()}
+    return {
+        name: repeated_values[0] if len(repeated_values) == 1 else repeated_values
+        for name, repeated_values in values.items()
+    }
 
 
 def from_json(value: Any) -> Any:

@@ -52,15 +52,15 @@ def result_file(
         run = load_run(path, step, sets=[setting for setting in sets if setting not in data_settings])
         predicts = recipe.predicts(step)
         if predicts is None or predicts[1] not in judge.judges:
-            gives = predicts[1] if predicts else "nothing"
+            kind = predicts[1] if predicts else "nothing"
             raise RunError(
-                f"{path}: step '{step}' predicts {gives}, but {form} needs {' or '.join(sorted(judge.judges))}"
+                f"{path}: step '{step}' predicts {kind}, but {form} needs {' or '.join(sorted(judge.judges))}"
             )
         config = data_recipe.own_data(step) or data_recipe.data
-        if absent := [label for label in judge.labels if label not in config.labels]:
+        if missing_labels := [label for label in judge.labels if label not in config.labels]:
             raise RunError(
-                f"{path}: the data of step '{step}' have no label '{absent[0]}', which {form} needs; choose another "
-                "step with --step"
+                f"{path}: the data of step '{step}' have no label '{missing_labels[0]}', which {form} needs; choose "
+                "another step with --step"
             )
         scored = build_split(config, split).split(split or config.test_split)
         examples = [example for example in scored if example.id not in values]

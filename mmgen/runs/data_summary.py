@@ -45,8 +45,8 @@ class DataSummary:
         step_examples = {}
         for step, settings in recipe.steps.items():
             for source in self.datasets.sources(step).values() if settings.data_sets else ():
-                several = f", '{source.name}'" * (len(settings.data_sets) > 1)
-                step_examples[name := f"data of step '{step}'{several}"] = source.examples
+                source_name = f", '{source.name}'" * (len(settings.data_sets) > 1)
+                step_examples[name := f"data of step '{step}'{source_name}"] = source.examples
                 input_names = recipe.required_inputs(source.inputs, source.objectives)
                 yield from self._split(
                     name, source.examples, input_names, {read: f"step '{step}'" for read in input_names}
@@ -60,9 +60,9 @@ class DataSummary:
         """Inputs that a run needs in this split of the recipe's data -> a step that reads the input there."""
         data, readers = self.recipe.data, {}
         for name, step in self.recipe.steps.items():
-            learnt = not step.data_sets and split in (data.train_split, data.validation_split)
-            scored = step.evaluate and split == data.test_split and self.recipe.own_data(name) is None
-            if learnt or scored:
+            trained_on = not step.data_sets and split in (data.train_split, data.validation_split)
+            scored_on = step.evaluate and split == data.test_split and self.recipe.own_data(name) is None
+            if trained_on or scored_on:
                 input_names = self.recipe.required_inputs(step.inputs, step.objectives)
                 readers.update({read: f"step '{name}'" for read in input_names if read not in readers})
         return readers
@@ -80,10 +80,12 @@ class DataSummary:
         for input_, config in self.recipe.inputs.items():
             if input_ not in inputs:
                 continue
-            lacking = [example.id for example in examples if any(example.lacks(field) for field in config.fields)]
-            if lacking:
-                yield self._missing_line(name, f"{input_} missing", lacking)
-                self._problem(stops.get(input_), f"{name}: {_count(lacking, 'example')} without {input_}")
+            incomplete_ids = [
+                example.id for example in examples if any(example.lacks(field) for field in config.fields)
+            ]
+            if incomplete_ids:
+                yield self._missing_line(name, f"{input_} missing", incomplete_ids)
+                self._problem(stops.get(input_), f"{name}: {_count(incomplete_ids, 'example')} without {input_}")
             if isinstance(config, FeaturesConfig):
                 read = [(resolve(example), field) for example in examples for field in config.fields]
                 values = [value for example, field in read for value in example.shown(field)]
@@ -97,10 +99,10 @@ class DataSummary:
         try:
             if config.features is not None:
                 store = open_store(config.features)
-                absent = [key for key in keys if key not in store]
-                empty = [key for key in keys if key in store and not store.count(key)]
-                yield f"  {input_:<19} {len(keys) - len(absent):,} of {images} have features in {config.features}"
-                what = {"features": absent, "regions": empty}
+                no_features = [key for key in keys if key not in store]
+                no_regions = [key for key in keys if key in store and not store.count(key)]
+                yield f"  {input_:<19} {len(keys) - len(no_features):,} of {images} have features in {config.features}"
+                what = {"features": no_features, "regions": no_regions}
             elif config.extractor is not None:
                 picture_keys = {picture.key for picture in self.datasets.pictures()}
                 what = {"picture": [key for key in keys if key not in picture_keys]}
@@ -111,10 +113,10 @@ class DataSummary:
             yield f"  {input_:<19} {error}"
             self._problem(step, f"{input_}: {error}")
             return
-        for lack, some in what.items():
-            if some:
-                yield self._missing_line(split, f"{input_} without {lack}", some)
-                self._problem(step, f"{split}: {_count(some, 'image')} without {lack} of {input_}")
+        for lack, lacking_keys in what.items():
+            if lacking_keys:
+                yield self._missing_line(split, f"{input_} without {lack}", lacking_keys)
+                self._problem(step, f"{split}: {_count(lacking_keys, 'image')} without {lack} of {input_}")
 
     def _missing_line(self, split: str, what: str, ids: Sequence[str]) -> str:
         """A line with the first few ids. All ids are added to `missing`."""
@@ -181,9 +183,11 @@ def _description(about: Mapping[str, Any], splits: Mapping[str, Sequence[Example
 
 def _overlaps(recipe: Recipe, splits: Mapping[str, Sequence[Example]]) -> Iterator[str]:
     """Lines that count the images which two splits share."""
-    pictured = next((config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None)
+    picture_field = next(
+        (config.fields[0] for config in recipe.inputs.values() if isinstance(config, FeaturesConfig)), None
+    )
     keys = {
-        name: {key for example in examples for key in example.shown(pictured or "") or (example.id,)}
+        name: {key for example in examples for key in example.shown(picture_field or "") or (example.id,)}
         for name, examples in splits.items()
     }
     names = list(keys)
@@ -212,9 +216,9 @@ def _length_cells(backbone: Backbone, texts: list[str], limit: int | None) -> li
         return ["-"] * 5
     tokens = backbone.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
     lengths, unknown = [len(ids) for ids in tokens], getattr(backbone.tokenizer, "unk_token_id", None)
-    cut = "-" if limit is None else f"{sum(length > limit for length in lengths):,}"
-    strange = "-" if unknown is None else f"{sum(unknown in ids for ids in tokens):,}"
-    return [str(min(lengths)), f"{median(lengths):g}", str(max(lengths)), cut, strange]
+    truncated_count = "-" if limit is None else f"{sum(length > limit for length in lengths):,}"
+    unknown_count = "-" if unknown is None else f"{sum(unknown in ids for ids in tokens):,}"
+    return [str(min(lengths)), f"{median(lengths):g}", str(max(lengths)), truncated_count, unknown_count]
 
 
 def _count(things: Iterable[Any], name: str) -> str:

@@ -84,28 +84,29 @@ def _write(
     progress: Progress,
 ) -> Summary:
     dataset = config.build()
-    shown = {key for examples in splits.values() for example in examples for key in example.shown("image")}
+    shown_keys = {key for examples in splits.values() for example in examples for key in example.shown("image")}
     pictures = _save_pictures(
-        [picture for picture in dataset.pictures() if picture.key in shown], folder / form.images, progress
+        [picture for picture in dataset.pictures() if picture.key in shown_keys], folder / form.images, progress
     )
-    if absent := shown - pictures.keys():
+    if missing_keys := shown_keys - pictures.keys():
         raise DataError(
-            f"data ({config.type}): the data set has no picture of '{min(absent)}' and {len(absent) - 1} others"
+            f"data ({config.type}): the data set has no picture of '{min(missing_keys)}' and "
+            f"{len(missing_keys) - 1} others"
         )
     data = form.write(Exported(splits, dataset.labels(), pictures), folder)
     sizes = {key: (picture.width, picture.height) for key, picture in pictures.items()}
     source = next(
         (input_config for input_config in recipe.inputs.values() if isinstance(input_config, FeaturesConfig)), None
     )
-    written = 0
+    feature_count = 0
     if features and source is not None:
-        shown_pictures = (picture for picture in dataset.pictures() if picture.key in shown)
-        with progress.task("features", len(shown), "images") as advance:
-            written = write_tsv(
+        shown_pictures = (picture for picture in dataset.pictures() if picture.key in shown_keys)
+        with progress.task("features", len(shown_keys), "images") as advance:
+            feature_count = write_tsv(
                 folder / FEATURES, _count_progress(_records(source, sizes, shown_pictures), advance), sizes
             )
     counts = {split: len(examples) for split, examples in splits.items()}
-    return Summary({**data, "images": form.images}, counts, len(pictures), written)
+    return Summary({**data, "images": form.images}, counts, len(pictures), feature_count)
 
 
 def _save_pictures(pictures: list[Picture], folder: Path, progress: Progress) -> dict[str, ExportedPicture]:

@@ -28,43 +28,43 @@ def find_gaps(recipe: Recipe, model: Model, datasets: Datasets, steps: Sequence[
         _check_frozen(name, step, model)
         sources = datasets.sources(name)
         for source in sources.values():
-            place, whose = f"step '{name}'", "the step's"
+            place, owner = f"step '{name}'", "the step's"
             if len(sources) > 1:
-                place, whose = f"step '{name}', data '{source.name}'", "its"
+                place, owner = f"step '{name}', data '{source.name}'", "its"
             for examples in (source.examples, source.validation):
                 for input_name in recipe.required_inputs(source.inputs, source.objectives):
                     reader, fields = model.embedders[input_name].reader, recipe.inputs[input_name].fields
-                    _find_gap(place, f"'{input_name}' from {whose} inputs", reader, examples, fields)
+                    _find_gap(place, f"'{input_name}' from {owner} inputs", reader, examples, fields)
                 if GENERATOR in source.objectives:
-                    _find_targets(place, f"'{GENERATOR}' from {whose} objectives", examples)
+                    _find_targets(place, f"'{GENERATOR}' from {owner} objectives", examples)
             for input_name in recipe.required_inputs(source.inputs, source.objectives):
                 _try_input(input_name, model, source.examples[:TRIED_EXAMPLES])
         for input_name in recipe.required_inputs(step.inputs, step.objectives) if step.evaluate else ():
             reader, fields = model.embedders[input_name].reader, recipe.inputs[input_name].fields
-            mend = f"'{input_name}' from the step's inputs"
-            _find_gap(f"step '{name}'", mend, reader, datasets.scored_by(name), fields)
+            remedy = f"'{input_name}' from the step's inputs"
+            _find_gap(f"step '{name}'", remedy, reader, datasets.scored_by(name), fields)
 
 
-def _find_gap(place: str, mend: str, reader: Reader, examples: Sequence[Example], fields: Sequence[str]) -> None:
+def _find_gap(place: str, remedy: str, reader: Reader, examples: Sequence[Example], fields: Sequence[str]) -> None:
     """Raises DataError for examples without a value that a reader needs from these fields."""
-    lacking = [example for example in examples if any(example.lacks(field) for field in fields)]
+    incomplete = [example for example in examples if any(example.lacks(field) for field in fields)]
     try:
-        if lacking:
-            reader.read(resolve(lacking[0]))  # a reader may not need the field
+        if incomplete:
+            reader.read(resolve(incomplete[0]))  # a reader may not need the field
         reader.find_gaps(examples)
     except DataError as error:
-        raise DataError(f"{place}: {error}{_how_many(lacking, examples, mend) if lacking else ''}") from None
+        raise DataError(f"{place}: {error}{_how_many(incomplete, examples, remedy) if incomplete else ''}") from None
 
 
-def _find_targets(place: str, mend: str, examples: Sequence[Example]) -> None:
+def _find_targets(place: str, remedy: str, examples: Sequence[Example]) -> None:
     """Raises DataError for examples without a target."""
-    if lacking := [example for example in examples if not example.targets]:
-        how_many = _how_many(lacking, examples, mend)
-        raise DataError(f"{place}: example '{lacking[0].id}' has no target{how_many}")
+    if incomplete := [example for example in examples if not example.targets]:
+        how_many = _how_many(incomplete, examples, remedy)
+        raise DataError(f"{place}: example '{incomplete[0].id}' has no target{how_many}")
 
 
-def _how_many(lacking: Sequence[Example], examples: Sequence[Example], mend: str) -> str:
-    return f" ({len(lacking)} of {len(examples)} examples); remove these examples, or remove {mend}"
+def _how_many(incomplete: Sequence[Example], examples: Sequence[Example], remedy: str) -> str:
+    return f" ({len(incomplete)} of {len(examples)} examples); remove these examples, or remove {remedy}"
 
 
 def _check_frozen(name: str, step: Step, model: Model) -> None:

@@ -61,15 +61,15 @@ def model_of_steps(
 
     Inputs that none of these steps reads are left out, and need no features. All inputs are built if the random numbers
     of a later part depend on them, so that a step trains identically alone and with other steps."""
-    read = inputs_of(recipe, list(steps))
-    reduced = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in read}})
-    if len(read) < len(recipe.inputs):
-        filled = fill_stores(reduced, datasets, folder, accelerator, progress)
-        model = build_model(filled, datasets)
+    input_names = inputs_of(recipe, list(steps))
+    reduced = recipe.model_copy(update={"inputs": {name: recipe.inputs[name] for name in input_names}})
+    if len(input_names) < len(recipe.inputs):
+        extracted = fill_stores(reduced, datasets, folder, accelerator, progress)
+        model = build_model(extracted, datasets)
         if not _draws_behind_a_gap(recipe, model):
-            return model, recipe.model_copy(update={"inputs": {**recipe.inputs, **filled.inputs}})
-    filled = fill_stores(recipe, datasets, folder, accelerator, progress)
-    return build_model(filled, datasets), filled
+            return model, recipe.model_copy(update={"inputs": {**recipe.inputs, **extracted.inputs}})
+    extracted = fill_stores(recipe, datasets, folder, accelerator, progress)
+    return build_model(extracted, datasets), extracted
 
 
 def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
@@ -77,8 +77,8 @@ def _draws_behind_a_gap(recipe: Recipe, model: Model) -> bool:
     seeds.)"""
     names = list(recipe.inputs)
     gap = min(place for place, name in enumerate(names) if name not in model.inputs)
-    behind = [model.embedders[name] for name in names[gap:] if name in model.inputs]
-    return any(True for part in [*behind, model.generator] for _ in part.parameters())
+    later_embedders = [model.embedders[name] for name in names[gap:] if name in model.inputs]
+    return any(True for part in [*later_embedders, model.generator] for _ in part.parameters())
 
 
 def fill_stores(

@@ -40,9 +40,9 @@ def probe(
     folder, registry = RunFolder(Path(path)), installed()
     recipe = folder.recipe(registry, probes=not names)
     probes = select_probes(recipe, names, sets, registry)
-    looked = probe_input(folder, recipe, steps, progress or Progress())
+    probe_data = probe_input(folder, recipe, steps, progress or Progress())
     with folder.locked():
-        return probing.probe(probes, looked, folder.path / "probes", recipe.seed)
+        return probing.probe(probes, probe_data, folder.path / "probes", recipe.seed)
 
 
 def select_probes(
@@ -62,24 +62,24 @@ def select_probes(
 
 def probe_input(folder: RunFolder, recipe: Recipe, steps: Sequence[str], progress: Progress) -> ProbeInput:
     """The steps, examples and pictures of a run, for its probes."""
-    learnt = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
+    finished_steps = [name for name in recipe.steps if folder.finished(name, "weights.safetensors")]
     for name in steps:
         if name not in recipe.steps:
             raise RunError(
                 f"--step: the recipe has no step '{name}'{did_you_mean(name, recipe.steps)}; available: "
                 f"{', '.join(recipe.steps)}"
             )
-        if name not in learnt:
+        if name not in finished_steps:
             raise RunError(f"{folder.path}: step '{name}' is not trained yet; continue with `mmgen run`")
-    if not learnt:
+    if not finished_steps:
         raise RunError(f"{folder.path}: no step is trained yet; continue with `mmgen run`")
     dataset = recipe.data.build()
     examples = [resolve(example) for example in dataset.split(recipe.data.test_split)]
-    trained = [_trained_step(folder, recipe, name) for name in learnt if not steps or name in steps]
+    trained = [_trained_step(folder, recipe, name) for name in finished_steps if not steps or name in steps]
     return ProbeInput(
         trained,
         examples,
-        lambda: untrained_model(load_run(folder.path, learnt[-1])),
+        lambda: untrained_model(load_run(folder.path, finished_steps[-1])),
         _pictures(dataset, examples),
         progress,
     )

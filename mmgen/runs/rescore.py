@@ -48,11 +48,11 @@ def rescore(
         raise RunError(f"{folder.path}: no step has texts or predictions yet; continue with `mmgen run`")
     _check_metrics(recipe, finished_steps, bool(names))
     datasets = _scored_data(recipe, folder)
-    metrics = {called: config.build() for called, config in recipe.metrics.items()}
+    metrics = {metric_name: config.build() for metric_name, config in recipe.metrics.items()}
     rows: dict[str, dict[str, Scores]] = {}
     ids: dict[str, tuple[str, ...]] = {}
     for name in finished_steps:
-        judging = {called: metrics[called] for called in recipe.judging(name)}
+        judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
         if judging:
             examples = datasets.scored_by(name)
             rows[name] = _rows(recipe, folder, name, examples, judging, progress)
@@ -74,12 +74,12 @@ def _check_metrics(recipe: Recipe, steps: Sequence[str], named: bool) -> None:
     idle = {name: config for name, config in recipe.metrics.items() if name not in judging}
     if idle and (named or not judging):
         name, config = next(iter(idle.items()))
-        gives = {predicts[1] for step in steps if (predicts := recipe.predicts(step))}
-        judged, step_kinds = " or ".join(sorted(config.judges)), " and ".join(sorted(gives))
+        step_kind_set = {predicts[1] for step in steps if (predicts := recipe.predicts(step))}
+        metric_kinds, step_kinds = " or ".join(sorted(config.judges)), " and ".join(sorted(step_kind_set))
         needs = f" of examples with {' and '.join(config.labels)}" if config.labels else ""
         raise RecipeError(
-            f"metric {name}: judges {judged}{needs}, but the steps of this run predict {step_kinds}; choose another "
-            "metric"
+            f"metric {name}: judges {metric_kinds}{needs}, but the steps of this run predict {step_kinds}; choose "
+            "another metric"
         )
 
 
@@ -97,11 +97,11 @@ def _rows(
         file = place / predictions.FILE
         step_predictions = predictions.read(place)
         return {step: score.score_predictions(step, step_predictions, examples, metrics, file, progress)}
-    again = [decoding for decoding in decodings.folders(folder, step) if generations.is_complete(decoding)]
+    other_decodings = [decoding for decoding in decodings.folders(folder, step) if generations.is_complete(decoding)]
     rows = {}
     for label, row_folder in {
         step: place,
-        **{decodings.label(step, row_folder.name): row_folder for row_folder in again},
+        **{decodings.label(step, row_folder.name): row_folder for row_folder in other_decodings},
     }.items():
         scores = score.score(label, generations.read(row_folder), examples, metrics, row_folder, progress)
         rows[label] = score.merge(scores, Scores({}, notes=report.remarks(label, row_folder)))

@@ -69,9 +69,9 @@ def rewrite(
         unwritten = [context for context in contexts if not generations.is_complete(context.folder)]
         _write(recipe, folder, unwritten, datasets, decoding)
         if accelerator.is_main_process:
-            metrics = {called: config.build() for called, config in recipe.metrics.items()}
+            metrics = {metric_name: config.build() for metric_name, config in recipe.metrics.items()}
             for context in contexts:
-                judging = {called: metrics[called] for called in recipe.judging(context.name)}
+                judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(context.name)}
                 examples, label = datasets.scored_by(context.name), decodings.label(context.name, name)
                 score_again(context.folder, label, examples, judging, progress)
             _show(recipe, folder, datasets, progress)
@@ -106,11 +106,11 @@ def same_data(recipe: Recipe, folder: RunFolder) -> Datasets:
 
 
 def score_again(
-    place: Path, called: str, examples: Sequence[Example], metrics: Mapping[str, Metric], progress: Progress
+    place: Path, label: str, examples: Sequence[Example], metrics: Mapping[str, Metric], progress: Progress
 ) -> None:
     """Write `scores.json` beside the texts of a decoding, if the texts are complete and not scored."""
     if generations.is_complete(place) and not (place / "scores.json").exists():
-        scores = score.score(called, generations.read(place), examples, metrics, place, progress)
+        scores = score.score(label, generations.read(place), examples, metrics, place, progress)
         score.write_scores(place, scores)
 
 
@@ -126,10 +126,10 @@ def _steps(folder: RunFolder, recipe: Recipe, names: Sequence[str]) -> list[str]
             raise RunError(f"--step {name}: the step has no texts, because evaluate = false; choose another step")
         if not folder.finished(name):
             raise RunError(f"{folder.path}: step '{name}' is not finished yet; continue with `mmgen run`")
-    write = [name for name in recipe.steps if recipe.makes_texts(name)]
-    if without_texts := [name for name in names if name not in write]:
+    writing_steps = [name for name in recipe.steps if recipe.makes_texts(name)]
+    if without_texts := [name for name in names if name not in writing_steps]:
         raise RunError(f"--step {without_texts[0]}: the step does not write texts, so decoding has no effect")
-    chosen = [name for name in write if folder.finished(name) and (not names or name in names)]
+    chosen = [name for name in writing_steps if folder.finished(name) and (not names or name in names)]
     if not chosen:
         raise RunError(f"{folder.path}: no step is finished yet; continue with `mmgen run`")
     return chosen
@@ -149,7 +149,7 @@ def _write(
 
 def _show(recipe: Recipe, folder: RunFolder, datasets: Datasets, progress: Progress) -> None:
     tables = report.gather_tables(recipe, folder, datasets)
-    together = [report.average_seeds(table, folder) for table in tables]
-    report.write_tables(recipe, folder, tables, together)
-    for table in filter(None, (*tables, *together)):
+    seed_tables = [report.average_seeds(table, folder) for table in tables]
+    report.write_tables(recipe, folder, tables, seed_tables)
+    for table in filter(None, (*tables, *seed_tables)):
         progress.say(report.markdown(table))

@@ -73,7 +73,7 @@ def run(
     progress = progress if progress and accelerator.is_main_process else Progress()
     folder = RunFolder.of(recipe)
     preload(recipe, folder, side_by_side)
-    began = time.monotonic()
+    start_time = time.monotonic()
     with (
         distributed.peer_failures(accelerator),
         folder.locked() if accelerator.is_main_process else contextlib.nullcontext(),
@@ -92,15 +92,15 @@ def run(
                 begin_early(todo, recipe, folder, side_by_side, threads, running)
             with _with_place(layers):
                 model, recipe = _model(recipe, only, todo, datasets, folder, accelerator, progress)
-            progress.say(choose_threads(threads, model, side_by_side.most))
+            progress.say(choose_threads(threads, model, side_by_side.count))
             metrics = build_metrics(recipe, datasets) if accelerator.is_main_process else {}
             initial = {name: tensor.clone() for name, tensor in state(model).items()}
             if accelerator.is_main_process:
                 _keep(recipe, model, datasets, folder)
                 save_starts(recipe, todo, model, folder, progress, layers)
         accelerator.wait_for_everyone()  # all processes have checked what is outdated, and no error can follow
-        if outdated and accelerator.is_main_process and (said := folder.retire(recipe)):
-            progress.say(said)
+        if outdated and accelerator.is_main_process and (message := folder.retire(recipe)):
+            progress.say(message)
         accelerator.wait_for_everyone()
         if todo:
             prepared = _Prepared(recipe, model, metrics, initial, datasets)
@@ -109,7 +109,9 @@ def run(
             _finish_steps(steps, prepared, folder, accelerator, progress)
         if accelerator.is_main_process:
             show(recipe, folder, datasets, accelerator.device, progress)
-    done = f"done in {(time.monotonic() - began) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
+    done = (
+        f"done in {(time.monotonic() - start_time) / 60:.1f} minutes" if todo else "nothing to do: all steps are done"
+    )
     progress.say(f"{done}; all files are in {folder.path}")
     return folder
 
@@ -178,14 +180,14 @@ def show(recipe: Recipe, folder: RunFolder, datasets: Datasets, device: torch.de
     if not tables:
         progress.say("no table and no page yet, because no step is finished")
         return
-    together = [report.average_seeds(table, folder) for table in tables]
-    report.write_tables(recipe, folder, tables, together)
-    shown = [over or table for table, over in zip(tables, together, strict=True)]
+    seed_tables = [report.average_seeds(table, folder) for table in tables]
+    report.write_tables(recipe, folder, tables, seed_tables)
+    shown = [seed_table or table for table, seed_table in zip(tables, seed_tables, strict=True)]
     report.try_page(recipe, folder, datasets, shown, load, progress)
-    for number, (table, over) in enumerate(zip(tables, together, strict=True)):
+    for number, (table, seed_table) in enumerate(zip(tables, seed_tables, strict=True)):
         progress.say("\n" * bool(number) + report.markdown(table))
-        if over:
-            progress.say(f"\n{report.markdown(over)}")
+        if seed_table:
+            progress.say(f"\n{report.markdown(seed_table)}")
 
 
 def report_on(path: Path, progress: Progress, shown: int = report.SHOWN_EXAMPLES) -> Path:

@@ -46,17 +46,17 @@ SEARCH_MODULE = "mmgen.search"  # a name, because the import takes seconds
 class Jobs:
     """The number of processes that train at the same time. `only`: the only step of the run, or None for all."""
 
-    most: int
+    count: int
     only: str | None
 
     @classmethod
     def of(cls, requested: int | None, recipe: Recipe, only: str | None, accelerator: Accelerator) -> Jobs:
         """The requested number, or else the recipe's, limited by the number of cores. With several processes already,
         or on a GPU, the recipe's number is ignored, and a requested number above 1 raises RunError."""
-        apart = accelerator.num_processes == 1 and accelerator.device.type == "cpu"
+        one_cpu_process = accelerator.num_processes == 1 and accelerator.device.type == "cpu"
         if requested is None:
-            return cls(min(recipe.jobs, cores()) if apart and only is None else 1, only)
-        if requested > 1 and not apart:
+            return cls(min(recipe.jobs, cores()) if one_cpu_process and only is None else 1, only)
+        if requested > 1 and not one_cpu_process:
             where = "in several processes already" if accelerator.num_processes > 1 else "on a GPU"
             raise RunError(f"--jobs {requested}: this run trains {where}; leave out --jobs")
         return cls(requested, only)
@@ -78,7 +78,7 @@ class Process:
         self._process.start()
         remote_end.close()
 
-    def learn(self, step: str) -> None:
+    def train(self, step: str) -> None:
         """Start training of a step in the process."""
         self.step, self.began = step, time.monotonic()
         with contextlib.suppress(OSError):  # the process has ended; `receive` raises
@@ -87,24 +87,24 @@ class Process:
     def receive(self, progress: Progress) -> bool:
         """Print the next message of the process; False when its step is trained. Raises RunError if it failed."""
         try:
-            said = self.connection.recv()
+            message = self.connection.recv()
         except (EOFError, OSError):
             self._process.join()
             raise self._failure(self._process.exitcode or 0) from None
-        if isinstance(said, MmgenError | OSError):
-            self.error = said
-        elif said is not TRAINED:
-            progress.say(said)
-        return said is not TRAINED
+        if isinstance(message, MmgenError | OSError):
+            self.error = message
+        elif message is not TRAINED:
+            progress.say(message)
+        return message is not TRAINED
 
     def _failure(self, status: int) -> MmgenError:
         if isinstance(self.error, MmgenError):
             return self.error
         if self.error:
             return RunError(f"step '{self.step}': {self.error}")
-        how = f"signal {-status}" if status < 0 else f"exit status {status}"
+        ending = f"signal {-status}" if status < 0 else f"exit status {status}"
         return RunError(
-            f"step '{self.step}': its process ended with {how}; run the same command again to resume from the last "
+            f"step '{self.step}': its process ended with {ending}; run the same command again to resume from the last "
             "checkpoint"
         )
 
@@ -118,24 +118,24 @@ class Process:
 
 @dataclass
 class Running:
-    """The processes of a run: `learning` by step, and `resting` ones that can train another step."""
+    """The processes of a run: `training` by step, and `resting` ones that can train another step."""
 
-    learning: dict[str, Process] = field(default_factory=dict)
+    training: dict[str, Process] = field(default_factory=dict)
     resting: list[Process] = field(default_factory=list)
     started: list[Process] = field(default_factory=list)
 
-    def learn(self, step: str, order: Order) -> None:
+    def train(self, step: str, order: Order) -> None:
         """Train a step in a resting process, or else in a new one."""
         if self.resting and not order.early:
             process = self.resting.pop()
         else:
             self.started.append(process := Process(order))
-        process.learn(step)
-        self.learning[step] = process
+        process.train(step)
+        self.training[step] = process
 
     def rest(self, process: Process, needed: bool) -> None:
         """Keep a process that has trained its step if it is `needed` later, or else stop it."""
-        del self.learning[process.step]
+        del self.training[process.step]
         if needed and not process.early:
             self.resting.append(process)
         else:
@@ -158,7 +158,7 @@ def processes() -> Iterator[Running]:
 def preload(recipe: Recipe, folder: RunFolder, jobs: Jobs) -> None:
     """Start the fork server, if the run will fork processes. It imports their modules while the run's process checks
     the data."""
-    if jobs.most > 1 and not all(folder.finished(name, WEIGHTS) for name in recipe.steps):
+    if jobs.count > 1 and not all(folder.finished(name, WEIGHTS) for name in recipe.steps):
         multiprocessing.get_context("forkserver").set_forkserver_preload([train_steps.__module__, SEARCH_MODULE])
         forkserver.ensure_running()
 
@@ -168,8 +168,8 @@ def begin_early(
 ) -> None:
     """Start the steps of `todo` that need no features to be extracted; one job is left for the extraction. Steps that
     start from published weights wait, because these weights are checked first."""
-    unfinished = inputs_without_features(recipe, folder) if jobs.most > 1 else set()
-    free = [
+    unfinished = inputs_without_features(recipe, folder) if jobs.count > 1 else set()
+    startable = [
         name
         for name in todo
         if unfinished
@@ -178,10 +178,10 @@ def begin_early(
         and not folder.finished(name, WEIGHTS)
         and unfinished.isdisjoint(recipe.steps[name].inputs)
     ]
-    for name in free[: jobs.most - 1]:
+    for name in startable[: jobs.count - 1]:
         if not (inputs_file := folder.path / INPUTS).exists():
             write_json(inputs_file, {})  # no step has read features yet
-        running.learn(name, Order(recipe.model_dump_json(), folder.path, name, threads, jobs.most, early=True))
+        running.train(name, Order(recipe.model_dump_json(), folder.path, name, threads, jobs.count, early=True))
 
 
 def complete_weights(name: str, model: Model, recipe: Recipe, folder: RunFolder, initial: Mapping[str, Tensor]) -> None:
@@ -203,24 +203,24 @@ def trained_steps(
 
     `running`: see `processes`. `early` is called with each trained step that started early. Raises RunError if a step
     fails."""
-    if jobs.most == 1:
+    if jobs.count == 1:
         yield from todo
         return
     done = {name for name in recipe.steps if folder.finished(name, WEIGHTS)}
     ended = [name for name in todo if name in done]  # already trained
-    learning = running.learning
-    waiting = [name for name in todo if name not in {*done, *learning}]
-    order = Order(recipe.model_dump_json(), folder.path, jobs.only, torch.get_num_threads(), jobs.most)
-    while ended or waiting or learning:
-        free = [name for name in waiting if recipe.steps[name].before in {None, *done}]
-        for name in free[: jobs.most - len(learning)]:
+    training = running.training
+    waiting = [name for name in todo if name not in {*done, *training}]
+    order = Order(recipe.model_dump_json(), folder.path, jobs.only, torch.get_num_threads(), jobs.count)
+    while ended or waiting or training:
+        startable = [name for name in waiting if recipe.steps[name].before in {None, *done}]
+        for name in startable[: jobs.count - len(training)]:
             waiting.remove(name)
-            running.learn(name, order)
+            running.train(name, order)
         if ended:
             yield ended.pop(0)
             continue
-        ready = wait([process.connection for process in learning.values()])
-        for process in [process for process in learning.values() if process.connection in ready]:
+        ready_connections = wait([process.connection for process in training.values()])
+        for process in [process for process in training.values() if process.connection in ready_connections]:
             if not process.receive(progress):
                 running.rest(process, needed=bool(waiting))
                 if process.early:

@@ -51,14 +51,14 @@ def save_starts(
     """Save the initial tensors of those steps that start from published weights and have not started. `layers`: the
     places of the recipe's keys, for errors. Raises DataError, RunError, PluginError before any file is written."""
     starts = {}
-    read: dict[str, PublishedWeights] = {}
+    weights_by_source: dict[str, PublishedWeights] = {}
     for name in steps:
         source = recipe.steps[name].weights
-        begun = folder.finished(name, "weights.safetensors") or folder.finished(name, kept_start.WEIGHTS)
-        if source is None or begun:
+        started = folder.finished(name, "weights.safetensors") or folder.finished(name, kept_start.WEIGHTS)
+        if source is None or started:
             continue
         try:
-            weights = read[source] = read.get(source) or read_published(source)
+            weights = weights_by_source[source] = weights_by_source.get(source) or read_published(source)
             weights.read.clear()
             _check_same_files(weights, recipe, folder)
             tensors = select_tensors(recipe, name, model, weights)
@@ -88,22 +88,24 @@ def select_tensors(recipe: Recipe, step: str, model: Model, weights: PublishedWe
     tensors: dict[str, Tensor] = {}
     for owner in parts:
         part_state = owner.module.state_dict(keep_vars=True, prefix=owner.prefix)
-        inner = {key: names[id(tensor)] for key, tensor in part_state.items()}
-        as_ours = {key: weights[key] for key in inner if key in weights}
-        loaded = as_ours or {
+        parameter_of_key = {key: names[id(tensor)] for key, tensor in part_state.items()}
+        own_tensors = {key: weights[key] for key in parameter_of_key if key in weights}
+        loaded = own_tensors or {
             f"{owner.prefix}{key}": tensor for key, tensor in _published_tensors(owner, weights).items()
         }
         for key, tensor in loaded.items():
-            if key not in inner:
+            if key not in parameter_of_key:
                 raise PluginError(
                     f"{owner}: published returns '{key.removeprefix(owner.prefix)}', which is not one of its parameters"
                 )
-            tensors[inner[key]] = _check_tensor(owner, inner[key], tensor, weights_of_model[inner[key]], weights)
+            tensors[parameter_of_key[key]] = _check_tensor(
+                owner, parameter_of_key[key], tensor, weights_of_model[parameter_of_key[key]], weights
+            )
     if not tensors:
-        first = ", ".join(list(weights)[:MOST_SHOWN])
+        first_names = ", ".join(list(weights)[:MOST_SHOWN])
         raise DataError(
             f"'{weights.source}': none of the {len(weights)} tensors matches a part of this step "
-            f"({', '.join(owner.name for owner in parts)}); the tensors are named: {first}"
+            f"({', '.join(owner.name for owner in parts)}); the tensors are named: {first_names}"
         )
     return tensors
 
@@ -114,8 +116,8 @@ def step_parts(recipe: Recipe, step: str, model: Model) -> list[Owner]:
     parts = [Owner("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
     for name in settings.inputs:
         if name in model.inputs:
-            read = type(recipe.inputs[name])
-            parts.append(Owner(f"input '{name}'", "embedder", read, f"embedders.{name}.", model.embedders[name]))
+            config = type(recipe.inputs[name])
+            parts.append(Owner(f"input '{name}'", "embedder", config, f"embedders.{name}.", model.embedders[name]))
     for name in settings.objectives:
         if name == GENERATOR:
             parts.append(Owner("the generator", "generator", type(recipe.generator), "generator.", model.generator))
@@ -131,15 +133,17 @@ def _published_tensors(owner: Owner, weights: PublishedWeights) -> Mapping[str, 
         tensors = owner.module.published(weights)
     if not isinstance(tensors, Mapping):
         raise PluginError(f"{owner}: published returns a {type(tensors).__name__}, not a mapping of names to tensors")
-    if wrong := next((name for name, tensor in tensors.items() if not isinstance(tensor, Tensor)), None):
-        raise PluginError(f"{owner}: published returns '{wrong}' as a {type(tensors[wrong]).__name__}, not as a tensor")
+    if wrong_name := next((name for name, tensor in tensors.items() if not isinstance(tensor, Tensor)), None):
+        raise PluginError(
+            f"{owner}: published returns '{wrong_name}' as a {type(tensors[wrong_name]).__name__}, not as a tensor"
+        )
     return tensors
 
 
 def _check_tensor(owner: Owner, name: str, tensor: Tensor, parameter: Tensor, weights: PublishedWeights) -> Tensor:
     """The tensor with the dtype of `parameter`. Raises DataError for another shape, quantised or non-finite values."""
-    called = weights.name_of(tensor)
-    source_name = f"'{called}'" if called else "the converted tensor"
+    tensor_name = weights.name_of(tensor)
+    source_name = f"'{tensor_name}'" if tensor_name else "the converted tensor"
     if tensor.shape != parameter.shape:
         raise DataError(
             f"'{weights.source}': {owner}: {source_name} has shape {tuple(tensor.shape)}, but {name} has shape "
@@ -175,9 +179,9 @@ def _record(
 
 def _describe(step: str, record: Mapping[str, Any], path: Path) -> str:
     """The record as one line."""
-    total, over, built = record["tensors"], record["left over"], record["as built"]
-    parts = [f"{step}: {record['start']}: {total - len(over)} of {total} tensors taken"]
-    for words, names in (("left over", over), ("as built", built)):
+    total, unused_names, untouched_names = record["tensors"], record["left over"], record["as built"]
+    parts = [f"{step}: {record['start']}: {total - len(unused_names)} of {total} tensors taken"]
+    for words, names in (("left over", unused_names), ("as built", untouched_names)):
         if names:
             parts.append(
                 f"{words} {len(names)} ({', '.join([*names[:MOST_SHOWN], *['...'] * (len(names) > MOST_SHOWN)])})"

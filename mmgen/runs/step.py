@@ -69,19 +69,19 @@ def score_step(
     name, place, progress, test = context.name, context.folder, context.progress, datasets.scored_by(context.name)
     predicts = recipe.predicts(name)
     assert predicts is not None
-    judging = {called: metrics[called] for called in recipe.judging(name)}
+    judging = {metric_name: metrics[metric_name] for metric_name in recipe.judging(name)}
     for decoding in decodings.folders(folder, name):  # before the step's scores.json, which marks the step as done
         score_again(decoding, decodings.label(name, decoding.name), test, judging, progress)
     if predicts[1] == "text":
         texts = generations.read(place)
         scores = score.score(name, texts, test, judging, place, progress)
-        said = report.text_samples(texts, test, _renderer(recipe, name, progress))
+        samples = report.text_samples(texts, test, _renderer(recipe, name, progress))
     else:
         step_predictions = predictions.read(place)
         scores = score.score_predictions(name, step_predictions, test, judging, place / predictions.FILE, progress)
-        said = report.prediction_samples(step_predictions, test, _renderer(recipe, name, progress))
+        samples = report.prediction_samples(step_predictions, test, _renderer(recipe, name, progress))
     score.write_scores(place, scores)
-    progress.say(said)
+    progress.say(samples)
 
 
 def _renderer(recipe: Recipe, step: str, progress: Progress) -> report.StepRenderer:

@@ -157,9 +157,9 @@ def test_a_run_learns_as_many_at_a_time_as_its_recipe_says(sequential, tmp_path,
     trained = []  # (step, whether it began early)
 
     class Watched(side_by_side.Process):
-        def learn(self, step):
+        def train(self, step):
             trained.append((step, self.early))
-            super().learn(step)
+            super().train(step)
 
     monkeypatch.setattr(side_by_side, "cores", lambda: 2)
     monkeypatch.setattr(side_by_side, "Process", Watched)
@@ -179,7 +179,7 @@ def test_what_has_learnt_a_step_learns_the_next(monkeypatch):
         def __init__(self, order):
             self.early, self.steps, self.stopped = order.early, [], False
 
-        def learn(self, step):
+        def train(self, step):
             self.step = step
             self.steps.append(step)
 
@@ -189,16 +189,16 @@ def test_what_has_learnt_a_step_learns_the_next(monkeypatch):
     monkeypatch.setattr(side_by_side, "Process", Learns)
     early, later = (Order("{}", Path(), None, 1, 2, early=early) for early in (True, False))
     running = side_by_side.Running()
-    running.learn("first", early)
-    running.learn("second", later)
-    running.rest(running.learning["first"], needed=True)  # its model lacks inputs
-    running.rest(running.learning["second"], needed=True)
-    running.learn("third", later)
-    running.learn("fourth", later)
-    running.rest(running.learning["third"], needed=False)
+    running.train("first", early)
+    running.train("second", later)
+    running.rest(running.training["first"], needed=True)  # its model lacks inputs
+    running.rest(running.training["second"], needed=True)
+    running.train("third", later)
+    running.train("fourth", later)
+    running.rest(running.training["third"], needed=False)
     assert [(process.steps, process.stopped) for process in running.started] == [
         (["first"], True),
         (["second", "third"], True),
         (["fourth"], False),
     ]
-    assert running.learning.keys() == {"fourth"} and not running.resting
+    assert running.training.keys() == {"fourth"} and not running.resting
