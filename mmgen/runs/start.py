@@ -116,8 +116,10 @@ def step_parts(recipe: Recipe, step: str, model: Model) -> list[Owner]:
     parts = [Owner("the backbone", "backbone", type(recipe.backbone), "backbone.", model.backbone)]
     for name in settings.inputs:
         if name in model.inputs:
-            config = type(recipe.inputs[name])
-            parts.append(Owner(f"input '{name}'", "embedder", config, f"embedders.{name}.", model.embedders[name]))
+            embedder_class = type(recipe.inputs[name])
+            parts.append(
+                Owner(f"input '{name}'", "embedder", embedder_class, f"embedders.{name}.", model.embedders[name])
+            )
     for name in settings.objectives:
         if name == GENERATOR:
             parts.append(Owner("the generator", "generator", type(recipe.generator), "generator.", model.generator))
